@@ -32693,7 +32693,7 @@ namespace cpu {
 /// The kernels of an available instruction set; those of baseline for one of another architecture.
 const kernel_table& kernels(isa set) noexcept;
 /// A kernel of convolutions of 8-bit images, for one task.
-using quantized_task = void (*)(const quantized_conv_args&, std::int64_t);
+using quantized_task = void (*)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
 /// The convolution that multiplies four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI); else null. Its
 /// arguments and tasks are those of the table's `quantized->conv`.
 quantized_task byte_products(isa set) noexcept;
@@ -32894,10 +32894,12 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// Whether this program has convolutions of 8-bit images: QLinearConv, or what pairs round Conv are made of; and sums of them.
+/// Whether this program has convolutions of 8-bit images: QLinearConv, or what pairs round Conv are made of; sums of them; and
+/// the largest of windows.
 constexpr bool quantized_pairs_wanted() noexcept { return wanted("QuantizeLinear") && wanted("DequantizeLinear"); }
 constexpr bool quantized_conv_wanted() noexcept { return wanted("QLinearConv") || (quantized_pairs_wanted() && wanted("Conv")); }
 constexpr bool quantized_sum_wanted() noexcept { return quantized_pairs_wanted() && wanted("Add"); }
+constexpr bool quantized_max_pool_wanted() noexcept { return quantized_pairs_wanted() && wanted("MaxPool"); }
 
 /// A two-dimensional convolution of 8-bit images, row-major, whose sums are requantised: y = clamp(rint(sum * scale) + y_zero, low, high), the sum
 /// of (x - x_zero) * w over the window plus the bias, in int32. Groups: 1, or one for each channel (depthwise).
@@ -32906,17 +32908,26 @@ struct quantized_conv_problem {
     int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
     bool x_signed = false, y_signed = false;
     int x_zero = 0, y_zero = 0, low = 0, high = 255;
-    bool bytes = false;  ///< four 8-bit products a sum; else two of 16 bits. The integers are the same
+    bool bytes = false;     ///< four 8-bit products a sum; else two of 16 bits. The integers are the same
+    bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
 
     bool depthwise() const noexcept { return groups != 1; }
     /// Channels that one 32-bit lane holds.
     int channels_a_lane() const noexcept { return bytes ? 4 : 2; }
     std::int64_t lanes_of_channels() const noexcept { return (ic + channels_a_lane() - 1) / channels_a_lane(); }
+    /// Tiles of 2 x 2 outputs.
+    std::int64_t winograd_tiles_high() const noexcept { return (oh + 1) / 2; }
+    std::int64_t winograd_tiles_wide() const noexcept { return (ow + 1) / 2; }
+    /// Whether the image is gathered tile by tile, each tap apart. For bytes this costs too much of what multiplying them saves, unless a tap is all.
+    bool gathers_tiles() const noexcept { return !bytes || (kh * kw == 1 && pt == 0 && pl == 0 && (oh - 1) * sh < ih && (ow - 1) * sw < iw); }
 };
 
-constexpr int quantized_rows = 8;     ///< output channels of a tile
-constexpr int quantized_taps = 256;   ///< at most, of a window: a float holds the sum of as many products exactly
-constexpr int quantized_pixels = 48;  ///< pixels of a tile, which are neighbours in the padded image
+constexpr int quantized_rows = 8;                 ///< output channels of a tile
+constexpr int quantized_taps = 256;               ///< at most, of a window: a float holds the sum of as many products exactly
+constexpr int quantized_pixels = 48;              ///< pixels of a tile, which are neighbours in the padded image
+constexpr int quantized_winograd_width = 512;     ///< of an image, at most, where the convolution is Winograd's
+constexpr int quantized_row = 4096;               ///< pixels at most that the windows of a row of pooling cover
+constexpr int quantized_depthwise_floats = 8192;  ///< of a channel's image that a depthwise task holds at a time
 
 /// The image as it is gathered for a convolution: padded, and with a plane for each remainder of the strides that a tap needs, so that
 /// neighbouring pixels are neighbours for every tap.
@@ -32937,10 +32948,11 @@ struct quantized_conv_args {
     quantized_gather from;
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
-    const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8]; depthwise: floats [oc][taps]
+    const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8]; depthwise: floats [oc][taps]
     const float* scale = nullptr;           // [oc]
     const std::int32_t* bias = nullptr;     // [oc]
-    std::int32_t* gathered = nullptr;       // [lanes][planes]
+    std::int32_t* gathered = nullptr;       // [lanes][planes], or [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
+    std::int64_t slot = 0;                  // numbers of a slot
     std::int64_t blocks_a_task = 1;         // of 8 output channels
 };
 
@@ -32951,17 +32963,24 @@ struct quantized_sum_problem {
     float a_scale = 1, b_scale = 1, y_scale = 1;
 };
 
-/// `gather` takes tasks of one lane of channels each, `conv` of a tile of pixels and some blocks of channels, `depthwise` of a channel.
+/// Tasks: `gather` and `gather_winograd` take one lane of channels each (the latter of some tiles), `gather_tile` the tile of pixels for a slot of the
+/// memory, `conv` and
+/// `winograd` a tile, its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane.
 struct quantized_kernels {
-    void (*gather)(const quantized_conv_args&, std::int64_t task);
-    void (*conv)(const quantized_conv_args&, std::int64_t task);
-    void (*depthwise)(const quantized_conv_args&, std::int64_t task);
+    void (*gather)(const quantized_conv_args&, std::int64_t lane);
+    void (*gather_tile)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot);
+    void (*gather_winograd)(const quantized_conv_args&, std::int64_t lane, std::int64_t first, std::int64_t count);
+    void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
+    void (*winograd)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
+    void (*depthwise)(const quantized_conv_args&, std::int64_t channel);
     void (*sum)(const quantized_sum_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
+    void (*max_pool)(const pool_problem&, bool is_signed, const std::uint8_t* x, std::uint8_t* y);
 };
 
-/// A tile of sums, [8][48], of pixels from `x` on: `steps` lanes of channels lie `step` apart.
+/// A tile of sums, [8][48], of `pixels` pixels from `x` on (those of the last vectors that nobody asked for may be written too): `steps` lanes of
+/// channels lie `step` apart.
 using quantized_tile = void (*)(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
-                                std::int32_t* sums);
+                                int pixels, std::int32_t* sums);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -33338,6 +33357,17 @@ GRAFT_VECTOR V scale(V a, V n) {
     const I whole = to_int(n), half = shift_right_arithmetic<1>(whole), bias = I::set1(127);
     return a * as_float(shift_left<23>(half + bias)) * as_float(shift_left<23>(whole - half + bias));
 }
+// ---- graft/cpu/simd/codes.inl
+// Sixteen reals, in steps from the zero point, become codes: rounded, halves to even, and cut to [low, high]. Text, included inside the namespace and
+// region of each instruction set that has nothing shorter.
+
+GRAFT_VECTOR void store_codes(const V (&steps)[16 / V::W], int zero, int low, int high, std::uint8_t* to) {
+    const V least = V::set1(static_cast<float>(low - zero)), most = V::set1(static_cast<float>(high - zero));
+    // The zero point is added behind the rounding: halves go to the even number of steps from it.
+    const I shift = I::set1(zero);
+    GRAFT_UNROLL
+    for (int k = 0; k < 16 / V::W; ++k) store_8(to_int(min(max(steps[k], least), most)) + shift, to + k * V::W);
+}
 #endif
 // ---- graft/cpu/kernels/texts.inl
 // The kernel texts that inference needs, and the table of what they define: each family's text has the function that names its own.
@@ -35348,247 +35378,522 @@ inline const conv_kernels* conv_table() {
 // Convolutions and sums of 8-bit images: text, included once for each instruction set. Sums are integers, so their order changes nothing;
 // reals behind them are computed one by one, in the same steps on every set.
 
-// 32-bit lanes of a channel pair or four channels: what the taps of a tile read.
-template <bool Bytes>
-GRAFT_VECTOR void gather_lane(const quantized_conv_args& a, std::int64_t lane) {
+// Pixels of two or four channels in 32-bit lanes: differences from the zero point in 16 bits, or unsigned bytes.
+struct quantized_lanes {
+    const std::uint8_t* plane[4];
+    const std::uint8_t* limit;  // of what may be read
+    int channels;
+    std::uint32_t flip, add, flip_back;  // ((codes ^ flip) + add) ^ flip_back; no sum carries into the next channel
+    std::uint32_t empty;                 // the lane of a pixel of padding
+};
+GRAFT_VECTOR quantized_lanes lanes_of(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    const std::uint32_t zero = static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0));
+    quantized_lanes l{};
+    l.channels = p.channels_a_lane();
+    for (int c = 0; c < l.channels; ++c) {
+        const std::int64_t channel = lane * l.channels + c;
+        // Channels that are not there meet weights of zero.
+        l.plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
+    }
+    l.limit = a.x + p.ic * p.ih * p.iw;
+    l.flip = p.x_signed ? (p.bytes ? 0x80808080u : 0x00800080u) : 0;
+    l.add = p.bytes ? 0 : (0x8000u - zero) * 0x00010001u;
+    l.flip_back = p.bytes ? 0 : 0x80008000u;
+    l.empty = p.bytes ? zero * 0x01010101u : 0;
+    return l;
+}
+// n / step, rounded up: a division only where the step is no common one.
+GRAFT_VECTOR std::int64_t steps_up(std::int64_t n, std::int64_t step) { return step == 1 ? n : step == 2 ? (n + 1) >> 1 : (n + step - 1) / step; }
+// Codes `stride` apart, 1 or 2, each in a lane; 2 V::W bytes may be read where it is 2.
+GRAFT_VECTOR I load_apart(const std::uint8_t* from, std::int64_t stride) {
+    if (stride == 1) return load_u8(from);
+    return shift_right<24>(shift_left<8>(as_int(load_bf16(reinterpret_cast<const std::uint16_t*>(from)))));
+}
+// to[i] = the lane of the pixel `offset + i * stride` of each plane, for i in [0, count); up to `room` may be written.
+GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std::int64_t stride, std::int64_t count, std::int64_t room, std::uint32_t* to) {
+    const std::uint8_t* last = l.plane[0];
+    for (int c = 1; c < l.channels; ++c) last = l.plane[c] > last ? l.plane[c] : last;
+    const I flip = I::set1(static_cast<std::int32_t>(l.flip)), add = I::set1(static_cast<std::int32_t>(l.add)),
+            back = I::set1(static_cast<std::int32_t>(l.flip_back));
+    std::int64_t i = 0;
+    if (stride <= 2) {
+        const std::int64_t bytes = l.limit - (last + offset), readable = stride == 2 ? bytes >> 1 : bytes, most = room < readable ? room : readable;
+        for (; i < count && i + V::W <= most; i += V::W) {
+            const std::int64_t at = offset + i * stride;
+            I all = load_apart(l.plane[0] + at, stride);
+            if (l.channels == 2)
+                all = all | shift_left<16>(load_apart(l.plane[1] + at, stride));
+            else
+                all = (all | shift_left<8>(load_apart(l.plane[1] + at, stride))) |
+                      (shift_left<16>(load_apart(l.plane[2] + at, stride)) | shift_left<24>(load_apart(l.plane[3] + at, stride)));
+            (((all ^ flip) + add) ^ back).store(reinterpret_cast<std::int32_t*>(to + i));
+        }
+    }
+    for (; i < count; ++i) {
+        std::uint32_t all = 0;
+        for (int c = 0; c < l.channels; ++c) all |= std::uint32_t(l.plane[c][offset + i * stride]) << (32 / l.channels * c);
+        to[i] = ((all ^ l.flip) + l.add) ^ l.flip_back;
+    }
+}
+// What the taps of all tiles read, of one lane of channels.
+inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
     const quantized_gather& g = a.from;
-    constexpr int width = Bytes ? 4 : 2;
-    // As unsigned bytes, which the instruction multiplies; as differences from the zero point in 16 bits.
-    const std::uint32_t flip = p.x_signed ? 0x80u : 0u;
-    const std::int32_t zero = p.x_zero + (p.x_signed ? 128 : 0);
+    const quantized_lanes l = lanes_of(a, lane);
     std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
-    std::uint32_t empty = 0;
-    if (Bytes) empty = static_cast<std::uint32_t>(zero) * 0x01010101u;
-    const std::uint8_t* plane[width];
-    for (int c = 0; c < width; ++c) {
-        const std::int64_t channel = lane * width + c;
-        // Channels that are not there meet weights of zero.
-        plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
-    }
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px)
             for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch) {
                 const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt, ix = g.column_phase[px] - p.pl;
                 // Columns [first, last) are pixels of the image.
-                std::int64_t first = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, last = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0;
+                std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
                 if (iy < 0 || iy >= p.ih) last = 0;
                 last = last < g.pitch ? last : g.pitch;
                 first = first < last ? first : last;
-                for (std::int64_t i = 0; i < first; ++i) to[i] = empty;
-                const std::int64_t offset = last ? iy * p.iw + ix : 0;
-                if (Bytes) {
-                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset, *x2 = plane[width - 2] + offset, *x3 = plane[width - 1] + offset;
-                    const std::uint32_t flips = flip * 0x01010101u;
-                    if (p.sw == 1)
-                        for (std::int64_t i = first; i < last; ++i)
-                            to[i] = (std::uint32_t(x0[i]) | std::uint32_t(x1[i]) << 8 | std::uint32_t(x2[i]) << 16 | std::uint32_t(x3[i]) << 24) ^ flips;
-                    else if (p.sw == 2)
-                        for (std::int64_t i = first; i < last; ++i)
-                            to[i] =
-                                (std::uint32_t(x0[2 * i]) | std::uint32_t(x1[2 * i]) << 8 | std::uint32_t(x2[2 * i]) << 16 | std::uint32_t(x3[2 * i]) << 24) ^
-                                flips;
-                    else
-                        for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw)
-                            to[i] = (std::uint32_t(x0[j]) | std::uint32_t(x1[j]) << 8 | std::uint32_t(x2[j]) << 16 | std::uint32_t(x3[j]) << 24) ^ flips;
-                } else {
-                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset;
-                    for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw) {
-                        const std::int32_t low = std::int32_t(x0[j] ^ flip) - zero, high = std::int32_t(x1[j] ^ flip) - zero;
-                        to[i] = (std::uint32_t(low) & 0xffffu) | std::uint32_t(high) << 16;
-                    }
-                }
-                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = empty;
+                for (std::int64_t i = 0; i < first; ++i) to[i] = l.empty;
+                if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, last - first, to + first);
+                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = l.empty;
             }
 }
-inline void gather_quantized(const quantized_conv_args& a, std::int64_t task) {
-    if (a.p.bytes)
-        gather_lane<true>(a, task);
-    else
-        gather_lane<false>(a, task);
+// What the taps of one tile read: [lanes][taps][pixels of the tile], which it takes in one stream. `slot` is the tile's place in the memory.
+inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot) {
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t lanes = p.lanes_of_channels(), begin = tile * quantized_pixels, pixels = p.oh * p.ow;
+    const std::int64_t end = begin + quantized_pixels < pixels ? begin + quantized_pixels : pixels, first_row = begin / p.ow, first_column = begin % p.ow;
+    std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + slot * a.slot;
+    std::uint32_t* const stop = to + a.slot;
+    const bool flat = p.sw == 1 && p.sh == 1 && p.iw == p.ow && p.kh * p.kw == 1 && p.pt == 0 && p.pl == 0;
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+        const quantized_lanes l = lanes_of(a, lane);
+        if (flat) {
+            fill_lanes(l, begin, 1, end - begin, stop - to, to);
+            to += quantized_pixels;
+            continue;
+        }
+        for (int ky = 0; ky < p.kh; ++ky)
+            for (int kx = 0; kx < p.kw; ++kx, to += quantized_pixels) {
+                std::int64_t oy = first_row, ox = first_column;
+                std::uint32_t* at = to;
+                for (std::int64_t left = end - begin; left > 0; ++oy, ox = 0) {
+                    const std::int64_t here = p.ow - ox < left ? p.ow - ox : left, iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh,
+                                       ix = ox * p.sw - p.pl + std::int64_t(kx) * p.dw;
+                    // Outputs [first, last) of these see pixels of the image.
+                    std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
+                    if (iy < 0 || iy >= p.ih) last = 0;
+                    last = last < here ? last : here;
+                    first = first < last ? first : last;
+                    for (std::int64_t i = 0; i < first; ++i) at[i] = l.empty;
+                    if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, stop - (at + first), at + first);
+                    for (std::int64_t i = last; i < here; ++i) at[i] = l.empty;
+                    at += here;
+                    left -= here;
+                }
+            }
+    }
+}
+
+// Rows are short: a call for each would cost more than the copy.
+GRAFT_VECTOR void copy_bytes(const std::uint8_t* from, std::int64_t count, std::uint8_t* to) {
+    std::int64_t i = 0;
+    for (; i + 8 <= count; i += 8) std::memcpy(to + i, from + i, 8);
+    if (i == count) return;
+    if (count >= 8)
+        std::memcpy(to + count - 8, from + count - 8, 8);
+    else if (count >= 4) {
+        std::memcpy(to, from, 4);
+        std::memcpy(to + count - 4, from + count - 4, 4);
+    } else
+        for (; i < count; ++i) to[i] = from[i];
 }
 
 // Sums of consecutive pixels of the padded image become bytes, and those that are outputs go to their rows.
-GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, const std::int32_t* sums) {
+GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, std::int64_t pitch,
+                                  const std::int32_t* sums) {
     const quantized_conv_problem& p = a.p;
-    const V scale = V::set1(a.scale[channel]), low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
-    const I bias = I::set1(a.bias[channel]), zero = I::set1(p.y_zero);
-    std::uint8_t codes[quantized_pixels];
-    // The zero point is added behind the rounding: halves go to the even number of steps from it.
-    GRAFT_UNROLL
-    for (int i = 0; i < quantized_pixels; i += V::W) store_8(to_int(min(max(to_float(I::load(sums + i) + bias) * scale, low), high)) + zero, codes + i);
-    std::uint8_t* y = a.y + channel * p.oh * p.ow;
-    std::int64_t row = first / a.from.pitch, column = first % a.from.pitch;
+    const V scale = V::set1(a.scale[channel]);
+    const I bias = I::set1(a.bias[channel]);
+    std::uint8_t codes[quantized_pixels], *const y = a.y + channel * p.oh * p.ow;
+    const bool rows_touch = pitch == p.ow;
+    std::uint8_t* const to = rows_touch && count == quantized_pixels ? y + first : codes;
+    for (std::int64_t i = 0; i < count; i += 16) {
+        V steps[16 / V::W];
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) steps[k] = to_float(I::load(sums + i + k * V::W) + bias) * scale;
+        store_codes(steps, p.y_zero, p.low, p.high, to + i);
+    }
+    if (rows_touch) {
+        if (to == codes) copy_bytes(codes, count, y + first);
+        return;
+    }
+    std::int64_t row = first / pitch, column = first % pitch;
     for (std::int64_t i = 0; i < count; ++row, column = 0) {
-        const std::int64_t whole = a.from.pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
-        if (used > 0) std::memcpy(y + row * p.ow + column, codes + i, static_cast<std::size_t>(used));
+        const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
+        if (used > 0) copy_bytes(codes + i, used, y + row * p.ow + column);
         i += here;
     }
 }
 
-// The tasks of a convolution, with the tile that multiplies.
-GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t task, quantized_tile tile) {
+// The tasks of a convolution, with the tile that multiplies: `slot` and the tile of pixels that is gathered there, and some blocks of channels.
+GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, quantized_tile multiply) {
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pixels = (p.oh - 1) * a.from.pitch + p.ow, tiles = (pixels + quantized_pixels - 1) / quantized_pixels;
-    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels(), taps = std::int64_t(p.kh) * p.kw;
-    const std::int64_t first = task % tiles * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-    const std::int64_t begin = task / tiles * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const bool by_tiles = p.gathers_tiles();
+    const std::int64_t pitch = by_tiles ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, taps = std::int64_t(p.kh) * p.kw;
+    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels();
+    const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    constexpr std::int64_t here = 0;
     alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
-        tile(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), a.weights + block * steps * taps * quantized_rows, sums);
+        const std::int32_t* const w = a.weights + block * steps * taps * quantized_rows;
+        if (by_tiles)
+            multiply(a.gathered + slot * a.slot, &here, 1, steps * taps, quantized_pixels, w, static_cast<int>(count), sums);
+        else
+            multiply(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), w, static_cast<int>(count), sums);
         for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
-            store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
+            store_quantized(a, block * quantized_rows + r, first, count, pitch, sums + r * quantized_pixels);
     }
 }
 
 // Two 16-bit products a lane.
-GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+template <int R, int C>
+GRAFT_VECTOR void add_pairs(I (&total)[R][C], const std::int32_t* x, const std::int32_t* w) {
+    I pixels[C];
+    GRAFT_UNROLL
+    for (int c = 0; c < C; ++c) pixels[c] = I::load(x + c * V::W);
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) {
+        const I by = I::set1(w[r]);
+        GRAFT_UNROLL
+        for (int c = 0; c < C; ++c) total[r][c] = total[r][c] + multiply_pairs(pixels[c], by);
+    }
+}
+// R of a tile's rows, C vectors of its pixels, all of whose sums stay in registers.
+template <int R, int C>
+GRAFT_NOINLINE inline void sum_pairs(const std::int32_t* x, std::int64_t steps, const std::int32_t* w, std::int32_t* sums) {
+    I total[R][C];
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) GRAFT_UNROLL
+    for (int c = 0; c < C; ++c) total[r][c] = I::set1(0);
+    const std::int32_t* const end = w + steps * quantized_rows;
+    for (; w != end; x += quantized_pixels, w += quantized_rows) add_pairs(total, x, w);
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) GRAFT_UNROLL
+    for (int c = 0; c < C; ++c) total[r][c].store(sums + r * quantized_pixels + c * V::W);
+}
+// Sums of 8 output channels for `pixels` pixels, which are gathered tile by tile.
+GRAFT_VECTOR void sum_tile(const std::int32_t* x, std::int64_t steps, const std::int32_t* w, std::int64_t pixels, std::int32_t* sums) {
+    constexpr int columns = V::registers == 32 ? 3 : 2, rows = V::registers == 32 ? 8 : 4;
+    std::int64_t c = 0;
+    for (; c + V::W < pixels; c += columns * V::W)
+        for (int r = 0; r < quantized_rows; r += rows) sum_pairs<rows, columns>(x + c, steps, w + r, sums + r * quantized_pixels + c);
+    if (c < pixels) sum_pairs<quantized_rows, 1>(x + c, steps, w, sums + c);
+}
+GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int, std::int64_t steps, std::int64_t, const std::int32_t* w, int pixels,
                                 std::int32_t* sums) {
-    constexpr int columns = 3, rows = V::W == 16 ? 8 : 4;
-    for (int r0 = 0; r0 < quantized_rows; r0 += rows)
-        for (int c0 = 0; c0 < quantized_pixels; c0 += columns * V::W) {
-            I total[rows][columns];
-            GRAFT_UNROLL
-            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
-            for (int c = 0; c < columns; ++c) total[r][c] = I::set1(0);
-            const std::int32_t* weight = w + r0;
-            for (std::int64_t s = 0; s < steps; ++s)
-                for (int t = 0; t < count; ++t, weight += quantized_rows) {
-                    const std::int32_t* at = x + s * step + taps[t] + c0;
-                    I pixels[columns];
-                    GRAFT_UNROLL
-                    for (int c = 0; c < columns; ++c) pixels[c] = I::load(at + c * V::W);
-                    GRAFT_UNROLL
-                    for (int r = 0; r < rows; ++r) {
-                        const I by = I::set1(weight[r]);
-                        GRAFT_UNROLL
-                        for (int c = 0; c < columns; ++c) total[r][c] = total[r][c] + multiply_pairs(pixels[c], by);
-                    }
-                }
-            GRAFT_UNROLL
-            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
-            for (int c = 0; c < columns; ++c) total[r][c].store(sums + (r0 + r) * quantized_pixels + c0 + c * V::W);
-        }
+    sum_tile(x, steps, w, pixels, sums);
 }
-inline void conv_quantized(const quantized_conv_args& a, std::int64_t task) { conv_quantized_by(a, task, tile_of_pairs); }
+inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
+    conv_quantized_by(a, tile, slot, part, tile_of_pairs);
+}
 
-GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
-    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
-}
-// Codes `stride` apart, as differences from the zero point. Whole vectors are written, and up to `limit` read.
-GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, bool is_signed, V zero, float* to) {
-    for (std::int64_t i = 0; i < count; i += V::W) {
+// Codes `stride` apart, as differences from the zero point; codes ^ flip are unsigned, `zero` among them. Whole vectors are written, and up to
+// `limit` read.
+GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, I flip, V zero, float* to) {
+    std::int64_t i = 0;
+    if (stride <= 2) {
+        const std::int64_t readable = stride == 2 ? (limit - from) >> 1 : limit - from;
+        if (stride == 1)
+            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_u8(from + i) ^ flip) - zero).store(to + i);
+        else
+            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_apart(from + 2 * i, 2) ^ flip) - zero).store(to + i);
+    }
+    for (; i < count; i += V::W) {
         std::uint8_t some[V::W] = {};
-        const std::uint8_t* at = some;
-        const std::int64_t rest = limit - (from + i * stride);
-        if (stride == 1 && rest >= V::W)
-            at = from + i;
-        else if (stride == 2 && rest >= 2 * V::W) {
-            // The low bytes of 16-bit words, which compilers narrow by one instruction.
-            std::uint16_t words[V::W];
-            std::memcpy(words, from + 2 * i, sizeof words);
-            for (int k = 0; k < V::W; ++k) some[k] = static_cast<std::uint8_t>(words[k]);
-        } else
-            for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
-        (load_codes(at, is_signed) - zero).store(to + i);
+        for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
+        (to_float(load_u8(some) ^ flip) - zero).store(to + i);
     }
 }
 
+// The codes of neighbouring outputs of a channel, sixteen at a time: the pixels for tap t lie at x[t], its weight is w[t]. Taps is their number, 0 for
+// any.
+template <int Taps>
+GRAFT_NOINLINE inline void depthwise_run(const quantized_conv_problem& p, const float* const* x, const float* w, float scale, std::int32_t bias,
+                                         std::int64_t pixels, std::uint8_t* codes) {
+    const int taps = Taps ? Taps : p.kh * p.kw;
+    const float* at[Taps ? Taps : 1];
+    V weight[Taps ? Taps : 1];
+    for (int t = 0; t < Taps; ++t) at[t] = x[t], weight[t] = V::set1(w[t]);
+    for (std::int64_t i = 0; i < pixels; i += 16) {
+        V sum[16 / V::W];
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) sum[k] = V::zero();
+        if constexpr (Taps != 0) {
+            GRAFT_UNROLL
+            for (int t = 0; t < Taps; ++t) GRAFT_UNROLL
+            for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(at[t] + i + k * V::W), weight[t], sum[k]);
+        } else
+            for (int t = 0; t < taps; ++t) GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(x[t] + i + k * V::W), V::set1(w[t]), sum[k]);
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) sum[k] = to_float(to_int(sum[k]) + I::set1(bias)) * V::set1(scale);
+        store_codes(sum, p.y_zero, p.low, p.high, codes + i);
+    }
+}
 // One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
 inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
     const quantized_conv_problem& p = a.p;
     const quantized_gather& g = a.from;
-    constexpr std::int64_t room = 8192;
-    float image[room + quantized_pixels];
-    const std::int64_t taps = std::int64_t(p.kh) * p.kw, phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
+    constexpr std::int64_t room = quantized_depthwise_floats;
+    float image[room + 2 * 16];
+    std::uint8_t codes[room + 16];
+    const int taps = p.kh * p.kw;
+    const std::int64_t phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
     // Bands of output rows whose input fits; the planes of a band stand as far apart as the taps say for a whole image, less what is left out.
     std::int64_t band = room / (phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
-    const V zero = V::set1(static_cast<float>(p.x_zero));
+    const I flip = I::set1(p.x_signed ? 128 : 0);
+    const V zero = V::set1(static_cast<float>(p.x_zero + (p.x_signed ? 128 : 0)));
     const float* weight = reinterpret_cast<const float*>(a.weights) + channel * taps;
     const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
         const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
-        std::int64_t offset[quantized_taps];
-        for (std::int64_t t = 0; t < taps; ++t) offset[t] = g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
         float* to = image;
         for (std::int64_t py = 0; py < g.row_phases; ++py)
             for (std::int64_t px = 0; px < g.column_phases; ++px) {
                 // Columns [first, last) of the image's rows are pixels.
-                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0, last = end < g.pitch ? end : g.pitch;
-                const std::int64_t start = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, first = start < last ? start : last;
+                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0, last = end < g.pitch ? end : g.pitch;
+                const std::int64_t start = ix < 0 ? steps_up(-ix, p.sw) : 0, first = start < last ? start : last;
                 for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
                     const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
+                    // Whole vectors: what comes behind their pixels is written later.
                     if (iy < 0 || iy >= p.ih || first == last) {
-                        for (std::int64_t i = 0; i < g.pitch; ++i) to[i] = 0;
+                        for (std::int64_t i = 0; i < g.pitch; i += V::W) V::zero().store(to + i);
                         continue;
                     }
-                    for (std::int64_t i = 0; i < first; ++i) to[i] = 0;
-                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, p.x_signed, zero, to + first);
-                    for (std::int64_t i = last; i < g.pitch; ++i) to[i] = 0;
+                    for (std::int64_t i = 0; i < first; i += V::W) V::zero().store(to + i);
+                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, flip, zero, to + first);
+                    for (std::int64_t i = last; i < g.pitch; i += V::W) V::zero().store(to + i);
                 }
             }
-        // What the tiles of the last pixels read beyond the planes.
-        for (int i = 0; i < quantized_pixels; ++i) to[i] = 0;
+        // What the last outputs read beyond the planes.
+        for (int i = 0; i < 16; i += V::W) V::zero().store(to + i);
+        const float* at[quantized_taps];
+        for (int t = 0; t < taps; ++t) at[t] = image + g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
         const std::int64_t pixels = (height - 1) * g.pitch + p.ow;
-        for (std::int64_t first = 0; first < pixels; first += quantized_pixels) {
-            // Two running sums, as one waits for itself.
-            constexpr int vectors = quantized_pixels / V::W;
-            V total[vectors], other[vectors];
-            GRAFT_UNROLL
-            for (int i = 0; i < vectors; ++i) total[i] = other[i] = V::zero();
-            std::int64_t t = 0;
-            for (; t + 2 <= taps; t += 2) {
-                const float *at = image + offset[t] + first, *beside = image + offset[t + 1] + first;
-                const V by = V::set1(weight[t]), next = V::set1(weight[t + 1]);
+        (taps == 9 ? depthwise_run<9> : depthwise_run<0>)(p, at, weight, a.scale[channel], a.bias[channel], pixels, codes);
+        std::uint8_t* y = a.y + (channel * p.oh + oy) * p.ow;
+        for (std::int64_t row = 0; row < height; ++row, y += p.ow) copy_bytes(codes + row * g.pitch, p.ow, y);
+    }
+}
+// ---- graft/cpu/kernels/quantized_winograd.inl
+// Winograd convolution F(2 x 2, 3 x 3) of 8-bit images in integers: text, included once for each instruction set. Pixels are differences from the zero
+// point, weights four times what Lavin and Gray (Fast Algorithms for Convolutional Neural Networks, 2015) have, so that both are whole numbers of 16
+// bits and sums four times those of the window: the answer is exact. Sums may leave int32 on the way and are right again at the end, modulo 2^32.
+
+// B^T d for the points 0, 1, -1 and infinity.
+GRAFT_VECTOR void quantized_input_transform(const I (&d)[4], I (&out)[4]) {
+    out[0] = d[0] - d[2];
+    out[1] = d[1] + d[2];
+    out[2] = d[2] - d[1];
+    out[3] = d[1] - d[3];
+}
+
+// One lane of channels, two of them, for `count` tiles from `first` on: [tasks][16][lanes][tiles of a task]. Until it is stored a pair of numbers is low +
+// 65536 * high: sums of such are the sums of both.
+inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std::int64_t first_tile, std::int64_t count) {
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t wide = p.winograd_tiles_wide(), element = p.lanes_of_channels() * quantized_pixels;
+    constexpr std::int64_t room = quantized_winograd_width / 2 + 1 + V::W;
+    std::int32_t even[room], odd[room], rows[4][4][room];
+    quantized_lanes l = lanes_of(a, lane);
+    // Codes as they are, less the zero point in both halves.
+    l.add = 0u - static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001u;
+    l.flip_back = 0;
+    std::int32_t* const to = a.gathered + lane * quantized_pixels;
+    const I half = I::set1(0x8000);
+    for (std::int64_t ty = first_tile / wide, row = 2 * ty; ty * wide < first_tile + count; ++ty) {
+        for (; row < 2 * ty + 4; ++row) {
+            const std::int64_t iy = row - p.pt;
+            std::int32_t(&h)[4][room] = rows[row % 4];
+            for (int phase = 0; phase < 2; ++phase) {
+                std::int32_t* const by = phase ? odd : even;
+                // Padded columns phase, phase + 2, ..., of which [first, last) are pixels.
+                const std::int64_t ix = phase - p.pl, columns = wide + V::W;
+                std::int64_t first = ix < 0 ? (1 - ix) / 2 : 0, last = p.iw > ix ? (p.iw - ix + 1) / 2 : 0;
+                if (iy < 0 || iy >= p.ih) last = 0;
+                last = last < columns ? last : columns;
+                first = first < last ? first : last;
+                for (std::int64_t i = 0; i < first; ++i) by[i] = 0;
+                if (first < last)
+                    fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
+                for (std::int64_t i = last; i < columns; ++i) by[i] = 0;
+            }
+            for (std::int64_t i = 0; i < wide; i += V::W) {
+                const I d[4] = {I::load(even + i), I::load(odd + i), I::load(even + i + 1), I::load(odd + i + 1)};
+                I out[4];
+                quantized_input_transform(d, out);
                 GRAFT_UNROLL
-                for (int i = 0; i < vectors; ++i) {
-                    total[i] = fma(V::load(at + i * V::W), by, total[i]);
-                    other[i] = fma(V::load(beside + i * V::W), next, other[i]);
+                for (int j = 0; j < 4; ++j) out[j].store(h[j] + i);
+            }
+        }
+        for (std::int64_t i = 0; i < wide; i += V::W) {
+            const std::int64_t tile = ty * wide + i - first_tile, left = wide - i < V::W ? wide - i : V::W;
+            const bool whole = tile >= 0 && tile % quantized_pixels + V::W <= quantized_pixels && tile < count;
+            GRAFT_UNROLL
+            for (int j = 0; j < 4; ++j) {
+                I d[4], out[4];
+                GRAFT_UNROLL
+                for (int k = 0; k < 4; ++k) d[k] = I::load(rows[(2 * ty + k) % 4][j] + i);
+                quantized_input_transform(d, out);
+                for (int k = 0; k < 4; ++k) {
+                    // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
+                    const I pair = (out[k] + half) ^ half;
+                    std::int32_t* const one = to + (4 * k + j) * element;
+                    if (whole) {
+                        // Beyond the row lie tiles that come later.
+                        pair.store(one + tile / quantized_pixels * a.slot + tile % quantized_pixels);
+                        continue;
+                    }
+                    std::int32_t some[V::W];
+                    pair.store(some);
+                    for (std::int64_t n = 0; n < left; ++n)
+                        if (tile + n >= 0 && tile + n < count) one[(tile + n) / quantized_pixels * a.slot + (tile + n) % quantized_pixels] = some[n];
                 }
             }
-            if (t < taps) {
-                const float* at = image + offset[t] + first;
-                const V by = V::set1(weight[t]);
-                GRAFT_UNROLL
-                for (int i = 0; i < vectors; ++i) total[i] = fma(V::load(at + i * V::W), by, total[i]);
-            }
-            GRAFT_UNROLL
-            for (int i = 0; i < vectors; ++i) total[i] = total[i] + other[i];
-            alignas(64) std::int32_t sums[quantized_pixels];
-            GRAFT_UNROLL
-            for (int i = 0; i < vectors; ++i) to_int(total[i]).store(sums + i * V::W);
-            const std::int64_t count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-            store_quantized(a, channel, oy * g.pitch + first, count, sums);
         }
     }
 }
 
-GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y) {
-    const V left = (load_codes(a, p.a_signed) - V::set1(static_cast<float>(p.a_zero))) * V::set1(p.a_scale);
-    const V right = (load_codes(b, p.b_signed) - V::set1(static_cast<float>(p.b_zero))) * V::set1(p.b_scale);
-    const V steps = (left + right) / V::set1(p.y_scale);
-    const V low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
-    store_8(to_int(min(max(steps, low), high)) + I::set1(p.y_zero), y);
+// The sums of a task's tiles, of one channel, become two rows of codes.
+GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t channel, std::int64_t count, const std::int32_t* sums, std::uint8_t (&codes)[2][2 * quantized_pixels]) {
+    const quantized_conv_problem& p = a.p;
+    const V scale = V::set1(a.scale[channel]);
+    const I bias = I::set1(a.bias[channel]);
+    float steps[2][2 * quantized_pixels];
+    for (std::int64_t i = 0; i < count; i += V::W) {
+        I above[4], below[4];
+        GRAFT_UNROLL
+        for (int j = 0; j < 4; ++j) {
+            I m[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) m[k] = I::load(sums + (4 * k + j) * quantized_rows * quantized_pixels + i);
+            above[j] = m[0] + m[1] + m[2];
+            below[j] = m[1] - m[2] - m[3];
+        }
+        GRAFT_UNROLL
+        for (int row = 0; row < 2; ++row) {
+            const I(&m)[4] = row ? below : above;
+            const V left = to_float(shift_right_arithmetic<2>(m[0] + m[1] + m[2]) + bias) * scale;
+            const V right = to_float(shift_right_arithmetic<2>(m[1] - m[2] - m[3]) + bias) * scale;
+            zip_low(left, right).store(steps[row] + 2 * i);
+            zip_high(left, right).store(steps[row] + 2 * i + V::W);
+        }
+    }
+    for (int row = 0; row < 2; ++row)
+        for (std::int64_t i = 0; i < 2 * count; i += 16) {
+            V some[16 / V::W];
+            GRAFT_UNROLL
+            for (int k = 0; k < 16 / V::W; ++k) some[k] = V::load(steps[row] + i + k * V::W);
+            store_codes(some, p.y_zero, p.low, p.high, codes[row] + i);
+        }
 }
-inline void sum_quantized(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+
+// As conv_quantized, with tiles of 2 x 2 outputs in place of pixels.
+inline void conv_winograd(const quantized_conv_args& a, std::int64_t group, std::int64_t slot, std::int64_t part) {
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t wide = p.winograd_tiles_wide(), all = wide * p.winograd_tiles_high(), lanes = p.lanes_of_channels();
+    const std::int64_t first = group * quantized_pixels, count = all - first < quantized_pixels ? all - first : quantized_pixels;
+    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows;
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    alignas(64) std::int32_t sums[16 * quantized_rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        for (int e = 0; e < 16; ++e)
+            sum_tile(a.gathered + slot * a.slot + e * lanes * quantized_pixels, lanes, a.weights + (block * 16 + e) * lanes * quantized_rows, count,
+                     sums + e * quantized_rows * quantized_pixels);
+        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r) {
+            const std::int64_t channel = block * quantized_rows + r;
+            std::uint8_t codes[2][2 * quantized_pixels], *const y = a.y + channel * p.oh * p.ow;
+            finish_winograd(a, channel, count, sums + r * quantized_pixels, codes);
+            for (std::int64_t i = 0; i < count;) {
+                const std::int64_t ty = (first + i) / wide, tx = (first + i) % wide, run = wide - tx < count - i ? wide - tx : count - i;
+                const std::int64_t columns = p.ow - 2 * tx < 2 * run ? p.ow - 2 * tx : 2 * run;
+                for (std::int64_t row = 0; row < 2 && 2 * ty + row < p.oh; ++row) copy_bytes(codes[row] + 2 * i, columns, y + (2 * ty + row) * p.ow + 2 * tx);
+                i += run;
+            }
+        }
+    }
+}
+// ---- graft/cpu/kernels/quantized_elementwise.inl
+// Sums and largest windows of 8-bit images, and the table of the family: text, included once for each instruction set.
+
+GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
+    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
+}
+GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y) {
+    const V a_zero = V::set1(static_cast<float>(p.a_zero)), b_zero = V::set1(static_cast<float>(p.b_zero));
+    V steps[16 / V::W];
+    GRAFT_UNROLL
+    for (int k = 0; k < 16 / V::W; ++k) {
+        const V left = (load_codes(a + k * V::W, p.a_signed) - a_zero) * V::set1(p.a_scale);
+        const V right = (load_codes(b + k * V::W, p.b_signed) - b_zero) * V::set1(p.b_scale);
+        steps[k] = (left + right) / V::set1(p.y_scale);
+    }
+    store_codes(steps, p.y_zero, p.low, p.high, y);
+}
+inline void sum_quantized(const quantized_sum_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+    const quantized_sum_problem p = problem;  // which no byte that is stored can be part of
     std::int64_t i = 0;
-    for (; i + V::W <= n; i += V::W) sum_codes(p, a + i, b + i, y + i);
+    for (; i + 16 <= n; i += 16) sum_codes(p, a + i, b + i, y + i);
     if (i == n) return;
-    std::uint8_t rest_a[V::W] = {}, rest_b[V::W] = {}, rest_y[V::W];
+    std::uint8_t rest_a[16] = {}, rest_b[16] = {}, rest_y[16];
     std::memcpy(rest_a, a + i, static_cast<std::size_t>(n - i));
     std::memcpy(rest_b, b + i, static_cast<std::size_t>(n - i));
     sum_codes(p, rest_a, rest_b, rest_y);
     std::memcpy(y + i, rest_y, static_cast<std::size_t>(n - i));
 }
 
+// One plane: of each column the largest of the window's rows, of these the largest of its columns, and of these every sw-th.
+template <class T>
+GRAFT_VECTOR void max_pool_plane(const pool_problem& p, const T* x, T* y) {
+    const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1;
+    const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
+    T down[quantized_row], across[quantized_row];
+    for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
+        for (std::int64_t i = 0; i < width; ++i) down[i] = std::numeric_limits<T>::min();
+        for (int ky = 0; ky < p.kh; ++ky) {
+            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
+            if (iy < 0 || iy >= p.ih) continue;
+            const T* const row = x + iy * p.iw - p.pl;
+            for (std::int64_t i = first; i < last; ++i) down[i] = row[i] > down[i] ? row[i] : down[i];
+        }
+        const std::int64_t starts = width - columns;
+        for (std::int64_t i = 0; i < starts; ++i) across[i] = down[i];
+        for (int kx = 1; kx < p.kw; ++kx) {
+            const T* const from = down + std::int64_t(kx) * p.dw;
+            for (std::int64_t i = 0; i < starts; ++i) across[i] = from[i] > across[i] ? from[i] : across[i];
+        }
+        for (std::int64_t ox = 0; ox < p.ow; ++ox) y[ox] = across[ox * p.sw];
+    }
+}
+inline void max_pool_codes(const pool_problem& p, bool is_signed, const std::uint8_t* x, std::uint8_t* y) {
+    if (is_signed)
+        max_pool_plane(p, reinterpret_cast<const std::int8_t*>(x), reinterpret_cast<std::int8_t*>(y));
+    else
+        max_pool_plane(p, x, y);
+}
+
 inline const quantized_kernels* quantized_table() {
     constexpr bool conv = quantized_conv_wanted();
     static constexpr quantized_kernels all = {
         conv ? &gather_quantized : nullptr,
+        conv ? &gather_quantized_tile : nullptr,
+        conv ? &gather_winograd : nullptr,
         conv ? &conv_quantized : nullptr,
+        conv ? &conv_winograd : nullptr,
         conv ? &depthwise_quantized : nullptr,
         quantized_sum_wanted() ? &sum_quantized : nullptr,
+        quantized_max_pool_wanted() ? &max_pool_codes : nullptr,
     };
     return &all;
 }
@@ -35740,6 +36045,17 @@ GRAFT_VECTOR V permute(V a, I at) {
     const uint8x16_t bytes = vreinterpretq_u8_u32(vaddq_u32(first, vdupq_n_u32(0x03020100u)));
     return {vreinterpretq_f32_u8(vqtbl1q_u8(vreinterpretq_u8_f32(a.r), bytes))};
 }
+// ---- graft/cpu/simd/codes.inl
+// Sixteen reals, in steps from the zero point, become codes: rounded, halves to even, and cut to [low, high]. Text, included inside the namespace and
+// region of each instruction set that has nothing shorter.
+
+GRAFT_VECTOR void store_codes(const V (&steps)[16 / V::W], int zero, int low, int high, std::uint8_t* to) {
+    const V least = V::set1(static_cast<float>(low - zero)), most = V::set1(static_cast<float>(high - zero));
+    // The zero point is added behind the rounding: halves go to the even number of steps from it.
+    const I shift = I::set1(zero);
+    GRAFT_UNROLL
+    for (int k = 0; k < 16 / V::W; ++k) store_8(to_int(min(max(steps[k], least), most)) + shift, to + k * V::W);
+}
 #endif
 // ---- graft/cpu/kernels/texts.inl
 // The kernel texts that inference needs, and the table of what they define: each family's text has the function that names its own.
@@ -37750,247 +38066,522 @@ inline const conv_kernels* conv_table() {
 // Convolutions and sums of 8-bit images: text, included once for each instruction set. Sums are integers, so their order changes nothing;
 // reals behind them are computed one by one, in the same steps on every set.
 
-// 32-bit lanes of a channel pair or four channels: what the taps of a tile read.
-template <bool Bytes>
-GRAFT_VECTOR void gather_lane(const quantized_conv_args& a, std::int64_t lane) {
+// Pixels of two or four channels in 32-bit lanes: differences from the zero point in 16 bits, or unsigned bytes.
+struct quantized_lanes {
+    const std::uint8_t* plane[4];
+    const std::uint8_t* limit;  // of what may be read
+    int channels;
+    std::uint32_t flip, add, flip_back;  // ((codes ^ flip) + add) ^ flip_back; no sum carries into the next channel
+    std::uint32_t empty;                 // the lane of a pixel of padding
+};
+GRAFT_VECTOR quantized_lanes lanes_of(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    const std::uint32_t zero = static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0));
+    quantized_lanes l{};
+    l.channels = p.channels_a_lane();
+    for (int c = 0; c < l.channels; ++c) {
+        const std::int64_t channel = lane * l.channels + c;
+        // Channels that are not there meet weights of zero.
+        l.plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
+    }
+    l.limit = a.x + p.ic * p.ih * p.iw;
+    l.flip = p.x_signed ? (p.bytes ? 0x80808080u : 0x00800080u) : 0;
+    l.add = p.bytes ? 0 : (0x8000u - zero) * 0x00010001u;
+    l.flip_back = p.bytes ? 0 : 0x80008000u;
+    l.empty = p.bytes ? zero * 0x01010101u : 0;
+    return l;
+}
+// n / step, rounded up: a division only where the step is no common one.
+GRAFT_VECTOR std::int64_t steps_up(std::int64_t n, std::int64_t step) { return step == 1 ? n : step == 2 ? (n + 1) >> 1 : (n + step - 1) / step; }
+// Codes `stride` apart, 1 or 2, each in a lane; 2 V::W bytes may be read where it is 2.
+GRAFT_VECTOR I load_apart(const std::uint8_t* from, std::int64_t stride) {
+    if (stride == 1) return load_u8(from);
+    return shift_right<24>(shift_left<8>(as_int(load_bf16(reinterpret_cast<const std::uint16_t*>(from)))));
+}
+// to[i] = the lane of the pixel `offset + i * stride` of each plane, for i in [0, count); up to `room` may be written.
+GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std::int64_t stride, std::int64_t count, std::int64_t room, std::uint32_t* to) {
+    const std::uint8_t* last = l.plane[0];
+    for (int c = 1; c < l.channels; ++c) last = l.plane[c] > last ? l.plane[c] : last;
+    const I flip = I::set1(static_cast<std::int32_t>(l.flip)), add = I::set1(static_cast<std::int32_t>(l.add)),
+            back = I::set1(static_cast<std::int32_t>(l.flip_back));
+    std::int64_t i = 0;
+    if (stride <= 2) {
+        const std::int64_t bytes = l.limit - (last + offset), readable = stride == 2 ? bytes >> 1 : bytes, most = room < readable ? room : readable;
+        for (; i < count && i + V::W <= most; i += V::W) {
+            const std::int64_t at = offset + i * stride;
+            I all = load_apart(l.plane[0] + at, stride);
+            if (l.channels == 2)
+                all = all | shift_left<16>(load_apart(l.plane[1] + at, stride));
+            else
+                all = (all | shift_left<8>(load_apart(l.plane[1] + at, stride))) |
+                      (shift_left<16>(load_apart(l.plane[2] + at, stride)) | shift_left<24>(load_apart(l.plane[3] + at, stride)));
+            (((all ^ flip) + add) ^ back).store(reinterpret_cast<std::int32_t*>(to + i));
+        }
+    }
+    for (; i < count; ++i) {
+        std::uint32_t all = 0;
+        for (int c = 0; c < l.channels; ++c) all |= std::uint32_t(l.plane[c][offset + i * stride]) << (32 / l.channels * c);
+        to[i] = ((all ^ l.flip) + l.add) ^ l.flip_back;
+    }
+}
+// What the taps of all tiles read, of one lane of channels.
+inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
     const quantized_gather& g = a.from;
-    constexpr int width = Bytes ? 4 : 2;
-    // As unsigned bytes, which the instruction multiplies; as differences from the zero point in 16 bits.
-    const std::uint32_t flip = p.x_signed ? 0x80u : 0u;
-    const std::int32_t zero = p.x_zero + (p.x_signed ? 128 : 0);
+    const quantized_lanes l = lanes_of(a, lane);
     std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
-    std::uint32_t empty = 0;
-    if (Bytes) empty = static_cast<std::uint32_t>(zero) * 0x01010101u;
-    const std::uint8_t* plane[width];
-    for (int c = 0; c < width; ++c) {
-        const std::int64_t channel = lane * width + c;
-        // Channels that are not there meet weights of zero.
-        plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
-    }
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px)
             for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch) {
                 const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt, ix = g.column_phase[px] - p.pl;
                 // Columns [first, last) are pixels of the image.
-                std::int64_t first = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, last = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0;
+                std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
                 if (iy < 0 || iy >= p.ih) last = 0;
                 last = last < g.pitch ? last : g.pitch;
                 first = first < last ? first : last;
-                for (std::int64_t i = 0; i < first; ++i) to[i] = empty;
-                const std::int64_t offset = last ? iy * p.iw + ix : 0;
-                if (Bytes) {
-                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset, *x2 = plane[width - 2] + offset, *x3 = plane[width - 1] + offset;
-                    const std::uint32_t flips = flip * 0x01010101u;
-                    if (p.sw == 1)
-                        for (std::int64_t i = first; i < last; ++i)
-                            to[i] = (std::uint32_t(x0[i]) | std::uint32_t(x1[i]) << 8 | std::uint32_t(x2[i]) << 16 | std::uint32_t(x3[i]) << 24) ^ flips;
-                    else if (p.sw == 2)
-                        for (std::int64_t i = first; i < last; ++i)
-                            to[i] =
-                                (std::uint32_t(x0[2 * i]) | std::uint32_t(x1[2 * i]) << 8 | std::uint32_t(x2[2 * i]) << 16 | std::uint32_t(x3[2 * i]) << 24) ^
-                                flips;
-                    else
-                        for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw)
-                            to[i] = (std::uint32_t(x0[j]) | std::uint32_t(x1[j]) << 8 | std::uint32_t(x2[j]) << 16 | std::uint32_t(x3[j]) << 24) ^ flips;
-                } else {
-                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset;
-                    for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw) {
-                        const std::int32_t low = std::int32_t(x0[j] ^ flip) - zero, high = std::int32_t(x1[j] ^ flip) - zero;
-                        to[i] = (std::uint32_t(low) & 0xffffu) | std::uint32_t(high) << 16;
-                    }
-                }
-                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = empty;
+                for (std::int64_t i = 0; i < first; ++i) to[i] = l.empty;
+                if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, last - first, to + first);
+                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = l.empty;
             }
 }
-inline void gather_quantized(const quantized_conv_args& a, std::int64_t task) {
-    if (a.p.bytes)
-        gather_lane<true>(a, task);
-    else
-        gather_lane<false>(a, task);
+// What the taps of one tile read: [lanes][taps][pixels of the tile], which it takes in one stream. `slot` is the tile's place in the memory.
+inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot) {
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t lanes = p.lanes_of_channels(), begin = tile * quantized_pixels, pixels = p.oh * p.ow;
+    const std::int64_t end = begin + quantized_pixels < pixels ? begin + quantized_pixels : pixels, first_row = begin / p.ow, first_column = begin % p.ow;
+    std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + slot * a.slot;
+    std::uint32_t* const stop = to + a.slot;
+    const bool flat = p.sw == 1 && p.sh == 1 && p.iw == p.ow && p.kh * p.kw == 1 && p.pt == 0 && p.pl == 0;
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+        const quantized_lanes l = lanes_of(a, lane);
+        if (flat) {
+            fill_lanes(l, begin, 1, end - begin, stop - to, to);
+            to += quantized_pixels;
+            continue;
+        }
+        for (int ky = 0; ky < p.kh; ++ky)
+            for (int kx = 0; kx < p.kw; ++kx, to += quantized_pixels) {
+                std::int64_t oy = first_row, ox = first_column;
+                std::uint32_t* at = to;
+                for (std::int64_t left = end - begin; left > 0; ++oy, ox = 0) {
+                    const std::int64_t here = p.ow - ox < left ? p.ow - ox : left, iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh,
+                                       ix = ox * p.sw - p.pl + std::int64_t(kx) * p.dw;
+                    // Outputs [first, last) of these see pixels of the image.
+                    std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
+                    if (iy < 0 || iy >= p.ih) last = 0;
+                    last = last < here ? last : here;
+                    first = first < last ? first : last;
+                    for (std::int64_t i = 0; i < first; ++i) at[i] = l.empty;
+                    if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, stop - (at + first), at + first);
+                    for (std::int64_t i = last; i < here; ++i) at[i] = l.empty;
+                    at += here;
+                    left -= here;
+                }
+            }
+    }
+}
+
+// Rows are short: a call for each would cost more than the copy.
+GRAFT_VECTOR void copy_bytes(const std::uint8_t* from, std::int64_t count, std::uint8_t* to) {
+    std::int64_t i = 0;
+    for (; i + 8 <= count; i += 8) std::memcpy(to + i, from + i, 8);
+    if (i == count) return;
+    if (count >= 8)
+        std::memcpy(to + count - 8, from + count - 8, 8);
+    else if (count >= 4) {
+        std::memcpy(to, from, 4);
+        std::memcpy(to + count - 4, from + count - 4, 4);
+    } else
+        for (; i < count; ++i) to[i] = from[i];
 }
 
 // Sums of consecutive pixels of the padded image become bytes, and those that are outputs go to their rows.
-GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, const std::int32_t* sums) {
+GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, std::int64_t pitch,
+                                  const std::int32_t* sums) {
     const quantized_conv_problem& p = a.p;
-    const V scale = V::set1(a.scale[channel]), low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
-    const I bias = I::set1(a.bias[channel]), zero = I::set1(p.y_zero);
-    std::uint8_t codes[quantized_pixels];
-    // The zero point is added behind the rounding: halves go to the even number of steps from it.
-    GRAFT_UNROLL
-    for (int i = 0; i < quantized_pixels; i += V::W) store_8(to_int(min(max(to_float(I::load(sums + i) + bias) * scale, low), high)) + zero, codes + i);
-    std::uint8_t* y = a.y + channel * p.oh * p.ow;
-    std::int64_t row = first / a.from.pitch, column = first % a.from.pitch;
+    const V scale = V::set1(a.scale[channel]);
+    const I bias = I::set1(a.bias[channel]);
+    std::uint8_t codes[quantized_pixels], *const y = a.y + channel * p.oh * p.ow;
+    const bool rows_touch = pitch == p.ow;
+    std::uint8_t* const to = rows_touch && count == quantized_pixels ? y + first : codes;
+    for (std::int64_t i = 0; i < count; i += 16) {
+        V steps[16 / V::W];
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) steps[k] = to_float(I::load(sums + i + k * V::W) + bias) * scale;
+        store_codes(steps, p.y_zero, p.low, p.high, to + i);
+    }
+    if (rows_touch) {
+        if (to == codes) copy_bytes(codes, count, y + first);
+        return;
+    }
+    std::int64_t row = first / pitch, column = first % pitch;
     for (std::int64_t i = 0; i < count; ++row, column = 0) {
-        const std::int64_t whole = a.from.pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
-        if (used > 0) std::memcpy(y + row * p.ow + column, codes + i, static_cast<std::size_t>(used));
+        const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
+        if (used > 0) copy_bytes(codes + i, used, y + row * p.ow + column);
         i += here;
     }
 }
 
-// The tasks of a convolution, with the tile that multiplies.
-GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t task, quantized_tile tile) {
+// The tasks of a convolution, with the tile that multiplies: `slot` and the tile of pixels that is gathered there, and some blocks of channels.
+GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, quantized_tile multiply) {
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pixels = (p.oh - 1) * a.from.pitch + p.ow, tiles = (pixels + quantized_pixels - 1) / quantized_pixels;
-    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels(), taps = std::int64_t(p.kh) * p.kw;
-    const std::int64_t first = task % tiles * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-    const std::int64_t begin = task / tiles * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const bool by_tiles = p.gathers_tiles();
+    const std::int64_t pitch = by_tiles ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, taps = std::int64_t(p.kh) * p.kw;
+    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels();
+    const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    constexpr std::int64_t here = 0;
     alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
-        tile(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), a.weights + block * steps * taps * quantized_rows, sums);
+        const std::int32_t* const w = a.weights + block * steps * taps * quantized_rows;
+        if (by_tiles)
+            multiply(a.gathered + slot * a.slot, &here, 1, steps * taps, quantized_pixels, w, static_cast<int>(count), sums);
+        else
+            multiply(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), w, static_cast<int>(count), sums);
         for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
-            store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
+            store_quantized(a, block * quantized_rows + r, first, count, pitch, sums + r * quantized_pixels);
     }
 }
 
 // Two 16-bit products a lane.
-GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+template <int R, int C>
+GRAFT_VECTOR void add_pairs(I (&total)[R][C], const std::int32_t* x, const std::int32_t* w) {
+    I pixels[C];
+    GRAFT_UNROLL
+    for (int c = 0; c < C; ++c) pixels[c] = I::load(x + c * V::W);
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) {
+        const I by = I::set1(w[r]);
+        GRAFT_UNROLL
+        for (int c = 0; c < C; ++c) total[r][c] = total[r][c] + multiply_pairs(pixels[c], by);
+    }
+}
+// R of a tile's rows, C vectors of its pixels, all of whose sums stay in registers.
+template <int R, int C>
+GRAFT_NOINLINE inline void sum_pairs(const std::int32_t* x, std::int64_t steps, const std::int32_t* w, std::int32_t* sums) {
+    I total[R][C];
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) GRAFT_UNROLL
+    for (int c = 0; c < C; ++c) total[r][c] = I::set1(0);
+    const std::int32_t* const end = w + steps * quantized_rows;
+    for (; w != end; x += quantized_pixels, w += quantized_rows) add_pairs(total, x, w);
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) GRAFT_UNROLL
+    for (int c = 0; c < C; ++c) total[r][c].store(sums + r * quantized_pixels + c * V::W);
+}
+// Sums of 8 output channels for `pixels` pixels, which are gathered tile by tile.
+GRAFT_VECTOR void sum_tile(const std::int32_t* x, std::int64_t steps, const std::int32_t* w, std::int64_t pixels, std::int32_t* sums) {
+    constexpr int columns = V::registers == 32 ? 3 : 2, rows = V::registers == 32 ? 8 : 4;
+    std::int64_t c = 0;
+    for (; c + V::W < pixels; c += columns * V::W)
+        for (int r = 0; r < quantized_rows; r += rows) sum_pairs<rows, columns>(x + c, steps, w + r, sums + r * quantized_pixels + c);
+    if (c < pixels) sum_pairs<quantized_rows, 1>(x + c, steps, w, sums + c);
+}
+GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int, std::int64_t steps, std::int64_t, const std::int32_t* w, int pixels,
                                 std::int32_t* sums) {
-    constexpr int columns = 3, rows = V::W == 16 ? 8 : 4;
-    for (int r0 = 0; r0 < quantized_rows; r0 += rows)
-        for (int c0 = 0; c0 < quantized_pixels; c0 += columns * V::W) {
-            I total[rows][columns];
-            GRAFT_UNROLL
-            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
-            for (int c = 0; c < columns; ++c) total[r][c] = I::set1(0);
-            const std::int32_t* weight = w + r0;
-            for (std::int64_t s = 0; s < steps; ++s)
-                for (int t = 0; t < count; ++t, weight += quantized_rows) {
-                    const std::int32_t* at = x + s * step + taps[t] + c0;
-                    I pixels[columns];
-                    GRAFT_UNROLL
-                    for (int c = 0; c < columns; ++c) pixels[c] = I::load(at + c * V::W);
-                    GRAFT_UNROLL
-                    for (int r = 0; r < rows; ++r) {
-                        const I by = I::set1(weight[r]);
-                        GRAFT_UNROLL
-                        for (int c = 0; c < columns; ++c) total[r][c] = total[r][c] + multiply_pairs(pixels[c], by);
-                    }
-                }
-            GRAFT_UNROLL
-            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
-            for (int c = 0; c < columns; ++c) total[r][c].store(sums + (r0 + r) * quantized_pixels + c0 + c * V::W);
-        }
+    sum_tile(x, steps, w, pixels, sums);
 }
-inline void conv_quantized(const quantized_conv_args& a, std::int64_t task) { conv_quantized_by(a, task, tile_of_pairs); }
+inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
+    conv_quantized_by(a, tile, slot, part, tile_of_pairs);
+}
 
-GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
-    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
-}
-// Codes `stride` apart, as differences from the zero point. Whole vectors are written, and up to `limit` read.
-GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, bool is_signed, V zero, float* to) {
-    for (std::int64_t i = 0; i < count; i += V::W) {
+// Codes `stride` apart, as differences from the zero point; codes ^ flip are unsigned, `zero` among them. Whole vectors are written, and up to
+// `limit` read.
+GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, I flip, V zero, float* to) {
+    std::int64_t i = 0;
+    if (stride <= 2) {
+        const std::int64_t readable = stride == 2 ? (limit - from) >> 1 : limit - from;
+        if (stride == 1)
+            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_u8(from + i) ^ flip) - zero).store(to + i);
+        else
+            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_apart(from + 2 * i, 2) ^ flip) - zero).store(to + i);
+    }
+    for (; i < count; i += V::W) {
         std::uint8_t some[V::W] = {};
-        const std::uint8_t* at = some;
-        const std::int64_t rest = limit - (from + i * stride);
-        if (stride == 1 && rest >= V::W)
-            at = from + i;
-        else if (stride == 2 && rest >= 2 * V::W) {
-            // The low bytes of 16-bit words, which compilers narrow by one instruction.
-            std::uint16_t words[V::W];
-            std::memcpy(words, from + 2 * i, sizeof words);
-            for (int k = 0; k < V::W; ++k) some[k] = static_cast<std::uint8_t>(words[k]);
-        } else
-            for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
-        (load_codes(at, is_signed) - zero).store(to + i);
+        for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
+        (to_float(load_u8(some) ^ flip) - zero).store(to + i);
     }
 }
 
+// The codes of neighbouring outputs of a channel, sixteen at a time: the pixels for tap t lie at x[t], its weight is w[t]. Taps is their number, 0 for
+// any.
+template <int Taps>
+GRAFT_NOINLINE inline void depthwise_run(const quantized_conv_problem& p, const float* const* x, const float* w, float scale, std::int32_t bias,
+                                         std::int64_t pixels, std::uint8_t* codes) {
+    const int taps = Taps ? Taps : p.kh * p.kw;
+    const float* at[Taps ? Taps : 1];
+    V weight[Taps ? Taps : 1];
+    for (int t = 0; t < Taps; ++t) at[t] = x[t], weight[t] = V::set1(w[t]);
+    for (std::int64_t i = 0; i < pixels; i += 16) {
+        V sum[16 / V::W];
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) sum[k] = V::zero();
+        if constexpr (Taps != 0) {
+            GRAFT_UNROLL
+            for (int t = 0; t < Taps; ++t) GRAFT_UNROLL
+            for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(at[t] + i + k * V::W), weight[t], sum[k]);
+        } else
+            for (int t = 0; t < taps; ++t) GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(x[t] + i + k * V::W), V::set1(w[t]), sum[k]);
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) sum[k] = to_float(to_int(sum[k]) + I::set1(bias)) * V::set1(scale);
+        store_codes(sum, p.y_zero, p.low, p.high, codes + i);
+    }
+}
 // One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
 inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
     const quantized_conv_problem& p = a.p;
     const quantized_gather& g = a.from;
-    constexpr std::int64_t room = 8192;
-    float image[room + quantized_pixels];
-    const std::int64_t taps = std::int64_t(p.kh) * p.kw, phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
+    constexpr std::int64_t room = quantized_depthwise_floats;
+    float image[room + 2 * 16];
+    std::uint8_t codes[room + 16];
+    const int taps = p.kh * p.kw;
+    const std::int64_t phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
     // Bands of output rows whose input fits; the planes of a band stand as far apart as the taps say for a whole image, less what is left out.
     std::int64_t band = room / (phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
-    const V zero = V::set1(static_cast<float>(p.x_zero));
+    const I flip = I::set1(p.x_signed ? 128 : 0);
+    const V zero = V::set1(static_cast<float>(p.x_zero + (p.x_signed ? 128 : 0)));
     const float* weight = reinterpret_cast<const float*>(a.weights) + channel * taps;
     const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
         const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
-        std::int64_t offset[quantized_taps];
-        for (std::int64_t t = 0; t < taps; ++t) offset[t] = g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
         float* to = image;
         for (std::int64_t py = 0; py < g.row_phases; ++py)
             for (std::int64_t px = 0; px < g.column_phases; ++px) {
                 // Columns [first, last) of the image's rows are pixels.
-                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0, last = end < g.pitch ? end : g.pitch;
-                const std::int64_t start = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, first = start < last ? start : last;
+                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0, last = end < g.pitch ? end : g.pitch;
+                const std::int64_t start = ix < 0 ? steps_up(-ix, p.sw) : 0, first = start < last ? start : last;
                 for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
                     const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
+                    // Whole vectors: what comes behind their pixels is written later.
                     if (iy < 0 || iy >= p.ih || first == last) {
-                        for (std::int64_t i = 0; i < g.pitch; ++i) to[i] = 0;
+                        for (std::int64_t i = 0; i < g.pitch; i += V::W) V::zero().store(to + i);
                         continue;
                     }
-                    for (std::int64_t i = 0; i < first; ++i) to[i] = 0;
-                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, p.x_signed, zero, to + first);
-                    for (std::int64_t i = last; i < g.pitch; ++i) to[i] = 0;
+                    for (std::int64_t i = 0; i < first; i += V::W) V::zero().store(to + i);
+                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, flip, zero, to + first);
+                    for (std::int64_t i = last; i < g.pitch; i += V::W) V::zero().store(to + i);
                 }
             }
-        // What the tiles of the last pixels read beyond the planes.
-        for (int i = 0; i < quantized_pixels; ++i) to[i] = 0;
+        // What the last outputs read beyond the planes.
+        for (int i = 0; i < 16; i += V::W) V::zero().store(to + i);
+        const float* at[quantized_taps];
+        for (int t = 0; t < taps; ++t) at[t] = image + g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
         const std::int64_t pixels = (height - 1) * g.pitch + p.ow;
-        for (std::int64_t first = 0; first < pixels; first += quantized_pixels) {
-            // Two running sums, as one waits for itself.
-            constexpr int vectors = quantized_pixels / V::W;
-            V total[vectors], other[vectors];
-            GRAFT_UNROLL
-            for (int i = 0; i < vectors; ++i) total[i] = other[i] = V::zero();
-            std::int64_t t = 0;
-            for (; t + 2 <= taps; t += 2) {
-                const float *at = image + offset[t] + first, *beside = image + offset[t + 1] + first;
-                const V by = V::set1(weight[t]), next = V::set1(weight[t + 1]);
+        (taps == 9 ? depthwise_run<9> : depthwise_run<0>)(p, at, weight, a.scale[channel], a.bias[channel], pixels, codes);
+        std::uint8_t* y = a.y + (channel * p.oh + oy) * p.ow;
+        for (std::int64_t row = 0; row < height; ++row, y += p.ow) copy_bytes(codes + row * g.pitch, p.ow, y);
+    }
+}
+// ---- graft/cpu/kernels/quantized_winograd.inl
+// Winograd convolution F(2 x 2, 3 x 3) of 8-bit images in integers: text, included once for each instruction set. Pixels are differences from the zero
+// point, weights four times what Lavin and Gray (Fast Algorithms for Convolutional Neural Networks, 2015) have, so that both are whole numbers of 16
+// bits and sums four times those of the window: the answer is exact. Sums may leave int32 on the way and are right again at the end, modulo 2^32.
+
+// B^T d for the points 0, 1, -1 and infinity.
+GRAFT_VECTOR void quantized_input_transform(const I (&d)[4], I (&out)[4]) {
+    out[0] = d[0] - d[2];
+    out[1] = d[1] + d[2];
+    out[2] = d[2] - d[1];
+    out[3] = d[1] - d[3];
+}
+
+// One lane of channels, two of them, for `count` tiles from `first` on: [tasks][16][lanes][tiles of a task]. Until it is stored a pair of numbers is low +
+// 65536 * high: sums of such are the sums of both.
+inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std::int64_t first_tile, std::int64_t count) {
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t wide = p.winograd_tiles_wide(), element = p.lanes_of_channels() * quantized_pixels;
+    constexpr std::int64_t room = quantized_winograd_width / 2 + 1 + V::W;
+    std::int32_t even[room], odd[room], rows[4][4][room];
+    quantized_lanes l = lanes_of(a, lane);
+    // Codes as they are, less the zero point in both halves.
+    l.add = 0u - static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001u;
+    l.flip_back = 0;
+    std::int32_t* const to = a.gathered + lane * quantized_pixels;
+    const I half = I::set1(0x8000);
+    for (std::int64_t ty = first_tile / wide, row = 2 * ty; ty * wide < first_tile + count; ++ty) {
+        for (; row < 2 * ty + 4; ++row) {
+            const std::int64_t iy = row - p.pt;
+            std::int32_t(&h)[4][room] = rows[row % 4];
+            for (int phase = 0; phase < 2; ++phase) {
+                std::int32_t* const by = phase ? odd : even;
+                // Padded columns phase, phase + 2, ..., of which [first, last) are pixels.
+                const std::int64_t ix = phase - p.pl, columns = wide + V::W;
+                std::int64_t first = ix < 0 ? (1 - ix) / 2 : 0, last = p.iw > ix ? (p.iw - ix + 1) / 2 : 0;
+                if (iy < 0 || iy >= p.ih) last = 0;
+                last = last < columns ? last : columns;
+                first = first < last ? first : last;
+                for (std::int64_t i = 0; i < first; ++i) by[i] = 0;
+                if (first < last)
+                    fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
+                for (std::int64_t i = last; i < columns; ++i) by[i] = 0;
+            }
+            for (std::int64_t i = 0; i < wide; i += V::W) {
+                const I d[4] = {I::load(even + i), I::load(odd + i), I::load(even + i + 1), I::load(odd + i + 1)};
+                I out[4];
+                quantized_input_transform(d, out);
                 GRAFT_UNROLL
-                for (int i = 0; i < vectors; ++i) {
-                    total[i] = fma(V::load(at + i * V::W), by, total[i]);
-                    other[i] = fma(V::load(beside + i * V::W), next, other[i]);
+                for (int j = 0; j < 4; ++j) out[j].store(h[j] + i);
+            }
+        }
+        for (std::int64_t i = 0; i < wide; i += V::W) {
+            const std::int64_t tile = ty * wide + i - first_tile, left = wide - i < V::W ? wide - i : V::W;
+            const bool whole = tile >= 0 && tile % quantized_pixels + V::W <= quantized_pixels && tile < count;
+            GRAFT_UNROLL
+            for (int j = 0; j < 4; ++j) {
+                I d[4], out[4];
+                GRAFT_UNROLL
+                for (int k = 0; k < 4; ++k) d[k] = I::load(rows[(2 * ty + k) % 4][j] + i);
+                quantized_input_transform(d, out);
+                for (int k = 0; k < 4; ++k) {
+                    // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
+                    const I pair = (out[k] + half) ^ half;
+                    std::int32_t* const one = to + (4 * k + j) * element;
+                    if (whole) {
+                        // Beyond the row lie tiles that come later.
+                        pair.store(one + tile / quantized_pixels * a.slot + tile % quantized_pixels);
+                        continue;
+                    }
+                    std::int32_t some[V::W];
+                    pair.store(some);
+                    for (std::int64_t n = 0; n < left; ++n)
+                        if (tile + n >= 0 && tile + n < count) one[(tile + n) / quantized_pixels * a.slot + (tile + n) % quantized_pixels] = some[n];
                 }
             }
-            if (t < taps) {
-                const float* at = image + offset[t] + first;
-                const V by = V::set1(weight[t]);
-                GRAFT_UNROLL
-                for (int i = 0; i < vectors; ++i) total[i] = fma(V::load(at + i * V::W), by, total[i]);
-            }
-            GRAFT_UNROLL
-            for (int i = 0; i < vectors; ++i) total[i] = total[i] + other[i];
-            alignas(64) std::int32_t sums[quantized_pixels];
-            GRAFT_UNROLL
-            for (int i = 0; i < vectors; ++i) to_int(total[i]).store(sums + i * V::W);
-            const std::int64_t count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-            store_quantized(a, channel, oy * g.pitch + first, count, sums);
         }
     }
 }
 
-GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y) {
-    const V left = (load_codes(a, p.a_signed) - V::set1(static_cast<float>(p.a_zero))) * V::set1(p.a_scale);
-    const V right = (load_codes(b, p.b_signed) - V::set1(static_cast<float>(p.b_zero))) * V::set1(p.b_scale);
-    const V steps = (left + right) / V::set1(p.y_scale);
-    const V low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
-    store_8(to_int(min(max(steps, low), high)) + I::set1(p.y_zero), y);
+// The sums of a task's tiles, of one channel, become two rows of codes.
+GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t channel, std::int64_t count, const std::int32_t* sums, std::uint8_t (&codes)[2][2 * quantized_pixels]) {
+    const quantized_conv_problem& p = a.p;
+    const V scale = V::set1(a.scale[channel]);
+    const I bias = I::set1(a.bias[channel]);
+    float steps[2][2 * quantized_pixels];
+    for (std::int64_t i = 0; i < count; i += V::W) {
+        I above[4], below[4];
+        GRAFT_UNROLL
+        for (int j = 0; j < 4; ++j) {
+            I m[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) m[k] = I::load(sums + (4 * k + j) * quantized_rows * quantized_pixels + i);
+            above[j] = m[0] + m[1] + m[2];
+            below[j] = m[1] - m[2] - m[3];
+        }
+        GRAFT_UNROLL
+        for (int row = 0; row < 2; ++row) {
+            const I(&m)[4] = row ? below : above;
+            const V left = to_float(shift_right_arithmetic<2>(m[0] + m[1] + m[2]) + bias) * scale;
+            const V right = to_float(shift_right_arithmetic<2>(m[1] - m[2] - m[3]) + bias) * scale;
+            zip_low(left, right).store(steps[row] + 2 * i);
+            zip_high(left, right).store(steps[row] + 2 * i + V::W);
+        }
+    }
+    for (int row = 0; row < 2; ++row)
+        for (std::int64_t i = 0; i < 2 * count; i += 16) {
+            V some[16 / V::W];
+            GRAFT_UNROLL
+            for (int k = 0; k < 16 / V::W; ++k) some[k] = V::load(steps[row] + i + k * V::W);
+            store_codes(some, p.y_zero, p.low, p.high, codes[row] + i);
+        }
 }
-inline void sum_quantized(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+
+// As conv_quantized, with tiles of 2 x 2 outputs in place of pixels.
+inline void conv_winograd(const quantized_conv_args& a, std::int64_t group, std::int64_t slot, std::int64_t part) {
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t wide = p.winograd_tiles_wide(), all = wide * p.winograd_tiles_high(), lanes = p.lanes_of_channels();
+    const std::int64_t first = group * quantized_pixels, count = all - first < quantized_pixels ? all - first : quantized_pixels;
+    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows;
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    alignas(64) std::int32_t sums[16 * quantized_rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        for (int e = 0; e < 16; ++e)
+            sum_tile(a.gathered + slot * a.slot + e * lanes * quantized_pixels, lanes, a.weights + (block * 16 + e) * lanes * quantized_rows, count,
+                     sums + e * quantized_rows * quantized_pixels);
+        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r) {
+            const std::int64_t channel = block * quantized_rows + r;
+            std::uint8_t codes[2][2 * quantized_pixels], *const y = a.y + channel * p.oh * p.ow;
+            finish_winograd(a, channel, count, sums + r * quantized_pixels, codes);
+            for (std::int64_t i = 0; i < count;) {
+                const std::int64_t ty = (first + i) / wide, tx = (first + i) % wide, run = wide - tx < count - i ? wide - tx : count - i;
+                const std::int64_t columns = p.ow - 2 * tx < 2 * run ? p.ow - 2 * tx : 2 * run;
+                for (std::int64_t row = 0; row < 2 && 2 * ty + row < p.oh; ++row) copy_bytes(codes[row] + 2 * i, columns, y + (2 * ty + row) * p.ow + 2 * tx);
+                i += run;
+            }
+        }
+    }
+}
+// ---- graft/cpu/kernels/quantized_elementwise.inl
+// Sums and largest windows of 8-bit images, and the table of the family: text, included once for each instruction set.
+
+GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
+    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
+}
+GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y) {
+    const V a_zero = V::set1(static_cast<float>(p.a_zero)), b_zero = V::set1(static_cast<float>(p.b_zero));
+    V steps[16 / V::W];
+    GRAFT_UNROLL
+    for (int k = 0; k < 16 / V::W; ++k) {
+        const V left = (load_codes(a + k * V::W, p.a_signed) - a_zero) * V::set1(p.a_scale);
+        const V right = (load_codes(b + k * V::W, p.b_signed) - b_zero) * V::set1(p.b_scale);
+        steps[k] = (left + right) / V::set1(p.y_scale);
+    }
+    store_codes(steps, p.y_zero, p.low, p.high, y);
+}
+inline void sum_quantized(const quantized_sum_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+    const quantized_sum_problem p = problem;  // which no byte that is stored can be part of
     std::int64_t i = 0;
-    for (; i + V::W <= n; i += V::W) sum_codes(p, a + i, b + i, y + i);
+    for (; i + 16 <= n; i += 16) sum_codes(p, a + i, b + i, y + i);
     if (i == n) return;
-    std::uint8_t rest_a[V::W] = {}, rest_b[V::W] = {}, rest_y[V::W];
+    std::uint8_t rest_a[16] = {}, rest_b[16] = {}, rest_y[16];
     std::memcpy(rest_a, a + i, static_cast<std::size_t>(n - i));
     std::memcpy(rest_b, b + i, static_cast<std::size_t>(n - i));
     sum_codes(p, rest_a, rest_b, rest_y);
     std::memcpy(y + i, rest_y, static_cast<std::size_t>(n - i));
 }
 
+// One plane: of each column the largest of the window's rows, of these the largest of its columns, and of these every sw-th.
+template <class T>
+GRAFT_VECTOR void max_pool_plane(const pool_problem& p, const T* x, T* y) {
+    const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1;
+    const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
+    T down[quantized_row], across[quantized_row];
+    for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
+        for (std::int64_t i = 0; i < width; ++i) down[i] = std::numeric_limits<T>::min();
+        for (int ky = 0; ky < p.kh; ++ky) {
+            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
+            if (iy < 0 || iy >= p.ih) continue;
+            const T* const row = x + iy * p.iw - p.pl;
+            for (std::int64_t i = first; i < last; ++i) down[i] = row[i] > down[i] ? row[i] : down[i];
+        }
+        const std::int64_t starts = width - columns;
+        for (std::int64_t i = 0; i < starts; ++i) across[i] = down[i];
+        for (int kx = 1; kx < p.kw; ++kx) {
+            const T* const from = down + std::int64_t(kx) * p.dw;
+            for (std::int64_t i = 0; i < starts; ++i) across[i] = from[i] > across[i] ? from[i] : across[i];
+        }
+        for (std::int64_t ox = 0; ox < p.ow; ++ox) y[ox] = across[ox * p.sw];
+    }
+}
+inline void max_pool_codes(const pool_problem& p, bool is_signed, const std::uint8_t* x, std::uint8_t* y) {
+    if (is_signed)
+        max_pool_plane(p, reinterpret_cast<const std::int8_t*>(x), reinterpret_cast<std::int8_t*>(y));
+    else
+        max_pool_plane(p, x, y);
+}
+
 inline const quantized_kernels* quantized_table() {
     constexpr bool conv = quantized_conv_wanted();
     static constexpr quantized_kernels all = {
         conv ? &gather_quantized : nullptr,
+        conv ? &gather_quantized_tile : nullptr,
+        conv ? &gather_winograd : nullptr,
         conv ? &conv_quantized : nullptr,
+        conv ? &conv_winograd : nullptr,
         conv ? &depthwise_quantized : nullptr,
         quantized_sum_wanted() ? &sum_quantized : nullptr,
+        quantized_max_pool_wanted() ? &max_pool_codes : nullptr,
     };
     return &all;
 }
@@ -38162,6 +38753,17 @@ GRAFT_VECTOR V scale(V a, V n) {
     const I whole = to_int(n), half = shift_right_arithmetic<1>(whole), bias = I::set1(127);
     return a * as_float(shift_left<23>(half + bias)) * as_float(shift_left<23>(whole - half + bias));
 }
+// ---- graft/cpu/simd/codes.inl
+// Sixteen reals, in steps from the zero point, become codes: rounded, halves to even, and cut to [low, high]. Text, included inside the namespace and
+// region of each instruction set that has nothing shorter.
+
+GRAFT_VECTOR void store_codes(const V (&steps)[16 / V::W], int zero, int low, int high, std::uint8_t* to) {
+    const V least = V::set1(static_cast<float>(low - zero)), most = V::set1(static_cast<float>(high - zero));
+    // The zero point is added behind the rounding: halves go to the even number of steps from it.
+    const I shift = I::set1(zero);
+    GRAFT_UNROLL
+    for (int k = 0; k < 16 / V::W; ++k) store_8(to_int(min(max(steps[k], least), most)) + shift, to + k * V::W);
+}
 #endif
 // ---- graft/cpu/kernels/texts.inl
 // The kernel texts that inference needs, and the table of what they define: each family's text has the function that names its own.
@@ -40172,247 +40774,522 @@ inline const conv_kernels* conv_table() {
 // Convolutions and sums of 8-bit images: text, included once for each instruction set. Sums are integers, so their order changes nothing;
 // reals behind them are computed one by one, in the same steps on every set.
 
-// 32-bit lanes of a channel pair or four channels: what the taps of a tile read.
-template <bool Bytes>
-GRAFT_VECTOR void gather_lane(const quantized_conv_args& a, std::int64_t lane) {
+// Pixels of two or four channels in 32-bit lanes: differences from the zero point in 16 bits, or unsigned bytes.
+struct quantized_lanes {
+    const std::uint8_t* plane[4];
+    const std::uint8_t* limit;  // of what may be read
+    int channels;
+    std::uint32_t flip, add, flip_back;  // ((codes ^ flip) + add) ^ flip_back; no sum carries into the next channel
+    std::uint32_t empty;                 // the lane of a pixel of padding
+};
+GRAFT_VECTOR quantized_lanes lanes_of(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    const std::uint32_t zero = static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0));
+    quantized_lanes l{};
+    l.channels = p.channels_a_lane();
+    for (int c = 0; c < l.channels; ++c) {
+        const std::int64_t channel = lane * l.channels + c;
+        // Channels that are not there meet weights of zero.
+        l.plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
+    }
+    l.limit = a.x + p.ic * p.ih * p.iw;
+    l.flip = p.x_signed ? (p.bytes ? 0x80808080u : 0x00800080u) : 0;
+    l.add = p.bytes ? 0 : (0x8000u - zero) * 0x00010001u;
+    l.flip_back = p.bytes ? 0 : 0x80008000u;
+    l.empty = p.bytes ? zero * 0x01010101u : 0;
+    return l;
+}
+// n / step, rounded up: a division only where the step is no common one.
+GRAFT_VECTOR std::int64_t steps_up(std::int64_t n, std::int64_t step) { return step == 1 ? n : step == 2 ? (n + 1) >> 1 : (n + step - 1) / step; }
+// Codes `stride` apart, 1 or 2, each in a lane; 2 V::W bytes may be read where it is 2.
+GRAFT_VECTOR I load_apart(const std::uint8_t* from, std::int64_t stride) {
+    if (stride == 1) return load_u8(from);
+    return shift_right<24>(shift_left<8>(as_int(load_bf16(reinterpret_cast<const std::uint16_t*>(from)))));
+}
+// to[i] = the lane of the pixel `offset + i * stride` of each plane, for i in [0, count); up to `room` may be written.
+GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std::int64_t stride, std::int64_t count, std::int64_t room, std::uint32_t* to) {
+    const std::uint8_t* last = l.plane[0];
+    for (int c = 1; c < l.channels; ++c) last = l.plane[c] > last ? l.plane[c] : last;
+    const I flip = I::set1(static_cast<std::int32_t>(l.flip)), add = I::set1(static_cast<std::int32_t>(l.add)),
+            back = I::set1(static_cast<std::int32_t>(l.flip_back));
+    std::int64_t i = 0;
+    if (stride <= 2) {
+        const std::int64_t bytes = l.limit - (last + offset), readable = stride == 2 ? bytes >> 1 : bytes, most = room < readable ? room : readable;
+        for (; i < count && i + V::W <= most; i += V::W) {
+            const std::int64_t at = offset + i * stride;
+            I all = load_apart(l.plane[0] + at, stride);
+            if (l.channels == 2)
+                all = all | shift_left<16>(load_apart(l.plane[1] + at, stride));
+            else
+                all = (all | shift_left<8>(load_apart(l.plane[1] + at, stride))) |
+                      (shift_left<16>(load_apart(l.plane[2] + at, stride)) | shift_left<24>(load_apart(l.plane[3] + at, stride)));
+            (((all ^ flip) + add) ^ back).store(reinterpret_cast<std::int32_t*>(to + i));
+        }
+    }
+    for (; i < count; ++i) {
+        std::uint32_t all = 0;
+        for (int c = 0; c < l.channels; ++c) all |= std::uint32_t(l.plane[c][offset + i * stride]) << (32 / l.channels * c);
+        to[i] = ((all ^ l.flip) + l.add) ^ l.flip_back;
+    }
+}
+// What the taps of all tiles read, of one lane of channels.
+inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
     const quantized_gather& g = a.from;
-    constexpr int width = Bytes ? 4 : 2;
-    // As unsigned bytes, which the instruction multiplies; as differences from the zero point in 16 bits.
-    const std::uint32_t flip = p.x_signed ? 0x80u : 0u;
-    const std::int32_t zero = p.x_zero + (p.x_signed ? 128 : 0);
+    const quantized_lanes l = lanes_of(a, lane);
     std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
-    std::uint32_t empty = 0;
-    if (Bytes) empty = static_cast<std::uint32_t>(zero) * 0x01010101u;
-    const std::uint8_t* plane[width];
-    for (int c = 0; c < width; ++c) {
-        const std::int64_t channel = lane * width + c;
-        // Channels that are not there meet weights of zero.
-        plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
-    }
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px)
             for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch) {
                 const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt, ix = g.column_phase[px] - p.pl;
                 // Columns [first, last) are pixels of the image.
-                std::int64_t first = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, last = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0;
+                std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
                 if (iy < 0 || iy >= p.ih) last = 0;
                 last = last < g.pitch ? last : g.pitch;
                 first = first < last ? first : last;
-                for (std::int64_t i = 0; i < first; ++i) to[i] = empty;
-                const std::int64_t offset = last ? iy * p.iw + ix : 0;
-                if (Bytes) {
-                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset, *x2 = plane[width - 2] + offset, *x3 = plane[width - 1] + offset;
-                    const std::uint32_t flips = flip * 0x01010101u;
-                    if (p.sw == 1)
-                        for (std::int64_t i = first; i < last; ++i)
-                            to[i] = (std::uint32_t(x0[i]) | std::uint32_t(x1[i]) << 8 | std::uint32_t(x2[i]) << 16 | std::uint32_t(x3[i]) << 24) ^ flips;
-                    else if (p.sw == 2)
-                        for (std::int64_t i = first; i < last; ++i)
-                            to[i] =
-                                (std::uint32_t(x0[2 * i]) | std::uint32_t(x1[2 * i]) << 8 | std::uint32_t(x2[2 * i]) << 16 | std::uint32_t(x3[2 * i]) << 24) ^
-                                flips;
-                    else
-                        for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw)
-                            to[i] = (std::uint32_t(x0[j]) | std::uint32_t(x1[j]) << 8 | std::uint32_t(x2[j]) << 16 | std::uint32_t(x3[j]) << 24) ^ flips;
-                } else {
-                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset;
-                    for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw) {
-                        const std::int32_t low = std::int32_t(x0[j] ^ flip) - zero, high = std::int32_t(x1[j] ^ flip) - zero;
-                        to[i] = (std::uint32_t(low) & 0xffffu) | std::uint32_t(high) << 16;
-                    }
-                }
-                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = empty;
+                for (std::int64_t i = 0; i < first; ++i) to[i] = l.empty;
+                if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, last - first, to + first);
+                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = l.empty;
             }
 }
-inline void gather_quantized(const quantized_conv_args& a, std::int64_t task) {
-    if (a.p.bytes)
-        gather_lane<true>(a, task);
-    else
-        gather_lane<false>(a, task);
+// What the taps of one tile read: [lanes][taps][pixels of the tile], which it takes in one stream. `slot` is the tile's place in the memory.
+inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot) {
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t lanes = p.lanes_of_channels(), begin = tile * quantized_pixels, pixels = p.oh * p.ow;
+    const std::int64_t end = begin + quantized_pixels < pixels ? begin + quantized_pixels : pixels, first_row = begin / p.ow, first_column = begin % p.ow;
+    std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + slot * a.slot;
+    std::uint32_t* const stop = to + a.slot;
+    const bool flat = p.sw == 1 && p.sh == 1 && p.iw == p.ow && p.kh * p.kw == 1 && p.pt == 0 && p.pl == 0;
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+        const quantized_lanes l = lanes_of(a, lane);
+        if (flat) {
+            fill_lanes(l, begin, 1, end - begin, stop - to, to);
+            to += quantized_pixels;
+            continue;
+        }
+        for (int ky = 0; ky < p.kh; ++ky)
+            for (int kx = 0; kx < p.kw; ++kx, to += quantized_pixels) {
+                std::int64_t oy = first_row, ox = first_column;
+                std::uint32_t* at = to;
+                for (std::int64_t left = end - begin; left > 0; ++oy, ox = 0) {
+                    const std::int64_t here = p.ow - ox < left ? p.ow - ox : left, iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh,
+                                       ix = ox * p.sw - p.pl + std::int64_t(kx) * p.dw;
+                    // Outputs [first, last) of these see pixels of the image.
+                    std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
+                    if (iy < 0 || iy >= p.ih) last = 0;
+                    last = last < here ? last : here;
+                    first = first < last ? first : last;
+                    for (std::int64_t i = 0; i < first; ++i) at[i] = l.empty;
+                    if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, stop - (at + first), at + first);
+                    for (std::int64_t i = last; i < here; ++i) at[i] = l.empty;
+                    at += here;
+                    left -= here;
+                }
+            }
+    }
+}
+
+// Rows are short: a call for each would cost more than the copy.
+GRAFT_VECTOR void copy_bytes(const std::uint8_t* from, std::int64_t count, std::uint8_t* to) {
+    std::int64_t i = 0;
+    for (; i + 8 <= count; i += 8) std::memcpy(to + i, from + i, 8);
+    if (i == count) return;
+    if (count >= 8)
+        std::memcpy(to + count - 8, from + count - 8, 8);
+    else if (count >= 4) {
+        std::memcpy(to, from, 4);
+        std::memcpy(to + count - 4, from + count - 4, 4);
+    } else
+        for (; i < count; ++i) to[i] = from[i];
 }
 
 // Sums of consecutive pixels of the padded image become bytes, and those that are outputs go to their rows.
-GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, const std::int32_t* sums) {
+GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, std::int64_t pitch,
+                                  const std::int32_t* sums) {
     const quantized_conv_problem& p = a.p;
-    const V scale = V::set1(a.scale[channel]), low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
-    const I bias = I::set1(a.bias[channel]), zero = I::set1(p.y_zero);
-    std::uint8_t codes[quantized_pixels];
-    // The zero point is added behind the rounding: halves go to the even number of steps from it.
-    GRAFT_UNROLL
-    for (int i = 0; i < quantized_pixels; i += V::W) store_8(to_int(min(max(to_float(I::load(sums + i) + bias) * scale, low), high)) + zero, codes + i);
-    std::uint8_t* y = a.y + channel * p.oh * p.ow;
-    std::int64_t row = first / a.from.pitch, column = first % a.from.pitch;
+    const V scale = V::set1(a.scale[channel]);
+    const I bias = I::set1(a.bias[channel]);
+    std::uint8_t codes[quantized_pixels], *const y = a.y + channel * p.oh * p.ow;
+    const bool rows_touch = pitch == p.ow;
+    std::uint8_t* const to = rows_touch && count == quantized_pixels ? y + first : codes;
+    for (std::int64_t i = 0; i < count; i += 16) {
+        V steps[16 / V::W];
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) steps[k] = to_float(I::load(sums + i + k * V::W) + bias) * scale;
+        store_codes(steps, p.y_zero, p.low, p.high, to + i);
+    }
+    if (rows_touch) {
+        if (to == codes) copy_bytes(codes, count, y + first);
+        return;
+    }
+    std::int64_t row = first / pitch, column = first % pitch;
     for (std::int64_t i = 0; i < count; ++row, column = 0) {
-        const std::int64_t whole = a.from.pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
-        if (used > 0) std::memcpy(y + row * p.ow + column, codes + i, static_cast<std::size_t>(used));
+        const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
+        if (used > 0) copy_bytes(codes + i, used, y + row * p.ow + column);
         i += here;
     }
 }
 
-// The tasks of a convolution, with the tile that multiplies.
-GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t task, quantized_tile tile) {
+// The tasks of a convolution, with the tile that multiplies: `slot` and the tile of pixels that is gathered there, and some blocks of channels.
+GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, quantized_tile multiply) {
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pixels = (p.oh - 1) * a.from.pitch + p.ow, tiles = (pixels + quantized_pixels - 1) / quantized_pixels;
-    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels(), taps = std::int64_t(p.kh) * p.kw;
-    const std::int64_t first = task % tiles * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-    const std::int64_t begin = task / tiles * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const bool by_tiles = p.gathers_tiles();
+    const std::int64_t pitch = by_tiles ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, taps = std::int64_t(p.kh) * p.kw;
+    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels();
+    const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    constexpr std::int64_t here = 0;
     alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
-        tile(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), a.weights + block * steps * taps * quantized_rows, sums);
+        const std::int32_t* const w = a.weights + block * steps * taps * quantized_rows;
+        if (by_tiles)
+            multiply(a.gathered + slot * a.slot, &here, 1, steps * taps, quantized_pixels, w, static_cast<int>(count), sums);
+        else
+            multiply(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), w, static_cast<int>(count), sums);
         for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
-            store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
+            store_quantized(a, block * quantized_rows + r, first, count, pitch, sums + r * quantized_pixels);
     }
 }
 
 // Two 16-bit products a lane.
-GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+template <int R, int C>
+GRAFT_VECTOR void add_pairs(I (&total)[R][C], const std::int32_t* x, const std::int32_t* w) {
+    I pixels[C];
+    GRAFT_UNROLL
+    for (int c = 0; c < C; ++c) pixels[c] = I::load(x + c * V::W);
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) {
+        const I by = I::set1(w[r]);
+        GRAFT_UNROLL
+        for (int c = 0; c < C; ++c) total[r][c] = total[r][c] + multiply_pairs(pixels[c], by);
+    }
+}
+// R of a tile's rows, C vectors of its pixels, all of whose sums stay in registers.
+template <int R, int C>
+GRAFT_NOINLINE inline void sum_pairs(const std::int32_t* x, std::int64_t steps, const std::int32_t* w, std::int32_t* sums) {
+    I total[R][C];
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) GRAFT_UNROLL
+    for (int c = 0; c < C; ++c) total[r][c] = I::set1(0);
+    const std::int32_t* const end = w + steps * quantized_rows;
+    for (; w != end; x += quantized_pixels, w += quantized_rows) add_pairs(total, x, w);
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) GRAFT_UNROLL
+    for (int c = 0; c < C; ++c) total[r][c].store(sums + r * quantized_pixels + c * V::W);
+}
+// Sums of 8 output channels for `pixels` pixels, which are gathered tile by tile.
+GRAFT_VECTOR void sum_tile(const std::int32_t* x, std::int64_t steps, const std::int32_t* w, std::int64_t pixels, std::int32_t* sums) {
+    constexpr int columns = V::registers == 32 ? 3 : 2, rows = V::registers == 32 ? 8 : 4;
+    std::int64_t c = 0;
+    for (; c + V::W < pixels; c += columns * V::W)
+        for (int r = 0; r < quantized_rows; r += rows) sum_pairs<rows, columns>(x + c, steps, w + r, sums + r * quantized_pixels + c);
+    if (c < pixels) sum_pairs<quantized_rows, 1>(x + c, steps, w, sums + c);
+}
+GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int, std::int64_t steps, std::int64_t, const std::int32_t* w, int pixels,
                                 std::int32_t* sums) {
-    constexpr int columns = 3, rows = V::W == 16 ? 8 : 4;
-    for (int r0 = 0; r0 < quantized_rows; r0 += rows)
-        for (int c0 = 0; c0 < quantized_pixels; c0 += columns * V::W) {
-            I total[rows][columns];
-            GRAFT_UNROLL
-            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
-            for (int c = 0; c < columns; ++c) total[r][c] = I::set1(0);
-            const std::int32_t* weight = w + r0;
-            for (std::int64_t s = 0; s < steps; ++s)
-                for (int t = 0; t < count; ++t, weight += quantized_rows) {
-                    const std::int32_t* at = x + s * step + taps[t] + c0;
-                    I pixels[columns];
-                    GRAFT_UNROLL
-                    for (int c = 0; c < columns; ++c) pixels[c] = I::load(at + c * V::W);
-                    GRAFT_UNROLL
-                    for (int r = 0; r < rows; ++r) {
-                        const I by = I::set1(weight[r]);
-                        GRAFT_UNROLL
-                        for (int c = 0; c < columns; ++c) total[r][c] = total[r][c] + multiply_pairs(pixels[c], by);
-                    }
-                }
-            GRAFT_UNROLL
-            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
-            for (int c = 0; c < columns; ++c) total[r][c].store(sums + (r0 + r) * quantized_pixels + c0 + c * V::W);
-        }
+    sum_tile(x, steps, w, pixels, sums);
 }
-inline void conv_quantized(const quantized_conv_args& a, std::int64_t task) { conv_quantized_by(a, task, tile_of_pairs); }
+inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
+    conv_quantized_by(a, tile, slot, part, tile_of_pairs);
+}
 
-GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
-    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
-}
-// Codes `stride` apart, as differences from the zero point. Whole vectors are written, and up to `limit` read.
-GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, bool is_signed, V zero, float* to) {
-    for (std::int64_t i = 0; i < count; i += V::W) {
+// Codes `stride` apart, as differences from the zero point; codes ^ flip are unsigned, `zero` among them. Whole vectors are written, and up to
+// `limit` read.
+GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, I flip, V zero, float* to) {
+    std::int64_t i = 0;
+    if (stride <= 2) {
+        const std::int64_t readable = stride == 2 ? (limit - from) >> 1 : limit - from;
+        if (stride == 1)
+            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_u8(from + i) ^ flip) - zero).store(to + i);
+        else
+            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_apart(from + 2 * i, 2) ^ flip) - zero).store(to + i);
+    }
+    for (; i < count; i += V::W) {
         std::uint8_t some[V::W] = {};
-        const std::uint8_t* at = some;
-        const std::int64_t rest = limit - (from + i * stride);
-        if (stride == 1 && rest >= V::W)
-            at = from + i;
-        else if (stride == 2 && rest >= 2 * V::W) {
-            // The low bytes of 16-bit words, which compilers narrow by one instruction.
-            std::uint16_t words[V::W];
-            std::memcpy(words, from + 2 * i, sizeof words);
-            for (int k = 0; k < V::W; ++k) some[k] = static_cast<std::uint8_t>(words[k]);
-        } else
-            for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
-        (load_codes(at, is_signed) - zero).store(to + i);
+        for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
+        (to_float(load_u8(some) ^ flip) - zero).store(to + i);
     }
 }
 
+// The codes of neighbouring outputs of a channel, sixteen at a time: the pixels for tap t lie at x[t], its weight is w[t]. Taps is their number, 0 for
+// any.
+template <int Taps>
+GRAFT_NOINLINE inline void depthwise_run(const quantized_conv_problem& p, const float* const* x, const float* w, float scale, std::int32_t bias,
+                                         std::int64_t pixels, std::uint8_t* codes) {
+    const int taps = Taps ? Taps : p.kh * p.kw;
+    const float* at[Taps ? Taps : 1];
+    V weight[Taps ? Taps : 1];
+    for (int t = 0; t < Taps; ++t) at[t] = x[t], weight[t] = V::set1(w[t]);
+    for (std::int64_t i = 0; i < pixels; i += 16) {
+        V sum[16 / V::W];
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) sum[k] = V::zero();
+        if constexpr (Taps != 0) {
+            GRAFT_UNROLL
+            for (int t = 0; t < Taps; ++t) GRAFT_UNROLL
+            for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(at[t] + i + k * V::W), weight[t], sum[k]);
+        } else
+            for (int t = 0; t < taps; ++t) GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(x[t] + i + k * V::W), V::set1(w[t]), sum[k]);
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) sum[k] = to_float(to_int(sum[k]) + I::set1(bias)) * V::set1(scale);
+        store_codes(sum, p.y_zero, p.low, p.high, codes + i);
+    }
+}
 // One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
 inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
     const quantized_conv_problem& p = a.p;
     const quantized_gather& g = a.from;
-    constexpr std::int64_t room = 8192;
-    float image[room + quantized_pixels];
-    const std::int64_t taps = std::int64_t(p.kh) * p.kw, phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
+    constexpr std::int64_t room = quantized_depthwise_floats;
+    float image[room + 2 * 16];
+    std::uint8_t codes[room + 16];
+    const int taps = p.kh * p.kw;
+    const std::int64_t phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
     // Bands of output rows whose input fits; the planes of a band stand as far apart as the taps say for a whole image, less what is left out.
     std::int64_t band = room / (phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
-    const V zero = V::set1(static_cast<float>(p.x_zero));
+    const I flip = I::set1(p.x_signed ? 128 : 0);
+    const V zero = V::set1(static_cast<float>(p.x_zero + (p.x_signed ? 128 : 0)));
     const float* weight = reinterpret_cast<const float*>(a.weights) + channel * taps;
     const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
         const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
-        std::int64_t offset[quantized_taps];
-        for (std::int64_t t = 0; t < taps; ++t) offset[t] = g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
         float* to = image;
         for (std::int64_t py = 0; py < g.row_phases; ++py)
             for (std::int64_t px = 0; px < g.column_phases; ++px) {
                 // Columns [first, last) of the image's rows are pixels.
-                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0, last = end < g.pitch ? end : g.pitch;
-                const std::int64_t start = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, first = start < last ? start : last;
+                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0, last = end < g.pitch ? end : g.pitch;
+                const std::int64_t start = ix < 0 ? steps_up(-ix, p.sw) : 0, first = start < last ? start : last;
                 for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
                     const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
+                    // Whole vectors: what comes behind their pixels is written later.
                     if (iy < 0 || iy >= p.ih || first == last) {
-                        for (std::int64_t i = 0; i < g.pitch; ++i) to[i] = 0;
+                        for (std::int64_t i = 0; i < g.pitch; i += V::W) V::zero().store(to + i);
                         continue;
                     }
-                    for (std::int64_t i = 0; i < first; ++i) to[i] = 0;
-                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, p.x_signed, zero, to + first);
-                    for (std::int64_t i = last; i < g.pitch; ++i) to[i] = 0;
+                    for (std::int64_t i = 0; i < first; i += V::W) V::zero().store(to + i);
+                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, flip, zero, to + first);
+                    for (std::int64_t i = last; i < g.pitch; i += V::W) V::zero().store(to + i);
                 }
             }
-        // What the tiles of the last pixels read beyond the planes.
-        for (int i = 0; i < quantized_pixels; ++i) to[i] = 0;
+        // What the last outputs read beyond the planes.
+        for (int i = 0; i < 16; i += V::W) V::zero().store(to + i);
+        const float* at[quantized_taps];
+        for (int t = 0; t < taps; ++t) at[t] = image + g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
         const std::int64_t pixels = (height - 1) * g.pitch + p.ow;
-        for (std::int64_t first = 0; first < pixels; first += quantized_pixels) {
-            // Two running sums, as one waits for itself.
-            constexpr int vectors = quantized_pixels / V::W;
-            V total[vectors], other[vectors];
-            GRAFT_UNROLL
-            for (int i = 0; i < vectors; ++i) total[i] = other[i] = V::zero();
-            std::int64_t t = 0;
-            for (; t + 2 <= taps; t += 2) {
-                const float *at = image + offset[t] + first, *beside = image + offset[t + 1] + first;
-                const V by = V::set1(weight[t]), next = V::set1(weight[t + 1]);
+        (taps == 9 ? depthwise_run<9> : depthwise_run<0>)(p, at, weight, a.scale[channel], a.bias[channel], pixels, codes);
+        std::uint8_t* y = a.y + (channel * p.oh + oy) * p.ow;
+        for (std::int64_t row = 0; row < height; ++row, y += p.ow) copy_bytes(codes + row * g.pitch, p.ow, y);
+    }
+}
+// ---- graft/cpu/kernels/quantized_winograd.inl
+// Winograd convolution F(2 x 2, 3 x 3) of 8-bit images in integers: text, included once for each instruction set. Pixels are differences from the zero
+// point, weights four times what Lavin and Gray (Fast Algorithms for Convolutional Neural Networks, 2015) have, so that both are whole numbers of 16
+// bits and sums four times those of the window: the answer is exact. Sums may leave int32 on the way and are right again at the end, modulo 2^32.
+
+// B^T d for the points 0, 1, -1 and infinity.
+GRAFT_VECTOR void quantized_input_transform(const I (&d)[4], I (&out)[4]) {
+    out[0] = d[0] - d[2];
+    out[1] = d[1] + d[2];
+    out[2] = d[2] - d[1];
+    out[3] = d[1] - d[3];
+}
+
+// One lane of channels, two of them, for `count` tiles from `first` on: [tasks][16][lanes][tiles of a task]. Until it is stored a pair of numbers is low +
+// 65536 * high: sums of such are the sums of both.
+inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std::int64_t first_tile, std::int64_t count) {
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t wide = p.winograd_tiles_wide(), element = p.lanes_of_channels() * quantized_pixels;
+    constexpr std::int64_t room = quantized_winograd_width / 2 + 1 + V::W;
+    std::int32_t even[room], odd[room], rows[4][4][room];
+    quantized_lanes l = lanes_of(a, lane);
+    // Codes as they are, less the zero point in both halves.
+    l.add = 0u - static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001u;
+    l.flip_back = 0;
+    std::int32_t* const to = a.gathered + lane * quantized_pixels;
+    const I half = I::set1(0x8000);
+    for (std::int64_t ty = first_tile / wide, row = 2 * ty; ty * wide < first_tile + count; ++ty) {
+        for (; row < 2 * ty + 4; ++row) {
+            const std::int64_t iy = row - p.pt;
+            std::int32_t(&h)[4][room] = rows[row % 4];
+            for (int phase = 0; phase < 2; ++phase) {
+                std::int32_t* const by = phase ? odd : even;
+                // Padded columns phase, phase + 2, ..., of which [first, last) are pixels.
+                const std::int64_t ix = phase - p.pl, columns = wide + V::W;
+                std::int64_t first = ix < 0 ? (1 - ix) / 2 : 0, last = p.iw > ix ? (p.iw - ix + 1) / 2 : 0;
+                if (iy < 0 || iy >= p.ih) last = 0;
+                last = last < columns ? last : columns;
+                first = first < last ? first : last;
+                for (std::int64_t i = 0; i < first; ++i) by[i] = 0;
+                if (first < last)
+                    fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
+                for (std::int64_t i = last; i < columns; ++i) by[i] = 0;
+            }
+            for (std::int64_t i = 0; i < wide; i += V::W) {
+                const I d[4] = {I::load(even + i), I::load(odd + i), I::load(even + i + 1), I::load(odd + i + 1)};
+                I out[4];
+                quantized_input_transform(d, out);
                 GRAFT_UNROLL
-                for (int i = 0; i < vectors; ++i) {
-                    total[i] = fma(V::load(at + i * V::W), by, total[i]);
-                    other[i] = fma(V::load(beside + i * V::W), next, other[i]);
+                for (int j = 0; j < 4; ++j) out[j].store(h[j] + i);
+            }
+        }
+        for (std::int64_t i = 0; i < wide; i += V::W) {
+            const std::int64_t tile = ty * wide + i - first_tile, left = wide - i < V::W ? wide - i : V::W;
+            const bool whole = tile >= 0 && tile % quantized_pixels + V::W <= quantized_pixels && tile < count;
+            GRAFT_UNROLL
+            for (int j = 0; j < 4; ++j) {
+                I d[4], out[4];
+                GRAFT_UNROLL
+                for (int k = 0; k < 4; ++k) d[k] = I::load(rows[(2 * ty + k) % 4][j] + i);
+                quantized_input_transform(d, out);
+                for (int k = 0; k < 4; ++k) {
+                    // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
+                    const I pair = (out[k] + half) ^ half;
+                    std::int32_t* const one = to + (4 * k + j) * element;
+                    if (whole) {
+                        // Beyond the row lie tiles that come later.
+                        pair.store(one + tile / quantized_pixels * a.slot + tile % quantized_pixels);
+                        continue;
+                    }
+                    std::int32_t some[V::W];
+                    pair.store(some);
+                    for (std::int64_t n = 0; n < left; ++n)
+                        if (tile + n >= 0 && tile + n < count) one[(tile + n) / quantized_pixels * a.slot + (tile + n) % quantized_pixels] = some[n];
                 }
             }
-            if (t < taps) {
-                const float* at = image + offset[t] + first;
-                const V by = V::set1(weight[t]);
-                GRAFT_UNROLL
-                for (int i = 0; i < vectors; ++i) total[i] = fma(V::load(at + i * V::W), by, total[i]);
-            }
-            GRAFT_UNROLL
-            for (int i = 0; i < vectors; ++i) total[i] = total[i] + other[i];
-            alignas(64) std::int32_t sums[quantized_pixels];
-            GRAFT_UNROLL
-            for (int i = 0; i < vectors; ++i) to_int(total[i]).store(sums + i * V::W);
-            const std::int64_t count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-            store_quantized(a, channel, oy * g.pitch + first, count, sums);
         }
     }
 }
 
-GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y) {
-    const V left = (load_codes(a, p.a_signed) - V::set1(static_cast<float>(p.a_zero))) * V::set1(p.a_scale);
-    const V right = (load_codes(b, p.b_signed) - V::set1(static_cast<float>(p.b_zero))) * V::set1(p.b_scale);
-    const V steps = (left + right) / V::set1(p.y_scale);
-    const V low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
-    store_8(to_int(min(max(steps, low), high)) + I::set1(p.y_zero), y);
+// The sums of a task's tiles, of one channel, become two rows of codes.
+GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t channel, std::int64_t count, const std::int32_t* sums, std::uint8_t (&codes)[2][2 * quantized_pixels]) {
+    const quantized_conv_problem& p = a.p;
+    const V scale = V::set1(a.scale[channel]);
+    const I bias = I::set1(a.bias[channel]);
+    float steps[2][2 * quantized_pixels];
+    for (std::int64_t i = 0; i < count; i += V::W) {
+        I above[4], below[4];
+        GRAFT_UNROLL
+        for (int j = 0; j < 4; ++j) {
+            I m[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) m[k] = I::load(sums + (4 * k + j) * quantized_rows * quantized_pixels + i);
+            above[j] = m[0] + m[1] + m[2];
+            below[j] = m[1] - m[2] - m[3];
+        }
+        GRAFT_UNROLL
+        for (int row = 0; row < 2; ++row) {
+            const I(&m)[4] = row ? below : above;
+            const V left = to_float(shift_right_arithmetic<2>(m[0] + m[1] + m[2]) + bias) * scale;
+            const V right = to_float(shift_right_arithmetic<2>(m[1] - m[2] - m[3]) + bias) * scale;
+            zip_low(left, right).store(steps[row] + 2 * i);
+            zip_high(left, right).store(steps[row] + 2 * i + V::W);
+        }
+    }
+    for (int row = 0; row < 2; ++row)
+        for (std::int64_t i = 0; i < 2 * count; i += 16) {
+            V some[16 / V::W];
+            GRAFT_UNROLL
+            for (int k = 0; k < 16 / V::W; ++k) some[k] = V::load(steps[row] + i + k * V::W);
+            store_codes(some, p.y_zero, p.low, p.high, codes[row] + i);
+        }
 }
-inline void sum_quantized(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+
+// As conv_quantized, with tiles of 2 x 2 outputs in place of pixels.
+inline void conv_winograd(const quantized_conv_args& a, std::int64_t group, std::int64_t slot, std::int64_t part) {
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t wide = p.winograd_tiles_wide(), all = wide * p.winograd_tiles_high(), lanes = p.lanes_of_channels();
+    const std::int64_t first = group * quantized_pixels, count = all - first < quantized_pixels ? all - first : quantized_pixels;
+    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows;
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    alignas(64) std::int32_t sums[16 * quantized_rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        for (int e = 0; e < 16; ++e)
+            sum_tile(a.gathered + slot * a.slot + e * lanes * quantized_pixels, lanes, a.weights + (block * 16 + e) * lanes * quantized_rows, count,
+                     sums + e * quantized_rows * quantized_pixels);
+        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r) {
+            const std::int64_t channel = block * quantized_rows + r;
+            std::uint8_t codes[2][2 * quantized_pixels], *const y = a.y + channel * p.oh * p.ow;
+            finish_winograd(a, channel, count, sums + r * quantized_pixels, codes);
+            for (std::int64_t i = 0; i < count;) {
+                const std::int64_t ty = (first + i) / wide, tx = (first + i) % wide, run = wide - tx < count - i ? wide - tx : count - i;
+                const std::int64_t columns = p.ow - 2 * tx < 2 * run ? p.ow - 2 * tx : 2 * run;
+                for (std::int64_t row = 0; row < 2 && 2 * ty + row < p.oh; ++row) copy_bytes(codes[row] + 2 * i, columns, y + (2 * ty + row) * p.ow + 2 * tx);
+                i += run;
+            }
+        }
+    }
+}
+// ---- graft/cpu/kernels/quantized_elementwise.inl
+// Sums and largest windows of 8-bit images, and the table of the family: text, included once for each instruction set.
+
+GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
+    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
+}
+GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y) {
+    const V a_zero = V::set1(static_cast<float>(p.a_zero)), b_zero = V::set1(static_cast<float>(p.b_zero));
+    V steps[16 / V::W];
+    GRAFT_UNROLL
+    for (int k = 0; k < 16 / V::W; ++k) {
+        const V left = (load_codes(a + k * V::W, p.a_signed) - a_zero) * V::set1(p.a_scale);
+        const V right = (load_codes(b + k * V::W, p.b_signed) - b_zero) * V::set1(p.b_scale);
+        steps[k] = (left + right) / V::set1(p.y_scale);
+    }
+    store_codes(steps, p.y_zero, p.low, p.high, y);
+}
+inline void sum_quantized(const quantized_sum_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+    const quantized_sum_problem p = problem;  // which no byte that is stored can be part of
     std::int64_t i = 0;
-    for (; i + V::W <= n; i += V::W) sum_codes(p, a + i, b + i, y + i);
+    for (; i + 16 <= n; i += 16) sum_codes(p, a + i, b + i, y + i);
     if (i == n) return;
-    std::uint8_t rest_a[V::W] = {}, rest_b[V::W] = {}, rest_y[V::W];
+    std::uint8_t rest_a[16] = {}, rest_b[16] = {}, rest_y[16];
     std::memcpy(rest_a, a + i, static_cast<std::size_t>(n - i));
     std::memcpy(rest_b, b + i, static_cast<std::size_t>(n - i));
     sum_codes(p, rest_a, rest_b, rest_y);
     std::memcpy(y + i, rest_y, static_cast<std::size_t>(n - i));
 }
 
+// One plane: of each column the largest of the window's rows, of these the largest of its columns, and of these every sw-th.
+template <class T>
+GRAFT_VECTOR void max_pool_plane(const pool_problem& p, const T* x, T* y) {
+    const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1;
+    const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
+    T down[quantized_row], across[quantized_row];
+    for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
+        for (std::int64_t i = 0; i < width; ++i) down[i] = std::numeric_limits<T>::min();
+        for (int ky = 0; ky < p.kh; ++ky) {
+            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
+            if (iy < 0 || iy >= p.ih) continue;
+            const T* const row = x + iy * p.iw - p.pl;
+            for (std::int64_t i = first; i < last; ++i) down[i] = row[i] > down[i] ? row[i] : down[i];
+        }
+        const std::int64_t starts = width - columns;
+        for (std::int64_t i = 0; i < starts; ++i) across[i] = down[i];
+        for (int kx = 1; kx < p.kw; ++kx) {
+            const T* const from = down + std::int64_t(kx) * p.dw;
+            for (std::int64_t i = 0; i < starts; ++i) across[i] = from[i] > across[i] ? from[i] : across[i];
+        }
+        for (std::int64_t ox = 0; ox < p.ow; ++ox) y[ox] = across[ox * p.sw];
+    }
+}
+inline void max_pool_codes(const pool_problem& p, bool is_signed, const std::uint8_t* x, std::uint8_t* y) {
+    if (is_signed)
+        max_pool_plane(p, reinterpret_cast<const std::int8_t*>(x), reinterpret_cast<std::int8_t*>(y));
+    else
+        max_pool_plane(p, x, y);
+}
+
 inline const quantized_kernels* quantized_table() {
     constexpr bool conv = quantized_conv_wanted();
     static constexpr quantized_kernels all = {
         conv ? &gather_quantized : nullptr,
+        conv ? &gather_quantized_tile : nullptr,
+        conv ? &gather_winograd : nullptr,
         conv ? &conv_quantized : nullptr,
+        conv ? &conv_winograd : nullptr,
         conv ? &depthwise_quantized : nullptr,
         quantized_sum_wanted() ? &sum_quantized : nullptr,
+        quantized_max_pool_wanted() ? &max_pool_codes : nullptr,
     };
     return &all;
 }
@@ -40548,6 +41425,20 @@ GRAFT_VECTOR V scale(V a, V n) {
 }
 
 GRAFT_VECTOR V permute(V a, I at) { return {_mm256_permutevar8x32_ps(a.r, at.r)}; }
+
+// Sixteen reals, in steps from the zero point, become codes, as codes.inl has it. Bounds may be those of int8 or of uint8: 16 bits hold both, and
+// numbers below all integers become the least one.
+GRAFT_VECTOR void store_codes(const V (&steps)[2], int zero, int low, int high, std::uint8_t* to) {
+    const V most = V::set1(32767.0f);
+    const __m256i words = _mm256_packs_epi32(to_int(min(steps[0], most)).r, to_int(min(steps[1], most)).r);
+    const __m256i shifted = _mm256_adds_epi16(words, _mm256_set1_epi16(static_cast<short>(zero)));
+    const __m256i cut = _mm256_max_epi16(_mm256_min_epi16(shifted, _mm256_set1_epi16(static_cast<short>(high))), _mm256_set1_epi16(static_cast<short>(low)));
+    const __m256i low_bytes = _mm256_and_si256(cut, _mm256_set1_epi16(255));
+    // Words stand as 0-3, 8-11, 4-7, 12-15.
+    const __m256i bytes = _mm256_packus_epi16(low_bytes, low_bytes);
+    const __m256i ordered = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 0, 4, 1, 5));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(ordered));
+}
 #endif
 // ---- graft/cpu/kernels/texts.inl
 // The kernel texts that inference needs, and the table of what they define: each family's text has the function that names its own.
@@ -42558,247 +43449,522 @@ inline const conv_kernels* conv_table() {
 // Convolutions and sums of 8-bit images: text, included once for each instruction set. Sums are integers, so their order changes nothing;
 // reals behind them are computed one by one, in the same steps on every set.
 
-// 32-bit lanes of a channel pair or four channels: what the taps of a tile read.
-template <bool Bytes>
-GRAFT_VECTOR void gather_lane(const quantized_conv_args& a, std::int64_t lane) {
+// Pixels of two or four channels in 32-bit lanes: differences from the zero point in 16 bits, or unsigned bytes.
+struct quantized_lanes {
+    const std::uint8_t* plane[4];
+    const std::uint8_t* limit;  // of what may be read
+    int channels;
+    std::uint32_t flip, add, flip_back;  // ((codes ^ flip) + add) ^ flip_back; no sum carries into the next channel
+    std::uint32_t empty;                 // the lane of a pixel of padding
+};
+GRAFT_VECTOR quantized_lanes lanes_of(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    const std::uint32_t zero = static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0));
+    quantized_lanes l{};
+    l.channels = p.channels_a_lane();
+    for (int c = 0; c < l.channels; ++c) {
+        const std::int64_t channel = lane * l.channels + c;
+        // Channels that are not there meet weights of zero.
+        l.plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
+    }
+    l.limit = a.x + p.ic * p.ih * p.iw;
+    l.flip = p.x_signed ? (p.bytes ? 0x80808080u : 0x00800080u) : 0;
+    l.add = p.bytes ? 0 : (0x8000u - zero) * 0x00010001u;
+    l.flip_back = p.bytes ? 0 : 0x80008000u;
+    l.empty = p.bytes ? zero * 0x01010101u : 0;
+    return l;
+}
+// n / step, rounded up: a division only where the step is no common one.
+GRAFT_VECTOR std::int64_t steps_up(std::int64_t n, std::int64_t step) { return step == 1 ? n : step == 2 ? (n + 1) >> 1 : (n + step - 1) / step; }
+// Codes `stride` apart, 1 or 2, each in a lane; 2 V::W bytes may be read where it is 2.
+GRAFT_VECTOR I load_apart(const std::uint8_t* from, std::int64_t stride) {
+    if (stride == 1) return load_u8(from);
+    return shift_right<24>(shift_left<8>(as_int(load_bf16(reinterpret_cast<const std::uint16_t*>(from)))));
+}
+// to[i] = the lane of the pixel `offset + i * stride` of each plane, for i in [0, count); up to `room` may be written.
+GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std::int64_t stride, std::int64_t count, std::int64_t room, std::uint32_t* to) {
+    const std::uint8_t* last = l.plane[0];
+    for (int c = 1; c < l.channels; ++c) last = l.plane[c] > last ? l.plane[c] : last;
+    const I flip = I::set1(static_cast<std::int32_t>(l.flip)), add = I::set1(static_cast<std::int32_t>(l.add)),
+            back = I::set1(static_cast<std::int32_t>(l.flip_back));
+    std::int64_t i = 0;
+    if (stride <= 2) {
+        const std::int64_t bytes = l.limit - (last + offset), readable = stride == 2 ? bytes >> 1 : bytes, most = room < readable ? room : readable;
+        for (; i < count && i + V::W <= most; i += V::W) {
+            const std::int64_t at = offset + i * stride;
+            I all = load_apart(l.plane[0] + at, stride);
+            if (l.channels == 2)
+                all = all | shift_left<16>(load_apart(l.plane[1] + at, stride));
+            else
+                all = (all | shift_left<8>(load_apart(l.plane[1] + at, stride))) |
+                      (shift_left<16>(load_apart(l.plane[2] + at, stride)) | shift_left<24>(load_apart(l.plane[3] + at, stride)));
+            (((all ^ flip) + add) ^ back).store(reinterpret_cast<std::int32_t*>(to + i));
+        }
+    }
+    for (; i < count; ++i) {
+        std::uint32_t all = 0;
+        for (int c = 0; c < l.channels; ++c) all |= std::uint32_t(l.plane[c][offset + i * stride]) << (32 / l.channels * c);
+        to[i] = ((all ^ l.flip) + l.add) ^ l.flip_back;
+    }
+}
+// What the taps of all tiles read, of one lane of channels.
+inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
     const quantized_gather& g = a.from;
-    constexpr int width = Bytes ? 4 : 2;
-    // As unsigned bytes, which the instruction multiplies; as differences from the zero point in 16 bits.
-    const std::uint32_t flip = p.x_signed ? 0x80u : 0u;
-    const std::int32_t zero = p.x_zero + (p.x_signed ? 128 : 0);
+    const quantized_lanes l = lanes_of(a, lane);
     std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
-    std::uint32_t empty = 0;
-    if (Bytes) empty = static_cast<std::uint32_t>(zero) * 0x01010101u;
-    const std::uint8_t* plane[width];
-    for (int c = 0; c < width; ++c) {
-        const std::int64_t channel = lane * width + c;
-        // Channels that are not there meet weights of zero.
-        plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
-    }
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px)
             for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch) {
                 const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt, ix = g.column_phase[px] - p.pl;
                 // Columns [first, last) are pixels of the image.
-                std::int64_t first = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, last = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0;
+                std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
                 if (iy < 0 || iy >= p.ih) last = 0;
                 last = last < g.pitch ? last : g.pitch;
                 first = first < last ? first : last;
-                for (std::int64_t i = 0; i < first; ++i) to[i] = empty;
-                const std::int64_t offset = last ? iy * p.iw + ix : 0;
-                if (Bytes) {
-                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset, *x2 = plane[width - 2] + offset, *x3 = plane[width - 1] + offset;
-                    const std::uint32_t flips = flip * 0x01010101u;
-                    if (p.sw == 1)
-                        for (std::int64_t i = first; i < last; ++i)
-                            to[i] = (std::uint32_t(x0[i]) | std::uint32_t(x1[i]) << 8 | std::uint32_t(x2[i]) << 16 | std::uint32_t(x3[i]) << 24) ^ flips;
-                    else if (p.sw == 2)
-                        for (std::int64_t i = first; i < last; ++i)
-                            to[i] =
-                                (std::uint32_t(x0[2 * i]) | std::uint32_t(x1[2 * i]) << 8 | std::uint32_t(x2[2 * i]) << 16 | std::uint32_t(x3[2 * i]) << 24) ^
-                                flips;
-                    else
-                        for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw)
-                            to[i] = (std::uint32_t(x0[j]) | std::uint32_t(x1[j]) << 8 | std::uint32_t(x2[j]) << 16 | std::uint32_t(x3[j]) << 24) ^ flips;
-                } else {
-                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset;
-                    for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw) {
-                        const std::int32_t low = std::int32_t(x0[j] ^ flip) - zero, high = std::int32_t(x1[j] ^ flip) - zero;
-                        to[i] = (std::uint32_t(low) & 0xffffu) | std::uint32_t(high) << 16;
-                    }
-                }
-                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = empty;
+                for (std::int64_t i = 0; i < first; ++i) to[i] = l.empty;
+                if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, last - first, to + first);
+                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = l.empty;
             }
 }
-inline void gather_quantized(const quantized_conv_args& a, std::int64_t task) {
-    if (a.p.bytes)
-        gather_lane<true>(a, task);
-    else
-        gather_lane<false>(a, task);
+// What the taps of one tile read: [lanes][taps][pixels of the tile], which it takes in one stream. `slot` is the tile's place in the memory.
+inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot) {
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t lanes = p.lanes_of_channels(), begin = tile * quantized_pixels, pixels = p.oh * p.ow;
+    const std::int64_t end = begin + quantized_pixels < pixels ? begin + quantized_pixels : pixels, first_row = begin / p.ow, first_column = begin % p.ow;
+    std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + slot * a.slot;
+    std::uint32_t* const stop = to + a.slot;
+    const bool flat = p.sw == 1 && p.sh == 1 && p.iw == p.ow && p.kh * p.kw == 1 && p.pt == 0 && p.pl == 0;
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+        const quantized_lanes l = lanes_of(a, lane);
+        if (flat) {
+            fill_lanes(l, begin, 1, end - begin, stop - to, to);
+            to += quantized_pixels;
+            continue;
+        }
+        for (int ky = 0; ky < p.kh; ++ky)
+            for (int kx = 0; kx < p.kw; ++kx, to += quantized_pixels) {
+                std::int64_t oy = first_row, ox = first_column;
+                std::uint32_t* at = to;
+                for (std::int64_t left = end - begin; left > 0; ++oy, ox = 0) {
+                    const std::int64_t here = p.ow - ox < left ? p.ow - ox : left, iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh,
+                                       ix = ox * p.sw - p.pl + std::int64_t(kx) * p.dw;
+                    // Outputs [first, last) of these see pixels of the image.
+                    std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
+                    if (iy < 0 || iy >= p.ih) last = 0;
+                    last = last < here ? last : here;
+                    first = first < last ? first : last;
+                    for (std::int64_t i = 0; i < first; ++i) at[i] = l.empty;
+                    if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, stop - (at + first), at + first);
+                    for (std::int64_t i = last; i < here; ++i) at[i] = l.empty;
+                    at += here;
+                    left -= here;
+                }
+            }
+    }
+}
+
+// Rows are short: a call for each would cost more than the copy.
+GRAFT_VECTOR void copy_bytes(const std::uint8_t* from, std::int64_t count, std::uint8_t* to) {
+    std::int64_t i = 0;
+    for (; i + 8 <= count; i += 8) std::memcpy(to + i, from + i, 8);
+    if (i == count) return;
+    if (count >= 8)
+        std::memcpy(to + count - 8, from + count - 8, 8);
+    else if (count >= 4) {
+        std::memcpy(to, from, 4);
+        std::memcpy(to + count - 4, from + count - 4, 4);
+    } else
+        for (; i < count; ++i) to[i] = from[i];
 }
 
 // Sums of consecutive pixels of the padded image become bytes, and those that are outputs go to their rows.
-GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, const std::int32_t* sums) {
+GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, std::int64_t pitch,
+                                  const std::int32_t* sums) {
     const quantized_conv_problem& p = a.p;
-    const V scale = V::set1(a.scale[channel]), low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
-    const I bias = I::set1(a.bias[channel]), zero = I::set1(p.y_zero);
-    std::uint8_t codes[quantized_pixels];
-    // The zero point is added behind the rounding: halves go to the even number of steps from it.
-    GRAFT_UNROLL
-    for (int i = 0; i < quantized_pixels; i += V::W) store_8(to_int(min(max(to_float(I::load(sums + i) + bias) * scale, low), high)) + zero, codes + i);
-    std::uint8_t* y = a.y + channel * p.oh * p.ow;
-    std::int64_t row = first / a.from.pitch, column = first % a.from.pitch;
+    const V scale = V::set1(a.scale[channel]);
+    const I bias = I::set1(a.bias[channel]);
+    std::uint8_t codes[quantized_pixels], *const y = a.y + channel * p.oh * p.ow;
+    const bool rows_touch = pitch == p.ow;
+    std::uint8_t* const to = rows_touch && count == quantized_pixels ? y + first : codes;
+    for (std::int64_t i = 0; i < count; i += 16) {
+        V steps[16 / V::W];
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) steps[k] = to_float(I::load(sums + i + k * V::W) + bias) * scale;
+        store_codes(steps, p.y_zero, p.low, p.high, to + i);
+    }
+    if (rows_touch) {
+        if (to == codes) copy_bytes(codes, count, y + first);
+        return;
+    }
+    std::int64_t row = first / pitch, column = first % pitch;
     for (std::int64_t i = 0; i < count; ++row, column = 0) {
-        const std::int64_t whole = a.from.pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
-        if (used > 0) std::memcpy(y + row * p.ow + column, codes + i, static_cast<std::size_t>(used));
+        const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
+        if (used > 0) copy_bytes(codes + i, used, y + row * p.ow + column);
         i += here;
     }
 }
 
-// The tasks of a convolution, with the tile that multiplies.
-GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t task, quantized_tile tile) {
+// The tasks of a convolution, with the tile that multiplies: `slot` and the tile of pixels that is gathered there, and some blocks of channels.
+GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, quantized_tile multiply) {
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pixels = (p.oh - 1) * a.from.pitch + p.ow, tiles = (pixels + quantized_pixels - 1) / quantized_pixels;
-    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels(), taps = std::int64_t(p.kh) * p.kw;
-    const std::int64_t first = task % tiles * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-    const std::int64_t begin = task / tiles * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const bool by_tiles = p.gathers_tiles();
+    const std::int64_t pitch = by_tiles ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, taps = std::int64_t(p.kh) * p.kw;
+    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels();
+    const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    constexpr std::int64_t here = 0;
     alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
-        tile(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), a.weights + block * steps * taps * quantized_rows, sums);
+        const std::int32_t* const w = a.weights + block * steps * taps * quantized_rows;
+        if (by_tiles)
+            multiply(a.gathered + slot * a.slot, &here, 1, steps * taps, quantized_pixels, w, static_cast<int>(count), sums);
+        else
+            multiply(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), w, static_cast<int>(count), sums);
         for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
-            store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
+            store_quantized(a, block * quantized_rows + r, first, count, pitch, sums + r * quantized_pixels);
     }
 }
 
 // Two 16-bit products a lane.
-GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+template <int R, int C>
+GRAFT_VECTOR void add_pairs(I (&total)[R][C], const std::int32_t* x, const std::int32_t* w) {
+    I pixels[C];
+    GRAFT_UNROLL
+    for (int c = 0; c < C; ++c) pixels[c] = I::load(x + c * V::W);
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) {
+        const I by = I::set1(w[r]);
+        GRAFT_UNROLL
+        for (int c = 0; c < C; ++c) total[r][c] = total[r][c] + multiply_pairs(pixels[c], by);
+    }
+}
+// R of a tile's rows, C vectors of its pixels, all of whose sums stay in registers.
+template <int R, int C>
+GRAFT_NOINLINE inline void sum_pairs(const std::int32_t* x, std::int64_t steps, const std::int32_t* w, std::int32_t* sums) {
+    I total[R][C];
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) GRAFT_UNROLL
+    for (int c = 0; c < C; ++c) total[r][c] = I::set1(0);
+    const std::int32_t* const end = w + steps * quantized_rows;
+    for (; w != end; x += quantized_pixels, w += quantized_rows) add_pairs(total, x, w);
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) GRAFT_UNROLL
+    for (int c = 0; c < C; ++c) total[r][c].store(sums + r * quantized_pixels + c * V::W);
+}
+// Sums of 8 output channels for `pixels` pixels, which are gathered tile by tile.
+GRAFT_VECTOR void sum_tile(const std::int32_t* x, std::int64_t steps, const std::int32_t* w, std::int64_t pixels, std::int32_t* sums) {
+    constexpr int columns = V::registers == 32 ? 3 : 2, rows = V::registers == 32 ? 8 : 4;
+    std::int64_t c = 0;
+    for (; c + V::W < pixels; c += columns * V::W)
+        for (int r = 0; r < quantized_rows; r += rows) sum_pairs<rows, columns>(x + c, steps, w + r, sums + r * quantized_pixels + c);
+    if (c < pixels) sum_pairs<quantized_rows, 1>(x + c, steps, w, sums + c);
+}
+GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int, std::int64_t steps, std::int64_t, const std::int32_t* w, int pixels,
                                 std::int32_t* sums) {
-    constexpr int columns = 3, rows = V::W == 16 ? 8 : 4;
-    for (int r0 = 0; r0 < quantized_rows; r0 += rows)
-        for (int c0 = 0; c0 < quantized_pixels; c0 += columns * V::W) {
-            I total[rows][columns];
-            GRAFT_UNROLL
-            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
-            for (int c = 0; c < columns; ++c) total[r][c] = I::set1(0);
-            const std::int32_t* weight = w + r0;
-            for (std::int64_t s = 0; s < steps; ++s)
-                for (int t = 0; t < count; ++t, weight += quantized_rows) {
-                    const std::int32_t* at = x + s * step + taps[t] + c0;
-                    I pixels[columns];
-                    GRAFT_UNROLL
-                    for (int c = 0; c < columns; ++c) pixels[c] = I::load(at + c * V::W);
-                    GRAFT_UNROLL
-                    for (int r = 0; r < rows; ++r) {
-                        const I by = I::set1(weight[r]);
-                        GRAFT_UNROLL
-                        for (int c = 0; c < columns; ++c) total[r][c] = total[r][c] + multiply_pairs(pixels[c], by);
-                    }
-                }
-            GRAFT_UNROLL
-            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
-            for (int c = 0; c < columns; ++c) total[r][c].store(sums + (r0 + r) * quantized_pixels + c0 + c * V::W);
-        }
+    sum_tile(x, steps, w, pixels, sums);
 }
-inline void conv_quantized(const quantized_conv_args& a, std::int64_t task) { conv_quantized_by(a, task, tile_of_pairs); }
+inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
+    conv_quantized_by(a, tile, slot, part, tile_of_pairs);
+}
 
-GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
-    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
-}
-// Codes `stride` apart, as differences from the zero point. Whole vectors are written, and up to `limit` read.
-GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, bool is_signed, V zero, float* to) {
-    for (std::int64_t i = 0; i < count; i += V::W) {
+// Codes `stride` apart, as differences from the zero point; codes ^ flip are unsigned, `zero` among them. Whole vectors are written, and up to
+// `limit` read.
+GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, I flip, V zero, float* to) {
+    std::int64_t i = 0;
+    if (stride <= 2) {
+        const std::int64_t readable = stride == 2 ? (limit - from) >> 1 : limit - from;
+        if (stride == 1)
+            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_u8(from + i) ^ flip) - zero).store(to + i);
+        else
+            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_apart(from + 2 * i, 2) ^ flip) - zero).store(to + i);
+    }
+    for (; i < count; i += V::W) {
         std::uint8_t some[V::W] = {};
-        const std::uint8_t* at = some;
-        const std::int64_t rest = limit - (from + i * stride);
-        if (stride == 1 && rest >= V::W)
-            at = from + i;
-        else if (stride == 2 && rest >= 2 * V::W) {
-            // The low bytes of 16-bit words, which compilers narrow by one instruction.
-            std::uint16_t words[V::W];
-            std::memcpy(words, from + 2 * i, sizeof words);
-            for (int k = 0; k < V::W; ++k) some[k] = static_cast<std::uint8_t>(words[k]);
-        } else
-            for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
-        (load_codes(at, is_signed) - zero).store(to + i);
+        for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
+        (to_float(load_u8(some) ^ flip) - zero).store(to + i);
     }
 }
 
+// The codes of neighbouring outputs of a channel, sixteen at a time: the pixels for tap t lie at x[t], its weight is w[t]. Taps is their number, 0 for
+// any.
+template <int Taps>
+GRAFT_NOINLINE inline void depthwise_run(const quantized_conv_problem& p, const float* const* x, const float* w, float scale, std::int32_t bias,
+                                         std::int64_t pixels, std::uint8_t* codes) {
+    const int taps = Taps ? Taps : p.kh * p.kw;
+    const float* at[Taps ? Taps : 1];
+    V weight[Taps ? Taps : 1];
+    for (int t = 0; t < Taps; ++t) at[t] = x[t], weight[t] = V::set1(w[t]);
+    for (std::int64_t i = 0; i < pixels; i += 16) {
+        V sum[16 / V::W];
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) sum[k] = V::zero();
+        if constexpr (Taps != 0) {
+            GRAFT_UNROLL
+            for (int t = 0; t < Taps; ++t) GRAFT_UNROLL
+            for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(at[t] + i + k * V::W), weight[t], sum[k]);
+        } else
+            for (int t = 0; t < taps; ++t) GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(x[t] + i + k * V::W), V::set1(w[t]), sum[k]);
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) sum[k] = to_float(to_int(sum[k]) + I::set1(bias)) * V::set1(scale);
+        store_codes(sum, p.y_zero, p.low, p.high, codes + i);
+    }
+}
 // One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
 inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
     const quantized_conv_problem& p = a.p;
     const quantized_gather& g = a.from;
-    constexpr std::int64_t room = 8192;
-    float image[room + quantized_pixels];
-    const std::int64_t taps = std::int64_t(p.kh) * p.kw, phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
+    constexpr std::int64_t room = quantized_depthwise_floats;
+    float image[room + 2 * 16];
+    std::uint8_t codes[room + 16];
+    const int taps = p.kh * p.kw;
+    const std::int64_t phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
     // Bands of output rows whose input fits; the planes of a band stand as far apart as the taps say for a whole image, less what is left out.
     std::int64_t band = room / (phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
-    const V zero = V::set1(static_cast<float>(p.x_zero));
+    const I flip = I::set1(p.x_signed ? 128 : 0);
+    const V zero = V::set1(static_cast<float>(p.x_zero + (p.x_signed ? 128 : 0)));
     const float* weight = reinterpret_cast<const float*>(a.weights) + channel * taps;
     const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
         const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
-        std::int64_t offset[quantized_taps];
-        for (std::int64_t t = 0; t < taps; ++t) offset[t] = g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
         float* to = image;
         for (std::int64_t py = 0; py < g.row_phases; ++py)
             for (std::int64_t px = 0; px < g.column_phases; ++px) {
                 // Columns [first, last) of the image's rows are pixels.
-                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0, last = end < g.pitch ? end : g.pitch;
-                const std::int64_t start = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, first = start < last ? start : last;
+                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0, last = end < g.pitch ? end : g.pitch;
+                const std::int64_t start = ix < 0 ? steps_up(-ix, p.sw) : 0, first = start < last ? start : last;
                 for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
                     const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
+                    // Whole vectors: what comes behind their pixels is written later.
                     if (iy < 0 || iy >= p.ih || first == last) {
-                        for (std::int64_t i = 0; i < g.pitch; ++i) to[i] = 0;
+                        for (std::int64_t i = 0; i < g.pitch; i += V::W) V::zero().store(to + i);
                         continue;
                     }
-                    for (std::int64_t i = 0; i < first; ++i) to[i] = 0;
-                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, p.x_signed, zero, to + first);
-                    for (std::int64_t i = last; i < g.pitch; ++i) to[i] = 0;
+                    for (std::int64_t i = 0; i < first; i += V::W) V::zero().store(to + i);
+                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, flip, zero, to + first);
+                    for (std::int64_t i = last; i < g.pitch; i += V::W) V::zero().store(to + i);
                 }
             }
-        // What the tiles of the last pixels read beyond the planes.
-        for (int i = 0; i < quantized_pixels; ++i) to[i] = 0;
+        // What the last outputs read beyond the planes.
+        for (int i = 0; i < 16; i += V::W) V::zero().store(to + i);
+        const float* at[quantized_taps];
+        for (int t = 0; t < taps; ++t) at[t] = image + g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
         const std::int64_t pixels = (height - 1) * g.pitch + p.ow;
-        for (std::int64_t first = 0; first < pixels; first += quantized_pixels) {
-            // Two running sums, as one waits for itself.
-            constexpr int vectors = quantized_pixels / V::W;
-            V total[vectors], other[vectors];
-            GRAFT_UNROLL
-            for (int i = 0; i < vectors; ++i) total[i] = other[i] = V::zero();
-            std::int64_t t = 0;
-            for (; t + 2 <= taps; t += 2) {
-                const float *at = image + offset[t] + first, *beside = image + offset[t + 1] + first;
-                const V by = V::set1(weight[t]), next = V::set1(weight[t + 1]);
+        (taps == 9 ? depthwise_run<9> : depthwise_run<0>)(p, at, weight, a.scale[channel], a.bias[channel], pixels, codes);
+        std::uint8_t* y = a.y + (channel * p.oh + oy) * p.ow;
+        for (std::int64_t row = 0; row < height; ++row, y += p.ow) copy_bytes(codes + row * g.pitch, p.ow, y);
+    }
+}
+// ---- graft/cpu/kernels/quantized_winograd.inl
+// Winograd convolution F(2 x 2, 3 x 3) of 8-bit images in integers: text, included once for each instruction set. Pixels are differences from the zero
+// point, weights four times what Lavin and Gray (Fast Algorithms for Convolutional Neural Networks, 2015) have, so that both are whole numbers of 16
+// bits and sums four times those of the window: the answer is exact. Sums may leave int32 on the way and are right again at the end, modulo 2^32.
+
+// B^T d for the points 0, 1, -1 and infinity.
+GRAFT_VECTOR void quantized_input_transform(const I (&d)[4], I (&out)[4]) {
+    out[0] = d[0] - d[2];
+    out[1] = d[1] + d[2];
+    out[2] = d[2] - d[1];
+    out[3] = d[1] - d[3];
+}
+
+// One lane of channels, two of them, for `count` tiles from `first` on: [tasks][16][lanes][tiles of a task]. Until it is stored a pair of numbers is low +
+// 65536 * high: sums of such are the sums of both.
+inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std::int64_t first_tile, std::int64_t count) {
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t wide = p.winograd_tiles_wide(), element = p.lanes_of_channels() * quantized_pixels;
+    constexpr std::int64_t room = quantized_winograd_width / 2 + 1 + V::W;
+    std::int32_t even[room], odd[room], rows[4][4][room];
+    quantized_lanes l = lanes_of(a, lane);
+    // Codes as they are, less the zero point in both halves.
+    l.add = 0u - static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001u;
+    l.flip_back = 0;
+    std::int32_t* const to = a.gathered + lane * quantized_pixels;
+    const I half = I::set1(0x8000);
+    for (std::int64_t ty = first_tile / wide, row = 2 * ty; ty * wide < first_tile + count; ++ty) {
+        for (; row < 2 * ty + 4; ++row) {
+            const std::int64_t iy = row - p.pt;
+            std::int32_t(&h)[4][room] = rows[row % 4];
+            for (int phase = 0; phase < 2; ++phase) {
+                std::int32_t* const by = phase ? odd : even;
+                // Padded columns phase, phase + 2, ..., of which [first, last) are pixels.
+                const std::int64_t ix = phase - p.pl, columns = wide + V::W;
+                std::int64_t first = ix < 0 ? (1 - ix) / 2 : 0, last = p.iw > ix ? (p.iw - ix + 1) / 2 : 0;
+                if (iy < 0 || iy >= p.ih) last = 0;
+                last = last < columns ? last : columns;
+                first = first < last ? first : last;
+                for (std::int64_t i = 0; i < first; ++i) by[i] = 0;
+                if (first < last)
+                    fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
+                for (std::int64_t i = last; i < columns; ++i) by[i] = 0;
+            }
+            for (std::int64_t i = 0; i < wide; i += V::W) {
+                const I d[4] = {I::load(even + i), I::load(odd + i), I::load(even + i + 1), I::load(odd + i + 1)};
+                I out[4];
+                quantized_input_transform(d, out);
                 GRAFT_UNROLL
-                for (int i = 0; i < vectors; ++i) {
-                    total[i] = fma(V::load(at + i * V::W), by, total[i]);
-                    other[i] = fma(V::load(beside + i * V::W), next, other[i]);
+                for (int j = 0; j < 4; ++j) out[j].store(h[j] + i);
+            }
+        }
+        for (std::int64_t i = 0; i < wide; i += V::W) {
+            const std::int64_t tile = ty * wide + i - first_tile, left = wide - i < V::W ? wide - i : V::W;
+            const bool whole = tile >= 0 && tile % quantized_pixels + V::W <= quantized_pixels && tile < count;
+            GRAFT_UNROLL
+            for (int j = 0; j < 4; ++j) {
+                I d[4], out[4];
+                GRAFT_UNROLL
+                for (int k = 0; k < 4; ++k) d[k] = I::load(rows[(2 * ty + k) % 4][j] + i);
+                quantized_input_transform(d, out);
+                for (int k = 0; k < 4; ++k) {
+                    // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
+                    const I pair = (out[k] + half) ^ half;
+                    std::int32_t* const one = to + (4 * k + j) * element;
+                    if (whole) {
+                        // Beyond the row lie tiles that come later.
+                        pair.store(one + tile / quantized_pixels * a.slot + tile % quantized_pixels);
+                        continue;
+                    }
+                    std::int32_t some[V::W];
+                    pair.store(some);
+                    for (std::int64_t n = 0; n < left; ++n)
+                        if (tile + n >= 0 && tile + n < count) one[(tile + n) / quantized_pixels * a.slot + (tile + n) % quantized_pixels] = some[n];
                 }
             }
-            if (t < taps) {
-                const float* at = image + offset[t] + first;
-                const V by = V::set1(weight[t]);
-                GRAFT_UNROLL
-                for (int i = 0; i < vectors; ++i) total[i] = fma(V::load(at + i * V::W), by, total[i]);
-            }
-            GRAFT_UNROLL
-            for (int i = 0; i < vectors; ++i) total[i] = total[i] + other[i];
-            alignas(64) std::int32_t sums[quantized_pixels];
-            GRAFT_UNROLL
-            for (int i = 0; i < vectors; ++i) to_int(total[i]).store(sums + i * V::W);
-            const std::int64_t count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-            store_quantized(a, channel, oy * g.pitch + first, count, sums);
         }
     }
 }
 
-GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y) {
-    const V left = (load_codes(a, p.a_signed) - V::set1(static_cast<float>(p.a_zero))) * V::set1(p.a_scale);
-    const V right = (load_codes(b, p.b_signed) - V::set1(static_cast<float>(p.b_zero))) * V::set1(p.b_scale);
-    const V steps = (left + right) / V::set1(p.y_scale);
-    const V low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
-    store_8(to_int(min(max(steps, low), high)) + I::set1(p.y_zero), y);
+// The sums of a task's tiles, of one channel, become two rows of codes.
+GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t channel, std::int64_t count, const std::int32_t* sums, std::uint8_t (&codes)[2][2 * quantized_pixels]) {
+    const quantized_conv_problem& p = a.p;
+    const V scale = V::set1(a.scale[channel]);
+    const I bias = I::set1(a.bias[channel]);
+    float steps[2][2 * quantized_pixels];
+    for (std::int64_t i = 0; i < count; i += V::W) {
+        I above[4], below[4];
+        GRAFT_UNROLL
+        for (int j = 0; j < 4; ++j) {
+            I m[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) m[k] = I::load(sums + (4 * k + j) * quantized_rows * quantized_pixels + i);
+            above[j] = m[0] + m[1] + m[2];
+            below[j] = m[1] - m[2] - m[3];
+        }
+        GRAFT_UNROLL
+        for (int row = 0; row < 2; ++row) {
+            const I(&m)[4] = row ? below : above;
+            const V left = to_float(shift_right_arithmetic<2>(m[0] + m[1] + m[2]) + bias) * scale;
+            const V right = to_float(shift_right_arithmetic<2>(m[1] - m[2] - m[3]) + bias) * scale;
+            zip_low(left, right).store(steps[row] + 2 * i);
+            zip_high(left, right).store(steps[row] + 2 * i + V::W);
+        }
+    }
+    for (int row = 0; row < 2; ++row)
+        for (std::int64_t i = 0; i < 2 * count; i += 16) {
+            V some[16 / V::W];
+            GRAFT_UNROLL
+            for (int k = 0; k < 16 / V::W; ++k) some[k] = V::load(steps[row] + i + k * V::W);
+            store_codes(some, p.y_zero, p.low, p.high, codes[row] + i);
+        }
 }
-inline void sum_quantized(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+
+// As conv_quantized, with tiles of 2 x 2 outputs in place of pixels.
+inline void conv_winograd(const quantized_conv_args& a, std::int64_t group, std::int64_t slot, std::int64_t part) {
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t wide = p.winograd_tiles_wide(), all = wide * p.winograd_tiles_high(), lanes = p.lanes_of_channels();
+    const std::int64_t first = group * quantized_pixels, count = all - first < quantized_pixels ? all - first : quantized_pixels;
+    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows;
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    alignas(64) std::int32_t sums[16 * quantized_rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        for (int e = 0; e < 16; ++e)
+            sum_tile(a.gathered + slot * a.slot + e * lanes * quantized_pixels, lanes, a.weights + (block * 16 + e) * lanes * quantized_rows, count,
+                     sums + e * quantized_rows * quantized_pixels);
+        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r) {
+            const std::int64_t channel = block * quantized_rows + r;
+            std::uint8_t codes[2][2 * quantized_pixels], *const y = a.y + channel * p.oh * p.ow;
+            finish_winograd(a, channel, count, sums + r * quantized_pixels, codes);
+            for (std::int64_t i = 0; i < count;) {
+                const std::int64_t ty = (first + i) / wide, tx = (first + i) % wide, run = wide - tx < count - i ? wide - tx : count - i;
+                const std::int64_t columns = p.ow - 2 * tx < 2 * run ? p.ow - 2 * tx : 2 * run;
+                for (std::int64_t row = 0; row < 2 && 2 * ty + row < p.oh; ++row) copy_bytes(codes[row] + 2 * i, columns, y + (2 * ty + row) * p.ow + 2 * tx);
+                i += run;
+            }
+        }
+    }
+}
+// ---- graft/cpu/kernels/quantized_elementwise.inl
+// Sums and largest windows of 8-bit images, and the table of the family: text, included once for each instruction set.
+
+GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
+    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
+}
+GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y) {
+    const V a_zero = V::set1(static_cast<float>(p.a_zero)), b_zero = V::set1(static_cast<float>(p.b_zero));
+    V steps[16 / V::W];
+    GRAFT_UNROLL
+    for (int k = 0; k < 16 / V::W; ++k) {
+        const V left = (load_codes(a + k * V::W, p.a_signed) - a_zero) * V::set1(p.a_scale);
+        const V right = (load_codes(b + k * V::W, p.b_signed) - b_zero) * V::set1(p.b_scale);
+        steps[k] = (left + right) / V::set1(p.y_scale);
+    }
+    store_codes(steps, p.y_zero, p.low, p.high, y);
+}
+inline void sum_quantized(const quantized_sum_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+    const quantized_sum_problem p = problem;  // which no byte that is stored can be part of
     std::int64_t i = 0;
-    for (; i + V::W <= n; i += V::W) sum_codes(p, a + i, b + i, y + i);
+    for (; i + 16 <= n; i += 16) sum_codes(p, a + i, b + i, y + i);
     if (i == n) return;
-    std::uint8_t rest_a[V::W] = {}, rest_b[V::W] = {}, rest_y[V::W];
+    std::uint8_t rest_a[16] = {}, rest_b[16] = {}, rest_y[16];
     std::memcpy(rest_a, a + i, static_cast<std::size_t>(n - i));
     std::memcpy(rest_b, b + i, static_cast<std::size_t>(n - i));
     sum_codes(p, rest_a, rest_b, rest_y);
     std::memcpy(y + i, rest_y, static_cast<std::size_t>(n - i));
 }
 
+// One plane: of each column the largest of the window's rows, of these the largest of its columns, and of these every sw-th.
+template <class T>
+GRAFT_VECTOR void max_pool_plane(const pool_problem& p, const T* x, T* y) {
+    const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1;
+    const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
+    T down[quantized_row], across[quantized_row];
+    for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
+        for (std::int64_t i = 0; i < width; ++i) down[i] = std::numeric_limits<T>::min();
+        for (int ky = 0; ky < p.kh; ++ky) {
+            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
+            if (iy < 0 || iy >= p.ih) continue;
+            const T* const row = x + iy * p.iw - p.pl;
+            for (std::int64_t i = first; i < last; ++i) down[i] = row[i] > down[i] ? row[i] : down[i];
+        }
+        const std::int64_t starts = width - columns;
+        for (std::int64_t i = 0; i < starts; ++i) across[i] = down[i];
+        for (int kx = 1; kx < p.kw; ++kx) {
+            const T* const from = down + std::int64_t(kx) * p.dw;
+            for (std::int64_t i = 0; i < starts; ++i) across[i] = from[i] > across[i] ? from[i] : across[i];
+        }
+        for (std::int64_t ox = 0; ox < p.ow; ++ox) y[ox] = across[ox * p.sw];
+    }
+}
+inline void max_pool_codes(const pool_problem& p, bool is_signed, const std::uint8_t* x, std::uint8_t* y) {
+    if (is_signed)
+        max_pool_plane(p, reinterpret_cast<const std::int8_t*>(x), reinterpret_cast<std::int8_t*>(y));
+    else
+        max_pool_plane(p, x, y);
+}
+
 inline const quantized_kernels* quantized_table() {
     constexpr bool conv = quantized_conv_wanted();
     static constexpr quantized_kernels all = {
         conv ? &gather_quantized : nullptr,
+        conv ? &gather_quantized_tile : nullptr,
+        conv ? &gather_winograd : nullptr,
         conv ? &conv_quantized : nullptr,
+        conv ? &conv_winograd : nullptr,
         conv ? &depthwise_quantized : nullptr,
         quantized_sum_wanted() ? &sum_quantized : nullptr,
+        quantized_max_pool_wanted() ? &max_pool_codes : nullptr,
     };
     return &all;
 }
@@ -42923,6 +44089,17 @@ GRAFT_VECTOR V zip_high(V a, V b) {
     return {_mm512_permutex2var_ps(a.r, at, b.r)};
 }
 GRAFT_VECTOR V permute(V a, I at) { return {_mm512_maskz_permutexvar_ps(0xffff, at.r, a.r)}; }
+// ---- graft/cpu/simd/codes.inl
+// Sixteen reals, in steps from the zero point, become codes: rounded, halves to even, and cut to [low, high]. Text, included inside the namespace and
+// region of each instruction set that has nothing shorter.
+
+GRAFT_VECTOR void store_codes(const V (&steps)[16 / V::W], int zero, int low, int high, std::uint8_t* to) {
+    const V least = V::set1(static_cast<float>(low - zero)), most = V::set1(static_cast<float>(high - zero));
+    // The zero point is added behind the rounding: halves go to the even number of steps from it.
+    const I shift = I::set1(zero);
+    GRAFT_UNROLL
+    for (int k = 0; k < 16 / V::W; ++k) store_8(to_int(min(max(steps[k], least), most)) + shift, to + k * V::W);
+}
 #endif
 // ---- graft/cpu/kernels/texts.inl
 // The kernel texts that inference needs, and the table of what they define: each family's text has the function that names its own.
@@ -44933,247 +46110,522 @@ inline const conv_kernels* conv_table() {
 // Convolutions and sums of 8-bit images: text, included once for each instruction set. Sums are integers, so their order changes nothing;
 // reals behind them are computed one by one, in the same steps on every set.
 
-// 32-bit lanes of a channel pair or four channels: what the taps of a tile read.
-template <bool Bytes>
-GRAFT_VECTOR void gather_lane(const quantized_conv_args& a, std::int64_t lane) {
+// Pixels of two or four channels in 32-bit lanes: differences from the zero point in 16 bits, or unsigned bytes.
+struct quantized_lanes {
+    const std::uint8_t* plane[4];
+    const std::uint8_t* limit;  // of what may be read
+    int channels;
+    std::uint32_t flip, add, flip_back;  // ((codes ^ flip) + add) ^ flip_back; no sum carries into the next channel
+    std::uint32_t empty;                 // the lane of a pixel of padding
+};
+GRAFT_VECTOR quantized_lanes lanes_of(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    const std::uint32_t zero = static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0));
+    quantized_lanes l{};
+    l.channels = p.channels_a_lane();
+    for (int c = 0; c < l.channels; ++c) {
+        const std::int64_t channel = lane * l.channels + c;
+        // Channels that are not there meet weights of zero.
+        l.plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
+    }
+    l.limit = a.x + p.ic * p.ih * p.iw;
+    l.flip = p.x_signed ? (p.bytes ? 0x80808080u : 0x00800080u) : 0;
+    l.add = p.bytes ? 0 : (0x8000u - zero) * 0x00010001u;
+    l.flip_back = p.bytes ? 0 : 0x80008000u;
+    l.empty = p.bytes ? zero * 0x01010101u : 0;
+    return l;
+}
+// n / step, rounded up: a division only where the step is no common one.
+GRAFT_VECTOR std::int64_t steps_up(std::int64_t n, std::int64_t step) { return step == 1 ? n : step == 2 ? (n + 1) >> 1 : (n + step - 1) / step; }
+// Codes `stride` apart, 1 or 2, each in a lane; 2 V::W bytes may be read where it is 2.
+GRAFT_VECTOR I load_apart(const std::uint8_t* from, std::int64_t stride) {
+    if (stride == 1) return load_u8(from);
+    return shift_right<24>(shift_left<8>(as_int(load_bf16(reinterpret_cast<const std::uint16_t*>(from)))));
+}
+// to[i] = the lane of the pixel `offset + i * stride` of each plane, for i in [0, count); up to `room` may be written.
+GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std::int64_t stride, std::int64_t count, std::int64_t room, std::uint32_t* to) {
+    const std::uint8_t* last = l.plane[0];
+    for (int c = 1; c < l.channels; ++c) last = l.plane[c] > last ? l.plane[c] : last;
+    const I flip = I::set1(static_cast<std::int32_t>(l.flip)), add = I::set1(static_cast<std::int32_t>(l.add)),
+            back = I::set1(static_cast<std::int32_t>(l.flip_back));
+    std::int64_t i = 0;
+    if (stride <= 2) {
+        const std::int64_t bytes = l.limit - (last + offset), readable = stride == 2 ? bytes >> 1 : bytes, most = room < readable ? room : readable;
+        for (; i < count && i + V::W <= most; i += V::W) {
+            const std::int64_t at = offset + i * stride;
+            I all = load_apart(l.plane[0] + at, stride);
+            if (l.channels == 2)
+                all = all | shift_left<16>(load_apart(l.plane[1] + at, stride));
+            else
+                all = (all | shift_left<8>(load_apart(l.plane[1] + at, stride))) |
+                      (shift_left<16>(load_apart(l.plane[2] + at, stride)) | shift_left<24>(load_apart(l.plane[3] + at, stride)));
+            (((all ^ flip) + add) ^ back).store(reinterpret_cast<std::int32_t*>(to + i));
+        }
+    }
+    for (; i < count; ++i) {
+        std::uint32_t all = 0;
+        for (int c = 0; c < l.channels; ++c) all |= std::uint32_t(l.plane[c][offset + i * stride]) << (32 / l.channels * c);
+        to[i] = ((all ^ l.flip) + l.add) ^ l.flip_back;
+    }
+}
+// What the taps of all tiles read, of one lane of channels.
+inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
     const quantized_gather& g = a.from;
-    constexpr int width = Bytes ? 4 : 2;
-    // As unsigned bytes, which the instruction multiplies; as differences from the zero point in 16 bits.
-    const std::uint32_t flip = p.x_signed ? 0x80u : 0u;
-    const std::int32_t zero = p.x_zero + (p.x_signed ? 128 : 0);
+    const quantized_lanes l = lanes_of(a, lane);
     std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
-    std::uint32_t empty = 0;
-    if (Bytes) empty = static_cast<std::uint32_t>(zero) * 0x01010101u;
-    const std::uint8_t* plane[width];
-    for (int c = 0; c < width; ++c) {
-        const std::int64_t channel = lane * width + c;
-        // Channels that are not there meet weights of zero.
-        plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
-    }
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px)
             for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch) {
                 const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt, ix = g.column_phase[px] - p.pl;
                 // Columns [first, last) are pixels of the image.
-                std::int64_t first = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, last = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0;
+                std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
                 if (iy < 0 || iy >= p.ih) last = 0;
                 last = last < g.pitch ? last : g.pitch;
                 first = first < last ? first : last;
-                for (std::int64_t i = 0; i < first; ++i) to[i] = empty;
-                const std::int64_t offset = last ? iy * p.iw + ix : 0;
-                if (Bytes) {
-                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset, *x2 = plane[width - 2] + offset, *x3 = plane[width - 1] + offset;
-                    const std::uint32_t flips = flip * 0x01010101u;
-                    if (p.sw == 1)
-                        for (std::int64_t i = first; i < last; ++i)
-                            to[i] = (std::uint32_t(x0[i]) | std::uint32_t(x1[i]) << 8 | std::uint32_t(x2[i]) << 16 | std::uint32_t(x3[i]) << 24) ^ flips;
-                    else if (p.sw == 2)
-                        for (std::int64_t i = first; i < last; ++i)
-                            to[i] =
-                                (std::uint32_t(x0[2 * i]) | std::uint32_t(x1[2 * i]) << 8 | std::uint32_t(x2[2 * i]) << 16 | std::uint32_t(x3[2 * i]) << 24) ^
-                                flips;
-                    else
-                        for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw)
-                            to[i] = (std::uint32_t(x0[j]) | std::uint32_t(x1[j]) << 8 | std::uint32_t(x2[j]) << 16 | std::uint32_t(x3[j]) << 24) ^ flips;
-                } else {
-                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset;
-                    for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw) {
-                        const std::int32_t low = std::int32_t(x0[j] ^ flip) - zero, high = std::int32_t(x1[j] ^ flip) - zero;
-                        to[i] = (std::uint32_t(low) & 0xffffu) | std::uint32_t(high) << 16;
-                    }
-                }
-                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = empty;
+                for (std::int64_t i = 0; i < first; ++i) to[i] = l.empty;
+                if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, last - first, to + first);
+                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = l.empty;
             }
 }
-inline void gather_quantized(const quantized_conv_args& a, std::int64_t task) {
-    if (a.p.bytes)
-        gather_lane<true>(a, task);
-    else
-        gather_lane<false>(a, task);
+// What the taps of one tile read: [lanes][taps][pixels of the tile], which it takes in one stream. `slot` is the tile's place in the memory.
+inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot) {
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t lanes = p.lanes_of_channels(), begin = tile * quantized_pixels, pixels = p.oh * p.ow;
+    const std::int64_t end = begin + quantized_pixels < pixels ? begin + quantized_pixels : pixels, first_row = begin / p.ow, first_column = begin % p.ow;
+    std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + slot * a.slot;
+    std::uint32_t* const stop = to + a.slot;
+    const bool flat = p.sw == 1 && p.sh == 1 && p.iw == p.ow && p.kh * p.kw == 1 && p.pt == 0 && p.pl == 0;
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+        const quantized_lanes l = lanes_of(a, lane);
+        if (flat) {
+            fill_lanes(l, begin, 1, end - begin, stop - to, to);
+            to += quantized_pixels;
+            continue;
+        }
+        for (int ky = 0; ky < p.kh; ++ky)
+            for (int kx = 0; kx < p.kw; ++kx, to += quantized_pixels) {
+                std::int64_t oy = first_row, ox = first_column;
+                std::uint32_t* at = to;
+                for (std::int64_t left = end - begin; left > 0; ++oy, ox = 0) {
+                    const std::int64_t here = p.ow - ox < left ? p.ow - ox : left, iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh,
+                                       ix = ox * p.sw - p.pl + std::int64_t(kx) * p.dw;
+                    // Outputs [first, last) of these see pixels of the image.
+                    std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
+                    if (iy < 0 || iy >= p.ih) last = 0;
+                    last = last < here ? last : here;
+                    first = first < last ? first : last;
+                    for (std::int64_t i = 0; i < first; ++i) at[i] = l.empty;
+                    if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, stop - (at + first), at + first);
+                    for (std::int64_t i = last; i < here; ++i) at[i] = l.empty;
+                    at += here;
+                    left -= here;
+                }
+            }
+    }
+}
+
+// Rows are short: a call for each would cost more than the copy.
+GRAFT_VECTOR void copy_bytes(const std::uint8_t* from, std::int64_t count, std::uint8_t* to) {
+    std::int64_t i = 0;
+    for (; i + 8 <= count; i += 8) std::memcpy(to + i, from + i, 8);
+    if (i == count) return;
+    if (count >= 8)
+        std::memcpy(to + count - 8, from + count - 8, 8);
+    else if (count >= 4) {
+        std::memcpy(to, from, 4);
+        std::memcpy(to + count - 4, from + count - 4, 4);
+    } else
+        for (; i < count; ++i) to[i] = from[i];
 }
 
 // Sums of consecutive pixels of the padded image become bytes, and those that are outputs go to their rows.
-GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, const std::int32_t* sums) {
+GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, std::int64_t pitch,
+                                  const std::int32_t* sums) {
     const quantized_conv_problem& p = a.p;
-    const V scale = V::set1(a.scale[channel]), low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
-    const I bias = I::set1(a.bias[channel]), zero = I::set1(p.y_zero);
-    std::uint8_t codes[quantized_pixels];
-    // The zero point is added behind the rounding: halves go to the even number of steps from it.
-    GRAFT_UNROLL
-    for (int i = 0; i < quantized_pixels; i += V::W) store_8(to_int(min(max(to_float(I::load(sums + i) + bias) * scale, low), high)) + zero, codes + i);
-    std::uint8_t* y = a.y + channel * p.oh * p.ow;
-    std::int64_t row = first / a.from.pitch, column = first % a.from.pitch;
+    const V scale = V::set1(a.scale[channel]);
+    const I bias = I::set1(a.bias[channel]);
+    std::uint8_t codes[quantized_pixels], *const y = a.y + channel * p.oh * p.ow;
+    const bool rows_touch = pitch == p.ow;
+    std::uint8_t* const to = rows_touch && count == quantized_pixels ? y + first : codes;
+    for (std::int64_t i = 0; i < count; i += 16) {
+        V steps[16 / V::W];
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) steps[k] = to_float(I::load(sums + i + k * V::W) + bias) * scale;
+        store_codes(steps, p.y_zero, p.low, p.high, to + i);
+    }
+    if (rows_touch) {
+        if (to == codes) copy_bytes(codes, count, y + first);
+        return;
+    }
+    std::int64_t row = first / pitch, column = first % pitch;
     for (std::int64_t i = 0; i < count; ++row, column = 0) {
-        const std::int64_t whole = a.from.pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
-        if (used > 0) std::memcpy(y + row * p.ow + column, codes + i, static_cast<std::size_t>(used));
+        const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
+        if (used > 0) copy_bytes(codes + i, used, y + row * p.ow + column);
         i += here;
     }
 }
 
-// The tasks of a convolution, with the tile that multiplies.
-GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t task, quantized_tile tile) {
+// The tasks of a convolution, with the tile that multiplies: `slot` and the tile of pixels that is gathered there, and some blocks of channels.
+GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, quantized_tile multiply) {
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pixels = (p.oh - 1) * a.from.pitch + p.ow, tiles = (pixels + quantized_pixels - 1) / quantized_pixels;
-    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels(), taps = std::int64_t(p.kh) * p.kw;
-    const std::int64_t first = task % tiles * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-    const std::int64_t begin = task / tiles * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const bool by_tiles = p.gathers_tiles();
+    const std::int64_t pitch = by_tiles ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, taps = std::int64_t(p.kh) * p.kw;
+    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels();
+    const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    constexpr std::int64_t here = 0;
     alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
-        tile(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), a.weights + block * steps * taps * quantized_rows, sums);
+        const std::int32_t* const w = a.weights + block * steps * taps * quantized_rows;
+        if (by_tiles)
+            multiply(a.gathered + slot * a.slot, &here, 1, steps * taps, quantized_pixels, w, static_cast<int>(count), sums);
+        else
+            multiply(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), w, static_cast<int>(count), sums);
         for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
-            store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
+            store_quantized(a, block * quantized_rows + r, first, count, pitch, sums + r * quantized_pixels);
     }
 }
 
 // Two 16-bit products a lane.
-GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+template <int R, int C>
+GRAFT_VECTOR void add_pairs(I (&total)[R][C], const std::int32_t* x, const std::int32_t* w) {
+    I pixels[C];
+    GRAFT_UNROLL
+    for (int c = 0; c < C; ++c) pixels[c] = I::load(x + c * V::W);
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) {
+        const I by = I::set1(w[r]);
+        GRAFT_UNROLL
+        for (int c = 0; c < C; ++c) total[r][c] = total[r][c] + multiply_pairs(pixels[c], by);
+    }
+}
+// R of a tile's rows, C vectors of its pixels, all of whose sums stay in registers.
+template <int R, int C>
+GRAFT_NOINLINE inline void sum_pairs(const std::int32_t* x, std::int64_t steps, const std::int32_t* w, std::int32_t* sums) {
+    I total[R][C];
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) GRAFT_UNROLL
+    for (int c = 0; c < C; ++c) total[r][c] = I::set1(0);
+    const std::int32_t* const end = w + steps * quantized_rows;
+    for (; w != end; x += quantized_pixels, w += quantized_rows) add_pairs(total, x, w);
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) GRAFT_UNROLL
+    for (int c = 0; c < C; ++c) total[r][c].store(sums + r * quantized_pixels + c * V::W);
+}
+// Sums of 8 output channels for `pixels` pixels, which are gathered tile by tile.
+GRAFT_VECTOR void sum_tile(const std::int32_t* x, std::int64_t steps, const std::int32_t* w, std::int64_t pixels, std::int32_t* sums) {
+    constexpr int columns = V::registers == 32 ? 3 : 2, rows = V::registers == 32 ? 8 : 4;
+    std::int64_t c = 0;
+    for (; c + V::W < pixels; c += columns * V::W)
+        for (int r = 0; r < quantized_rows; r += rows) sum_pairs<rows, columns>(x + c, steps, w + r, sums + r * quantized_pixels + c);
+    if (c < pixels) sum_pairs<quantized_rows, 1>(x + c, steps, w, sums + c);
+}
+GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int, std::int64_t steps, std::int64_t, const std::int32_t* w, int pixels,
                                 std::int32_t* sums) {
-    constexpr int columns = 3, rows = V::W == 16 ? 8 : 4;
-    for (int r0 = 0; r0 < quantized_rows; r0 += rows)
-        for (int c0 = 0; c0 < quantized_pixels; c0 += columns * V::W) {
-            I total[rows][columns];
-            GRAFT_UNROLL
-            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
-            for (int c = 0; c < columns; ++c) total[r][c] = I::set1(0);
-            const std::int32_t* weight = w + r0;
-            for (std::int64_t s = 0; s < steps; ++s)
-                for (int t = 0; t < count; ++t, weight += quantized_rows) {
-                    const std::int32_t* at = x + s * step + taps[t] + c0;
-                    I pixels[columns];
-                    GRAFT_UNROLL
-                    for (int c = 0; c < columns; ++c) pixels[c] = I::load(at + c * V::W);
-                    GRAFT_UNROLL
-                    for (int r = 0; r < rows; ++r) {
-                        const I by = I::set1(weight[r]);
-                        GRAFT_UNROLL
-                        for (int c = 0; c < columns; ++c) total[r][c] = total[r][c] + multiply_pairs(pixels[c], by);
-                    }
-                }
-            GRAFT_UNROLL
-            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
-            for (int c = 0; c < columns; ++c) total[r][c].store(sums + (r0 + r) * quantized_pixels + c0 + c * V::W);
-        }
+    sum_tile(x, steps, w, pixels, sums);
 }
-inline void conv_quantized(const quantized_conv_args& a, std::int64_t task) { conv_quantized_by(a, task, tile_of_pairs); }
+inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
+    conv_quantized_by(a, tile, slot, part, tile_of_pairs);
+}
 
-GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
-    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
-}
-// Codes `stride` apart, as differences from the zero point. Whole vectors are written, and up to `limit` read.
-GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, bool is_signed, V zero, float* to) {
-    for (std::int64_t i = 0; i < count; i += V::W) {
+// Codes `stride` apart, as differences from the zero point; codes ^ flip are unsigned, `zero` among them. Whole vectors are written, and up to
+// `limit` read.
+GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, I flip, V zero, float* to) {
+    std::int64_t i = 0;
+    if (stride <= 2) {
+        const std::int64_t readable = stride == 2 ? (limit - from) >> 1 : limit - from;
+        if (stride == 1)
+            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_u8(from + i) ^ flip) - zero).store(to + i);
+        else
+            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_apart(from + 2 * i, 2) ^ flip) - zero).store(to + i);
+    }
+    for (; i < count; i += V::W) {
         std::uint8_t some[V::W] = {};
-        const std::uint8_t* at = some;
-        const std::int64_t rest = limit - (from + i * stride);
-        if (stride == 1 && rest >= V::W)
-            at = from + i;
-        else if (stride == 2 && rest >= 2 * V::W) {
-            // The low bytes of 16-bit words, which compilers narrow by one instruction.
-            std::uint16_t words[V::W];
-            std::memcpy(words, from + 2 * i, sizeof words);
-            for (int k = 0; k < V::W; ++k) some[k] = static_cast<std::uint8_t>(words[k]);
-        } else
-            for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
-        (load_codes(at, is_signed) - zero).store(to + i);
+        for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
+        (to_float(load_u8(some) ^ flip) - zero).store(to + i);
     }
 }
 
+// The codes of neighbouring outputs of a channel, sixteen at a time: the pixels for tap t lie at x[t], its weight is w[t]. Taps is their number, 0 for
+// any.
+template <int Taps>
+GRAFT_NOINLINE inline void depthwise_run(const quantized_conv_problem& p, const float* const* x, const float* w, float scale, std::int32_t bias,
+                                         std::int64_t pixels, std::uint8_t* codes) {
+    const int taps = Taps ? Taps : p.kh * p.kw;
+    const float* at[Taps ? Taps : 1];
+    V weight[Taps ? Taps : 1];
+    for (int t = 0; t < Taps; ++t) at[t] = x[t], weight[t] = V::set1(w[t]);
+    for (std::int64_t i = 0; i < pixels; i += 16) {
+        V sum[16 / V::W];
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) sum[k] = V::zero();
+        if constexpr (Taps != 0) {
+            GRAFT_UNROLL
+            for (int t = 0; t < Taps; ++t) GRAFT_UNROLL
+            for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(at[t] + i + k * V::W), weight[t], sum[k]);
+        } else
+            for (int t = 0; t < taps; ++t) GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(x[t] + i + k * V::W), V::set1(w[t]), sum[k]);
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) sum[k] = to_float(to_int(sum[k]) + I::set1(bias)) * V::set1(scale);
+        store_codes(sum, p.y_zero, p.low, p.high, codes + i);
+    }
+}
 // One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
 inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
     const quantized_conv_problem& p = a.p;
     const quantized_gather& g = a.from;
-    constexpr std::int64_t room = 8192;
-    float image[room + quantized_pixels];
-    const std::int64_t taps = std::int64_t(p.kh) * p.kw, phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
+    constexpr std::int64_t room = quantized_depthwise_floats;
+    float image[room + 2 * 16];
+    std::uint8_t codes[room + 16];
+    const int taps = p.kh * p.kw;
+    const std::int64_t phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
     // Bands of output rows whose input fits; the planes of a band stand as far apart as the taps say for a whole image, less what is left out.
     std::int64_t band = room / (phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
-    const V zero = V::set1(static_cast<float>(p.x_zero));
+    const I flip = I::set1(p.x_signed ? 128 : 0);
+    const V zero = V::set1(static_cast<float>(p.x_zero + (p.x_signed ? 128 : 0)));
     const float* weight = reinterpret_cast<const float*>(a.weights) + channel * taps;
     const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
         const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
-        std::int64_t offset[quantized_taps];
-        for (std::int64_t t = 0; t < taps; ++t) offset[t] = g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
         float* to = image;
         for (std::int64_t py = 0; py < g.row_phases; ++py)
             for (std::int64_t px = 0; px < g.column_phases; ++px) {
                 // Columns [first, last) of the image's rows are pixels.
-                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0, last = end < g.pitch ? end : g.pitch;
-                const std::int64_t start = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, first = start < last ? start : last;
+                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0, last = end < g.pitch ? end : g.pitch;
+                const std::int64_t start = ix < 0 ? steps_up(-ix, p.sw) : 0, first = start < last ? start : last;
                 for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
                     const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
+                    // Whole vectors: what comes behind their pixels is written later.
                     if (iy < 0 || iy >= p.ih || first == last) {
-                        for (std::int64_t i = 0; i < g.pitch; ++i) to[i] = 0;
+                        for (std::int64_t i = 0; i < g.pitch; i += V::W) V::zero().store(to + i);
                         continue;
                     }
-                    for (std::int64_t i = 0; i < first; ++i) to[i] = 0;
-                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, p.x_signed, zero, to + first);
-                    for (std::int64_t i = last; i < g.pitch; ++i) to[i] = 0;
+                    for (std::int64_t i = 0; i < first; i += V::W) V::zero().store(to + i);
+                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, flip, zero, to + first);
+                    for (std::int64_t i = last; i < g.pitch; i += V::W) V::zero().store(to + i);
                 }
             }
-        // What the tiles of the last pixels read beyond the planes.
-        for (int i = 0; i < quantized_pixels; ++i) to[i] = 0;
+        // What the last outputs read beyond the planes.
+        for (int i = 0; i < 16; i += V::W) V::zero().store(to + i);
+        const float* at[quantized_taps];
+        for (int t = 0; t < taps; ++t) at[t] = image + g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
         const std::int64_t pixels = (height - 1) * g.pitch + p.ow;
-        for (std::int64_t first = 0; first < pixels; first += quantized_pixels) {
-            // Two running sums, as one waits for itself.
-            constexpr int vectors = quantized_pixels / V::W;
-            V total[vectors], other[vectors];
-            GRAFT_UNROLL
-            for (int i = 0; i < vectors; ++i) total[i] = other[i] = V::zero();
-            std::int64_t t = 0;
-            for (; t + 2 <= taps; t += 2) {
-                const float *at = image + offset[t] + first, *beside = image + offset[t + 1] + first;
-                const V by = V::set1(weight[t]), next = V::set1(weight[t + 1]);
+        (taps == 9 ? depthwise_run<9> : depthwise_run<0>)(p, at, weight, a.scale[channel], a.bias[channel], pixels, codes);
+        std::uint8_t* y = a.y + (channel * p.oh + oy) * p.ow;
+        for (std::int64_t row = 0; row < height; ++row, y += p.ow) copy_bytes(codes + row * g.pitch, p.ow, y);
+    }
+}
+// ---- graft/cpu/kernels/quantized_winograd.inl
+// Winograd convolution F(2 x 2, 3 x 3) of 8-bit images in integers: text, included once for each instruction set. Pixels are differences from the zero
+// point, weights four times what Lavin and Gray (Fast Algorithms for Convolutional Neural Networks, 2015) have, so that both are whole numbers of 16
+// bits and sums four times those of the window: the answer is exact. Sums may leave int32 on the way and are right again at the end, modulo 2^32.
+
+// B^T d for the points 0, 1, -1 and infinity.
+GRAFT_VECTOR void quantized_input_transform(const I (&d)[4], I (&out)[4]) {
+    out[0] = d[0] - d[2];
+    out[1] = d[1] + d[2];
+    out[2] = d[2] - d[1];
+    out[3] = d[1] - d[3];
+}
+
+// One lane of channels, two of them, for `count` tiles from `first` on: [tasks][16][lanes][tiles of a task]. Until it is stored a pair of numbers is low +
+// 65536 * high: sums of such are the sums of both.
+inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std::int64_t first_tile, std::int64_t count) {
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t wide = p.winograd_tiles_wide(), element = p.lanes_of_channels() * quantized_pixels;
+    constexpr std::int64_t room = quantized_winograd_width / 2 + 1 + V::W;
+    std::int32_t even[room], odd[room], rows[4][4][room];
+    quantized_lanes l = lanes_of(a, lane);
+    // Codes as they are, less the zero point in both halves.
+    l.add = 0u - static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001u;
+    l.flip_back = 0;
+    std::int32_t* const to = a.gathered + lane * quantized_pixels;
+    const I half = I::set1(0x8000);
+    for (std::int64_t ty = first_tile / wide, row = 2 * ty; ty * wide < first_tile + count; ++ty) {
+        for (; row < 2 * ty + 4; ++row) {
+            const std::int64_t iy = row - p.pt;
+            std::int32_t(&h)[4][room] = rows[row % 4];
+            for (int phase = 0; phase < 2; ++phase) {
+                std::int32_t* const by = phase ? odd : even;
+                // Padded columns phase, phase + 2, ..., of which [first, last) are pixels.
+                const std::int64_t ix = phase - p.pl, columns = wide + V::W;
+                std::int64_t first = ix < 0 ? (1 - ix) / 2 : 0, last = p.iw > ix ? (p.iw - ix + 1) / 2 : 0;
+                if (iy < 0 || iy >= p.ih) last = 0;
+                last = last < columns ? last : columns;
+                first = first < last ? first : last;
+                for (std::int64_t i = 0; i < first; ++i) by[i] = 0;
+                if (first < last)
+                    fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
+                for (std::int64_t i = last; i < columns; ++i) by[i] = 0;
+            }
+            for (std::int64_t i = 0; i < wide; i += V::W) {
+                const I d[4] = {I::load(even + i), I::load(odd + i), I::load(even + i + 1), I::load(odd + i + 1)};
+                I out[4];
+                quantized_input_transform(d, out);
                 GRAFT_UNROLL
-                for (int i = 0; i < vectors; ++i) {
-                    total[i] = fma(V::load(at + i * V::W), by, total[i]);
-                    other[i] = fma(V::load(beside + i * V::W), next, other[i]);
+                for (int j = 0; j < 4; ++j) out[j].store(h[j] + i);
+            }
+        }
+        for (std::int64_t i = 0; i < wide; i += V::W) {
+            const std::int64_t tile = ty * wide + i - first_tile, left = wide - i < V::W ? wide - i : V::W;
+            const bool whole = tile >= 0 && tile % quantized_pixels + V::W <= quantized_pixels && tile < count;
+            GRAFT_UNROLL
+            for (int j = 0; j < 4; ++j) {
+                I d[4], out[4];
+                GRAFT_UNROLL
+                for (int k = 0; k < 4; ++k) d[k] = I::load(rows[(2 * ty + k) % 4][j] + i);
+                quantized_input_transform(d, out);
+                for (int k = 0; k < 4; ++k) {
+                    // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
+                    const I pair = (out[k] + half) ^ half;
+                    std::int32_t* const one = to + (4 * k + j) * element;
+                    if (whole) {
+                        // Beyond the row lie tiles that come later.
+                        pair.store(one + tile / quantized_pixels * a.slot + tile % quantized_pixels);
+                        continue;
+                    }
+                    std::int32_t some[V::W];
+                    pair.store(some);
+                    for (std::int64_t n = 0; n < left; ++n)
+                        if (tile + n >= 0 && tile + n < count) one[(tile + n) / quantized_pixels * a.slot + (tile + n) % quantized_pixels] = some[n];
                 }
             }
-            if (t < taps) {
-                const float* at = image + offset[t] + first;
-                const V by = V::set1(weight[t]);
-                GRAFT_UNROLL
-                for (int i = 0; i < vectors; ++i) total[i] = fma(V::load(at + i * V::W), by, total[i]);
-            }
-            GRAFT_UNROLL
-            for (int i = 0; i < vectors; ++i) total[i] = total[i] + other[i];
-            alignas(64) std::int32_t sums[quantized_pixels];
-            GRAFT_UNROLL
-            for (int i = 0; i < vectors; ++i) to_int(total[i]).store(sums + i * V::W);
-            const std::int64_t count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-            store_quantized(a, channel, oy * g.pitch + first, count, sums);
         }
     }
 }
 
-GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y) {
-    const V left = (load_codes(a, p.a_signed) - V::set1(static_cast<float>(p.a_zero))) * V::set1(p.a_scale);
-    const V right = (load_codes(b, p.b_signed) - V::set1(static_cast<float>(p.b_zero))) * V::set1(p.b_scale);
-    const V steps = (left + right) / V::set1(p.y_scale);
-    const V low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
-    store_8(to_int(min(max(steps, low), high)) + I::set1(p.y_zero), y);
+// The sums of a task's tiles, of one channel, become two rows of codes.
+GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t channel, std::int64_t count, const std::int32_t* sums, std::uint8_t (&codes)[2][2 * quantized_pixels]) {
+    const quantized_conv_problem& p = a.p;
+    const V scale = V::set1(a.scale[channel]);
+    const I bias = I::set1(a.bias[channel]);
+    float steps[2][2 * quantized_pixels];
+    for (std::int64_t i = 0; i < count; i += V::W) {
+        I above[4], below[4];
+        GRAFT_UNROLL
+        for (int j = 0; j < 4; ++j) {
+            I m[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) m[k] = I::load(sums + (4 * k + j) * quantized_rows * quantized_pixels + i);
+            above[j] = m[0] + m[1] + m[2];
+            below[j] = m[1] - m[2] - m[3];
+        }
+        GRAFT_UNROLL
+        for (int row = 0; row < 2; ++row) {
+            const I(&m)[4] = row ? below : above;
+            const V left = to_float(shift_right_arithmetic<2>(m[0] + m[1] + m[2]) + bias) * scale;
+            const V right = to_float(shift_right_arithmetic<2>(m[1] - m[2] - m[3]) + bias) * scale;
+            zip_low(left, right).store(steps[row] + 2 * i);
+            zip_high(left, right).store(steps[row] + 2 * i + V::W);
+        }
+    }
+    for (int row = 0; row < 2; ++row)
+        for (std::int64_t i = 0; i < 2 * count; i += 16) {
+            V some[16 / V::W];
+            GRAFT_UNROLL
+            for (int k = 0; k < 16 / V::W; ++k) some[k] = V::load(steps[row] + i + k * V::W);
+            store_codes(some, p.y_zero, p.low, p.high, codes[row] + i);
+        }
 }
-inline void sum_quantized(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+
+// As conv_quantized, with tiles of 2 x 2 outputs in place of pixels.
+inline void conv_winograd(const quantized_conv_args& a, std::int64_t group, std::int64_t slot, std::int64_t part) {
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t wide = p.winograd_tiles_wide(), all = wide * p.winograd_tiles_high(), lanes = p.lanes_of_channels();
+    const std::int64_t first = group * quantized_pixels, count = all - first < quantized_pixels ? all - first : quantized_pixels;
+    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows;
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    alignas(64) std::int32_t sums[16 * quantized_rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        for (int e = 0; e < 16; ++e)
+            sum_tile(a.gathered + slot * a.slot + e * lanes * quantized_pixels, lanes, a.weights + (block * 16 + e) * lanes * quantized_rows, count,
+                     sums + e * quantized_rows * quantized_pixels);
+        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r) {
+            const std::int64_t channel = block * quantized_rows + r;
+            std::uint8_t codes[2][2 * quantized_pixels], *const y = a.y + channel * p.oh * p.ow;
+            finish_winograd(a, channel, count, sums + r * quantized_pixels, codes);
+            for (std::int64_t i = 0; i < count;) {
+                const std::int64_t ty = (first + i) / wide, tx = (first + i) % wide, run = wide - tx < count - i ? wide - tx : count - i;
+                const std::int64_t columns = p.ow - 2 * tx < 2 * run ? p.ow - 2 * tx : 2 * run;
+                for (std::int64_t row = 0; row < 2 && 2 * ty + row < p.oh; ++row) copy_bytes(codes[row] + 2 * i, columns, y + (2 * ty + row) * p.ow + 2 * tx);
+                i += run;
+            }
+        }
+    }
+}
+// ---- graft/cpu/kernels/quantized_elementwise.inl
+// Sums and largest windows of 8-bit images, and the table of the family: text, included once for each instruction set.
+
+GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
+    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
+}
+GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y) {
+    const V a_zero = V::set1(static_cast<float>(p.a_zero)), b_zero = V::set1(static_cast<float>(p.b_zero));
+    V steps[16 / V::W];
+    GRAFT_UNROLL
+    for (int k = 0; k < 16 / V::W; ++k) {
+        const V left = (load_codes(a + k * V::W, p.a_signed) - a_zero) * V::set1(p.a_scale);
+        const V right = (load_codes(b + k * V::W, p.b_signed) - b_zero) * V::set1(p.b_scale);
+        steps[k] = (left + right) / V::set1(p.y_scale);
+    }
+    store_codes(steps, p.y_zero, p.low, p.high, y);
+}
+inline void sum_quantized(const quantized_sum_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+    const quantized_sum_problem p = problem;  // which no byte that is stored can be part of
     std::int64_t i = 0;
-    for (; i + V::W <= n; i += V::W) sum_codes(p, a + i, b + i, y + i);
+    for (; i + 16 <= n; i += 16) sum_codes(p, a + i, b + i, y + i);
     if (i == n) return;
-    std::uint8_t rest_a[V::W] = {}, rest_b[V::W] = {}, rest_y[V::W];
+    std::uint8_t rest_a[16] = {}, rest_b[16] = {}, rest_y[16];
     std::memcpy(rest_a, a + i, static_cast<std::size_t>(n - i));
     std::memcpy(rest_b, b + i, static_cast<std::size_t>(n - i));
     sum_codes(p, rest_a, rest_b, rest_y);
     std::memcpy(y + i, rest_y, static_cast<std::size_t>(n - i));
 }
 
+// One plane: of each column the largest of the window's rows, of these the largest of its columns, and of these every sw-th.
+template <class T>
+GRAFT_VECTOR void max_pool_plane(const pool_problem& p, const T* x, T* y) {
+    const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1;
+    const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
+    T down[quantized_row], across[quantized_row];
+    for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
+        for (std::int64_t i = 0; i < width; ++i) down[i] = std::numeric_limits<T>::min();
+        for (int ky = 0; ky < p.kh; ++ky) {
+            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
+            if (iy < 0 || iy >= p.ih) continue;
+            const T* const row = x + iy * p.iw - p.pl;
+            for (std::int64_t i = first; i < last; ++i) down[i] = row[i] > down[i] ? row[i] : down[i];
+        }
+        const std::int64_t starts = width - columns;
+        for (std::int64_t i = 0; i < starts; ++i) across[i] = down[i];
+        for (int kx = 1; kx < p.kw; ++kx) {
+            const T* const from = down + std::int64_t(kx) * p.dw;
+            for (std::int64_t i = 0; i < starts; ++i) across[i] = from[i] > across[i] ? from[i] : across[i];
+        }
+        for (std::int64_t ox = 0; ox < p.ow; ++ox) y[ox] = across[ox * p.sw];
+    }
+}
+inline void max_pool_codes(const pool_problem& p, bool is_signed, const std::uint8_t* x, std::uint8_t* y) {
+    if (is_signed)
+        max_pool_plane(p, reinterpret_cast<const std::int8_t*>(x), reinterpret_cast<std::int8_t*>(y));
+    else
+        max_pool_plane(p, x, y);
+}
+
 inline const quantized_kernels* quantized_table() {
     constexpr bool conv = quantized_conv_wanted();
     static constexpr quantized_kernels all = {
         conv ? &gather_quantized : nullptr,
+        conv ? &gather_quantized_tile : nullptr,
+        conv ? &gather_winograd : nullptr,
         conv ? &conv_quantized : nullptr,
+        conv ? &conv_winograd : nullptr,
         conv ? &depthwise_quantized : nullptr,
         quantized_sum_wanted() ? &sum_quantized : nullptr,
+        quantized_max_pool_wanted() ? &max_pool_codes : nullptr,
     };
     return &all;
 }
@@ -45199,7 +46651,7 @@ namespace avx512 {
 // The convolution of bytes by AVX-512 VNNI: unsigned pixels by signed weights, four products a lane, summed without saturation. Text of
 // namespace avx512, in a region of its own, since only some machines of that set have the instruction.
 
-inline void tile_of_bytes(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+inline void tile_of_bytes(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w, int,
                           std::int32_t* sums) {
     static_assert(quantized_rows == 8 && quantized_pixels == 48, "24 sums, 3 vectors of pixels and a weight fill the registers");
     __m512i total[8][3];
@@ -45222,7 +46674,9 @@ inline void tile_of_bytes(const std::int32_t* x, const std::int64_t* taps, int c
     for (int r = 0; r < 8; ++r) GRAFT_UNROLL
     for (int c = 0; c < 3; ++c) _mm512_storeu_si512(sums + r * 48 + c * 16, total[r][c]);
 }
-inline void conv_quantized_bytes(const quantized_conv_args& a, std::int64_t task) { conv_quantized_by(a, task, tile_of_bytes); }
+inline void conv_quantized_bytes(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
+    conv_quantized_by(a, tile, slot, part, tile_of_bytes);
+}
 }  // namespace avx512
 }  // namespace cpu
 GRAFT_END_KERNEL_NAMESPACE
@@ -47205,8 +48659,8 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-inline const char* choose_pool(const kernel_query& q, kernel_choice& choice) {
-    if (!q.all_float32()) return "it is not float32";
+// The problem of a node; else why it is none.
+inline const char* pool_problem_of(const kernel_query& q, pool_problem& p) {
     if (q.in[0].extents.rank() != 4 || q.out[0].elements() == 0) return "it is not two-dimensional";
     if (q.outputs > 1 && q.wants(1)) return "its indices are wanted";
     const shape &x = q.in[0].extents, &y = q.out[0].extents;
@@ -47214,11 +48668,16 @@ inline const char* choose_pool(const kernel_query& q, kernel_choice& choice) {
     if (!window_list(q.n, "kernel_shape", 2, 1, kernel) || !window_list(q.n, "strides", 2, 1, stride) || !window_list(q.n, "dilations", 2, 1, dilation))
         return "its attributes do not fit";
     if (!window_pads(q.n, 2, x.begin() + 2, y.begin() + 2, kernel, stride, dilation, begin, end)) return "its pads do not fit";
-    pool_problem p;
     p.n = x[0], p.c = x[1], p.ih = x[2], p.iw = x[3], p.oh = y[2], p.ow = y[3];
     if (!narrow_window(p, kernel, stride, dilation, begin, end)) return "its window is too large";
     p.count_include_pad = integer_of(q.n, "count_include_pad", 0) != 0;
     p.l = q.in_layout[0].as;
+    return nullptr;
+}
+inline const char* choose_pool(const kernel_query& q, kernel_choice& choice) {
+    if (!q.all_float32()) return "it is not float32";
+    pool_problem p;
+    if (const char* reason = pool_problem_of(q, p)) return reason;
     choice.set(p);
     choice.note = p.l == layout::blocked ? "pool on blocks" : "pool on planes";
     return nullptr;
@@ -47304,7 +48763,7 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_QUANTIZED_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_OPS_QUANTIZED_HPP
 // ---- graft/cpu/ops/quantized.hpp
-// Kernels of graft.QuantizedConv and graft.QuantizedSum.
+// Kernels of graft.QuantizedConv and graft.QuantizedSum, and of MaxPool on 8-bit images.
 
 #ifndef GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_HPP
@@ -47322,10 +48781,12 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// Whether this program has convolutions of 8-bit images: QLinearConv, or what pairs round Conv are made of; and sums of them.
+/// Whether this program has convolutions of 8-bit images: QLinearConv, or what pairs round Conv are made of; sums of them; and
+/// the largest of windows.
 constexpr bool quantized_pairs_wanted() noexcept { return wanted("QuantizeLinear") && wanted("DequantizeLinear"); }
 constexpr bool quantized_conv_wanted() noexcept { return wanted("QLinearConv") || (quantized_pairs_wanted() && wanted("Conv")); }
 constexpr bool quantized_sum_wanted() noexcept { return quantized_pairs_wanted() && wanted("Add"); }
+constexpr bool quantized_max_pool_wanted() noexcept { return quantized_pairs_wanted() && wanted("MaxPool"); }
 
 /// A two-dimensional convolution of 8-bit images, row-major, whose sums are requantised: y = clamp(rint(sum * scale) + y_zero, low, high), the sum
 /// of (x - x_zero) * w over the window plus the bias, in int32. Groups: 1, or one for each channel (depthwise).
@@ -47334,17 +48795,26 @@ struct quantized_conv_problem {
     int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
     bool x_signed = false, y_signed = false;
     int x_zero = 0, y_zero = 0, low = 0, high = 255;
-    bool bytes = false;  ///< four 8-bit products a sum; else two of 16 bits. The integers are the same
+    bool bytes = false;     ///< four 8-bit products a sum; else two of 16 bits. The integers are the same
+    bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
 
     bool depthwise() const noexcept { return groups != 1; }
     /// Channels that one 32-bit lane holds.
     int channels_a_lane() const noexcept { return bytes ? 4 : 2; }
     std::int64_t lanes_of_channels() const noexcept { return (ic + channels_a_lane() - 1) / channels_a_lane(); }
+    /// Tiles of 2 x 2 outputs.
+    std::int64_t winograd_tiles_high() const noexcept { return (oh + 1) / 2; }
+    std::int64_t winograd_tiles_wide() const noexcept { return (ow + 1) / 2; }
+    /// Whether the image is gathered tile by tile, each tap apart. For bytes this costs too much of what multiplying them saves, unless a tap is all.
+    bool gathers_tiles() const noexcept { return !bytes || (kh * kw == 1 && pt == 0 && pl == 0 && (oh - 1) * sh < ih && (ow - 1) * sw < iw); }
 };
 
-constexpr int quantized_rows = 8;     ///< output channels of a tile
-constexpr int quantized_taps = 256;   ///< at most, of a window: a float holds the sum of as many products exactly
-constexpr int quantized_pixels = 48;  ///< pixels of a tile, which are neighbours in the padded image
+constexpr int quantized_rows = 8;                 ///< output channels of a tile
+constexpr int quantized_taps = 256;               ///< at most, of a window: a float holds the sum of as many products exactly
+constexpr int quantized_pixels = 48;              ///< pixels of a tile, which are neighbours in the padded image
+constexpr int quantized_winograd_width = 512;     ///< of an image, at most, where the convolution is Winograd's
+constexpr int quantized_row = 4096;               ///< pixels at most that the windows of a row of pooling cover
+constexpr int quantized_depthwise_floats = 8192;  ///< of a channel's image that a depthwise task holds at a time
 
 /// The image as it is gathered for a convolution: padded, and with a plane for each remainder of the strides that a tap needs, so that
 /// neighbouring pixels are neighbours for every tap.
@@ -47365,10 +48835,11 @@ struct quantized_conv_args {
     quantized_gather from;
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
-    const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8]; depthwise: floats [oc][taps]
+    const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8]; depthwise: floats [oc][taps]
     const float* scale = nullptr;           // [oc]
     const std::int32_t* bias = nullptr;     // [oc]
-    std::int32_t* gathered = nullptr;       // [lanes][planes]
+    std::int32_t* gathered = nullptr;       // [lanes][planes], or [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
+    std::int64_t slot = 0;                  // numbers of a slot
     std::int64_t blocks_a_task = 1;         // of 8 output channels
 };
 
@@ -47379,17 +48850,24 @@ struct quantized_sum_problem {
     float a_scale = 1, b_scale = 1, y_scale = 1;
 };
 
-/// `gather` takes tasks of one lane of channels each, `conv` of a tile of pixels and some blocks of channels, `depthwise` of a channel.
+/// Tasks: `gather` and `gather_winograd` take one lane of channels each (the latter of some tiles), `gather_tile` the tile of pixels for a slot of the
+/// memory, `conv` and
+/// `winograd` a tile, its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane.
 struct quantized_kernels {
-    void (*gather)(const quantized_conv_args&, std::int64_t task);
-    void (*conv)(const quantized_conv_args&, std::int64_t task);
-    void (*depthwise)(const quantized_conv_args&, std::int64_t task);
+    void (*gather)(const quantized_conv_args&, std::int64_t lane);
+    void (*gather_tile)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot);
+    void (*gather_winograd)(const quantized_conv_args&, std::int64_t lane, std::int64_t first, std::int64_t count);
+    void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
+    void (*winograd)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
+    void (*depthwise)(const quantized_conv_args&, std::int64_t channel);
     void (*sum)(const quantized_sum_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
+    void (*max_pool)(const pool_problem&, bool is_signed, const std::uint8_t* x, std::uint8_t* y);
 };
 
-/// A tile of sums, [8][48], of pixels from `x` on: `steps` lanes of channels lie `step` apart.
+/// A tile of sums, [8][48], of `pixels` pixels from `x` on (those of the last vectors that nobody asked for may be written too): `steps` lanes of
+/// channels lie `step` apart.
 using quantized_tile = void (*)(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
-                                std::int32_t* sums);
+                                int pixels, std::int32_t* sums);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -47401,8 +48879,12 @@ namespace cpu {
 /// Whether the kernels take such a convolution: its window and its image are of a size that they count, and no sum can leave int32.
 /// Looks at the sizes alone.
 bool takes_quantized_conv(const quantized_conv_problem& problem);
+/// Whether Winograd's form is exact for it and saves time: a window of 3 x 3 with steps of one, and channels enough to pay for the transforms.
+bool takes_quantized_winograd(const quantized_conv_problem& problem);
 /// Whether the set and this machine multiply bytes four a lane, for weights whose differences from their zero points fit int8.
 bool multiplies_bytes(isa set) noexcept;
+/// Whether products of 16 bits, two a lane, are faster than those of floats on the set: a multiplication and an addition for twice as many.
+constexpr bool pairs_of_16_bits_pay(isa set) noexcept { return set == isa::avx2; }
 /// Bytes of the packed weights, and of the memory that a run needs beside its tensors.
 std::int64_t packed_quantized_bytes(const quantized_conv_problem& problem);
 std::int64_t quantized_conv_workspace(const quantized_conv_problem& problem);
@@ -47416,6 +48898,10 @@ void run_quantized_conv(isa set, const quantized_conv_problem& problem, const vo
 std::int32_t quantized_bias(const quantized_conv_problem& problem, const std::int16_t* weights, std::int32_t bias);
 /// y = a + b, requantised; n codes each.
 void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool);
+/// Whether the windows of a row are no wider than the kernel has room for.
+bool takes_max_pool_of_codes(const pool_problem& problem);
+/// The largest code of each window; padding never wins. x is [n][c][ih][iw] and y [n][c][oh][ow].
+void run_max_pool_of_codes(isa set, const pool_problem& problem, bool is_signed, const void* x, void* y, executor& pool);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -47450,6 +48936,49 @@ inline quantized_gather gather_of(const quantized_conv_problem& p) {
     g.column_phases = quantized_phases(p.kw, p.dw, p.sw, nullptr);
     return g;
 }
+// Tiles of neighbouring pixels, of those of the padded image where they are gathered whole; of Winograd's tiles, as many for a task.
+inline std::int64_t tiles_of(const quantized_conv_problem& p) {
+    std::int64_t pixels = p.oh * p.ow;
+    if (p.winograd)
+        pixels = p.winograd_tiles_high() * p.winograd_tiles_wide();
+    else if (!p.gathers_tiles())
+        pixels = (p.oh - 1) * gather_of(p).pitch + p.ow;
+    return (pixels + quantized_pixels - 1) / quantized_pixels;
+}
+// Numbers of a gathered tile, and how many tiles are gathered at a time: what a second cache or two hold, whatever the number of threads.
+inline std::int64_t quantized_slot(const quantized_conv_problem& p) { return p.lanes_of_channels() * (p.winograd ? 16 : p.kh * p.kw) * quantized_pixels; }
+inline std::int64_t quantized_slots(const quantized_conv_problem& p) {
+    const std::int64_t fit = (std::int64_t(1) << 19) / quantized_slot(p) + 2, tiles = tiles_of(p);
+    return fit < tiles ? fit : tiles;
+}
+// 4 G w G^T of a window of 3 x 3, where G = (1 0 0, 1/2 1/2 1/2, 1/2 -1/2 1/2, 0 0 1).
+inline void transform_quantized_weight(const std::int16_t* w, std::int32_t (&out)[16]) {
+    const auto transform = [](std::int32_t a, std::int32_t b, std::int32_t c, std::int32_t(&to)[4]) {
+        to[0] = 2 * a, to[1] = a + b + c, to[2] = a - b + c, to[3] = 2 * c;
+    };
+    std::int32_t rows[3][4];
+    for (int i = 0; i < 3; ++i) transform(w[3 * i], w[3 * i + 1], w[3 * i + 2], rows[i]);
+    for (int j = 0; j < 4; ++j) {
+        std::int32_t column[4];
+        transform(rows[0][j], rows[1][j], rows[2][j], column);
+        for (int i = 0; i < 4; ++i) out[4 * i + j] = column[i];
+    }
+}
+inline void pack_quantized_winograd(const quantized_conv_problem& p, const std::int16_t* weights, std::uint32_t* to) {
+    const std::int64_t lanes = p.lanes_of_channels();
+    for (std::int64_t first = 0; first < p.oc; first += quantized_rows, to += 16 * lanes * quantized_rows)
+        for (std::int64_t lane = 0; lane < lanes; ++lane)
+            for (std::int64_t m = 0; m < quantized_rows; ++m) {
+                std::int32_t low[16] = {}, high[16] = {};
+                if (first + m < p.oc) {
+                    const std::int16_t* const w = weights + ((first + m) * p.ic + 2 * lane) * 9;
+                    transform_quantized_weight(w, low);
+                    if (2 * lane + 1 < p.ic) transform_quantized_weight(w + 9, high);
+                }
+                for (int e = 0; e < 16; ++e)
+                    to[(e * lanes + lane) * quantized_rows + m] = (static_cast<std::uint32_t>(low[e]) & 0xffffu) | static_cast<std::uint32_t>(high[e]) << 16;
+            }
+}
 // The lists that the gather points to.
 inline std::int64_t quantized_list_bytes(const quantized_conv_problem& p) { return (8 * (std::int64_t(p.kh) * p.kw + p.kh + p.kw) + 63) / 64 * 64; }
 
@@ -47466,20 +48995,28 @@ GRAFT_INLINE bool takes_quantized_conv(const quantized_conv_problem& p) {
     if ((p.depthwise() ? 1 : p.ic) * p.kh * p.kw > detail::most_quantized_products) return false;
     const quantized_gather g = detail::gather_of(p);
     if (!p.depthwise()) return g.planes() <= (std::int64_t(1) << 40) / p.ic;
-    return g.row_phases * g.column_phases * g.pitch * (g.rows - p.oh + 1) <= 8192;
+    return g.row_phases * g.column_phases * g.pitch * (g.rows - p.oh + 1) <= quantized_depthwise_floats;
 }
 
+GRAFT_INLINE bool takes_quantized_winograd(const quantized_conv_problem& p) {
+    // Four times the sum of a window stays in int32 for differences of nine bits on both sides.
+    constexpr int most = (1 << 29) / (9 * 255 * 255);
+    return !p.bytes && !p.depthwise() && p.kh == 3 && p.kw == 3 && p.sh == 1 && p.sw == 1 && p.dh == 1 && p.dw == 1 && p.ic >= 16 && p.ic <= most &&
+           p.oc >= 16 && p.ow <= quantized_winograd_width;
+}
 GRAFT_INLINE bool multiplies_bytes(isa set) noexcept { return byte_products(set) != nullptr; }
 
 GRAFT_INLINE std::int64_t packed_quantized_bytes(const quantized_conv_problem& p) {
     const std::int64_t taps = std::int64_t(p.kh) * p.kw;
     if (p.depthwise()) return 4 * p.oc * taps;
+    if (p.winograd) return 4 * ((p.oc + quantized_rows - 1) / quantized_rows) * quantized_rows * p.lanes_of_channels() * 16;
     return 4 * ((p.oc + quantized_rows - 1) / quantized_rows) * quantized_rows * p.lanes_of_channels() * taps;
 }
 
 GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem& p) {
     const std::int64_t lists = detail::quantized_list_bytes(p);
     if (p.depthwise()) return lists;
+    if (p.gathers_tiles()) return lists + 4 * detail::quantized_slots(p) * detail::quantized_slot(p);
     // A tile of the last pixels reads beyond the last plane.
     return lists + 4 * (p.lanes_of_channels() * detail::gather_of(p).planes() + quantized_pixels);
 }
@@ -47491,8 +49028,9 @@ GRAFT_INLINE void pack_quantized_conv(const quantized_conv_problem& p, const std
         for (std::int64_t i = 0; i < p.oc * taps; ++i) to[i] = static_cast<float>(weights[i]);
         return;
     }
-    const int width = p.channels_a_lane();
     std::uint32_t* to = static_cast<std::uint32_t*>(packed);
+    if (p.winograd) return detail::pack_quantized_winograd(p, weights, to);
+    const int width = p.channels_a_lane();
     for (std::int64_t first = 0; first < p.oc; first += quantized_rows)
         for (std::int64_t lane = 0; lane < p.lanes_of_channels(); ++lane)
             for (std::int64_t tap = 0; tap < taps; ++tap)
@@ -47539,13 +49077,12 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
     a.bias = bias;
     a.gathered = reinterpret_cast<std::int32_t*>(static_cast<char*>(workspace) + detail::quantized_list_bytes(p));
     const quantized_kernels& k = *kernels(set).quantized;
-    const std::int64_t pixels = (p.oh - 1) * a.from.pitch + p.ow, tiles = (pixels + quantized_pixels - 1) / quantized_pixels;
-    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows;
+    const std::int64_t tiles = detail::tiles_of(p), blocks = (p.oc + quantized_rows - 1) / quantized_rows;
     // About a million products a task, whatever the number of threads.
-    const std::int64_t products = quantized_rows * quantized_pixels * p.ic * p.kh * p.kw;
+    const std::int64_t products = quantized_rows * quantized_pixels * p.ic * (p.winograd ? 16 : p.kh * p.kw);
     a.blocks_a_task = products ? (std::int64_t(1) << 20) / products + 1 : 1;
     a.blocks_a_task = a.blocks_a_task < blocks ? a.blocks_a_task : blocks;
-    const quantized_task conv = p.bytes ? byte_products(set) : k.conv;
+    const quantized_task conv = p.winograd ? k.winograd : p.bytes ? byte_products(set) : k.conv;
     for (std::int64_t image = 0; image < p.n; ++image) {
         a.x = static_cast<const std::uint8_t*>(x) + image * p.ic * p.ih * p.iw;
         a.y = static_cast<std::uint8_t*>(y) + image * p.oc * p.oh * p.ow;
@@ -47553,9 +49090,24 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
             parallel_for(pool, p.oc, [&](std::int64_t channel) { k.depthwise(a, channel); });
             continue;
         }
+        const std::int64_t parts = (blocks + a.blocks_a_task - 1) / a.blocks_a_task;
+        if (p.gathers_tiles()) {
+            a.slot = detail::quantized_slot(p);
+            const std::int64_t slots = detail::quantized_slots(p), lanes = p.lanes_of_channels(), last = p.winograd_tiles_high() * p.winograd_tiles_wide();
+            for (std::int64_t first = 0; first < tiles; first += slots) {
+                const std::int64_t here = tiles - first < slots ? tiles - first : slots, from = first * quantized_pixels,
+                                   count = last - from < here * quantized_pixels ? last - from : here * quantized_pixels;
+                if (p.winograd)
+                    parallel_for(pool, lanes, [&](std::int64_t lane) { k.gather_winograd(a, lane, from, count); });
+                else
+                    parallel_for(pool, here, [&](std::int64_t slot) { k.gather_tile(a, first + slot, slot); });
+                parallel_for(pool, here * parts, [&](std::int64_t task) { conv(a, first + task % here, task % here, task / here); });
+            }
+            continue;
+        }
         parallel_for(pool, p.lanes_of_channels(), [&](std::int64_t lane) { k.gather(a, lane); });
         std::memset(a.gathered + p.lanes_of_channels() * a.from.planes(), 0, quantized_pixels * sizeof(std::int32_t));
-        parallel_for(pool, tiles * ((blocks + a.blocks_a_task - 1) / a.blocks_a_task), [&](std::int64_t task) { conv(a, task); });
+        parallel_for(pool, tiles * parts, [&](std::int64_t task) { conv(a, task % tiles, 0, task / tiles); });
     }
 }
 
@@ -47563,6 +49115,16 @@ GRAFT_INLINE void run_quantized_sum(isa set, const quantized_sum_problem& proble
     parallel_for_pieces(pool, n, 16384, [&](std::int64_t first, std::int64_t count) {
         kernels(set).quantized->sum(problem, static_cast<const std::uint8_t*>(a) + first, static_cast<const std::uint8_t*>(b) + first,
                                     static_cast<std::uint8_t*>(y) + first, count);
+    });
+}
+
+GRAFT_INLINE bool takes_max_pool_of_codes(const pool_problem& p) {
+    return (p.ow - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1 <= quantized_row && p.l == layout::row_major;
+}
+GRAFT_INLINE void run_max_pool_of_codes(isa set, const pool_problem& p, bool is_signed, const void* x, void* y, executor& pool) {
+    parallel_for(pool, p.n * p.c, [&](std::int64_t plane) {
+        kernels(set).quantized->max_pool(p, is_signed, static_cast<const std::uint8_t*>(x) + plane * p.ih * p.iw,
+                                         static_cast<std::uint8_t*>(y) + plane * p.oh * p.ow);
     });
 }
 
@@ -47578,9 +49140,9 @@ template <>
 struct problem_fields<quantized_conv_problem> {
     template <class Problem, class Field>
     static void visit(Problem& p, const Field& field) {
-        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes] = p;
+        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, winograd] = p;
         const auto each = [&](auto&... fields) { (field(fields), ...); };
-        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes);
+        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, winograd);
     }
 };
 template <>
@@ -47597,7 +49159,10 @@ inline const char* choose_quantized_conv(const kernel_query& q, kernel_choice& c
     quantized_conv_problem p;
     if (!problem_in(q.n, p)) return "its parameters are missing";
     choice.workspace_bytes = quantized_conv_workspace(p);
-    choice.note = p.depthwise() ? "8 bits, depthwise" : p.bytes ? "8 bits, four products a lane" : "8 bits, two products a lane";
+    choice.note = p.depthwise() ? "8 bits, depthwise"
+                  : p.winograd  ? "8 bits, Winograd F(2x2, 3x3)"
+                  : p.bytes     ? "8 bits, four products a lane"
+                                : "8 bits, two products a lane";
     choice.set(p);
     return nullptr;
 }
@@ -47616,11 +49181,31 @@ inline void run_quantized_sum_kernel(const kernel_call& c) {
     run_quantized_sum(c.level, c.parameters<quantized_sum_problem>(), c.in[0].data, c.in[1].data, c.out[0].data, c.out[0].elements(), c.pool);
 }
 
+struct code_pool_problem {
+    pool_problem window;
+    bool is_signed;
+};
+inline const char* choose_max_pool_of_codes(const kernel_query& q, kernel_choice& choice) {
+    const dtype type = q.in[0].type;
+    if (type != dtype::uint8 && type != dtype::int8) return "it is not of 8 bits";
+    code_pool_problem p{{}, type == dtype::int8};
+    if (const char* reason = pool_problem_of(q, p.window)) return reason;
+    if (!takes_max_pool_of_codes(p.window)) return "its rows are too long";
+    choice.set(p);
+    choice.note = "8 bits, planes";
+    return nullptr;
+}
+inline void run_max_pool_of_codes_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<code_pool_problem>();
+    run_max_pool_of_codes(c.level, p.window, p.is_signed, c.in[0].data, c.out[0].data, c.pool);
+}
+
 inline kernel_rows quantized_kernel_rows() {
-    constexpr bool conv = quantized_conv_wanted(), sum = quantized_sum_wanted();
+    constexpr bool conv = quantized_conv_wanted(), sum = quantized_sum_wanted(), max_pool = quantized_max_pool_wanted();
     static constexpr kernel_row rows[] = {
         {"QuantizedConv", "graft", conv ? choose_quantized_conv : nullptr, conv ? run_quantized_conv_kernel : nullptr, false},
         {"QuantizedSum", "graft", sum ? choose_quantized_sum : nullptr, sum ? run_quantized_sum_kernel : nullptr, false},
+        {"MaxPool", "", max_pool ? choose_max_pool_of_codes : nullptr, max_pool ? run_max_pool_of_codes_kernel : nullptr, false},
     };
     return rows;
 }
@@ -48299,6 +49884,7 @@ namespace detail {
 //   QuantizeLinear(act?(Conv(DequantizeLinear(x), DequantizeLinear(W), B?)))    graft.QuantizedConv(x)
 //   QLinearConv(x, ...)                                                         graft.QuantizedConv(x)
 //   QuantizeLinear(act?(Add(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedSum(a, b)
+//   QuantizeLinear(MaxPool(DequantizeLinear(x))), with one scale                MaxPool(x); so all operators that choose among numbers or move them
 // where scales, zero points and weights are constants and nobody else reads the reals between. act is Relu or Clip: what it cuts off are codes. Pairs are
 // left to reals where integers are no faster.
 class quantized_lowering : public rewriter {
@@ -48307,7 +49893,7 @@ public:
 
     // Errors: memory.oom; the graph is of no use then.
     status run() {
-        pairs_pay_ = cpu::multiplies_bytes(level_) && most_fit_bytes();
+        pairs_pay_ = cpu::pairs_of_16_bits_pay(level_) || (cpu::multiplies_bytes(level_) && most_fit_bytes());
         static constexpr rewrite<quantized_lowering> rows[] = {{"QuantizeLinear", "", &quantized_lowering::pair},
                                                                {"QLinearConv", "", &quantized_lowering::qlinear_conv}};
         sweep(*this, rows);
@@ -48373,8 +49959,8 @@ private:
         return steps <= y.low() ? y.low() : steps >= y.high() ? y.high() : static_cast<int>(steps);
     }
 
-    // Whether three quarters of what the convolutions multiply are products of bytes. By 16 bits, as other weights and other machines have it, integers
-    // are slower than reals; and where both stand side by side, every change costs a pass over the image.
+    // Whether three quarters of what the convolutions multiply are products of bytes. By 16 bits, as other weights have it, integers are no faster than
+    // reals there; and where both stand side by side, every change costs a pass over the image.
     bool most_fit_bytes() {
         double all = 0, bytes = 0;
         for (const node& n : g.nodes) {
@@ -48405,9 +49991,27 @@ private:
         static constexpr struct {
             const char* op;
             void (quantized_lowering::*lower)(node&, const node&, const codes&, int, int);
-        } operators[] = {{"Conv", &quantized_lowering::conv}, {"Add", &quantized_lowering::sum}};
+        } operators[] = {{"Conv", &quantized_lowering::conv},      {"Add", &quantized_lowering::sum},          {"MaxPool", &quantized_lowering::choice},
+                         {"Concat", &quantized_lowering::choice},  {"Transpose", &quantized_lowering::choice}, {"Reshape", &quantized_lowering::choice},
+                         {"Flatten", &quantized_lowering::choice}, {"Squeeze", &quantized_lowering::choice},   {"Unsqueeze", &quantized_lowering::choice},
+                         {"Slice", &quantized_lowering::choice}};
         for (const auto& one : operators)
             if (is(*m, one.op)) return (this->*one.lower)(n, *m, y, low, high);
+    }
+
+    // What comes out are numbers that went in: codes, where all have one scale.
+    void choice(node& n, const node& from, const codes& y, int low, int high) {
+        if (low != y.low() || high != y.high() || from.outputs.size() != 1) return;
+        node chosen = from;
+        const std::size_t numbers = is(from, "Concat") ? from.inputs.size() : 1;
+        for (std::size_t i = 0; i < numbers; ++i) {
+            codes x;
+            chosen.inputs[i] = dequantized_from(from.inputs[i], x);
+            if (chosen.inputs[i] == no_value || x.scale != y.scale || x.zero != y.zero || x.is_signed != y.is_signed) return;
+        }
+        chosen.name = n.name;
+        chosen.outputs = n.outputs;
+        edit(n, [&] { n = std::move(chosen); });
     }
 
     void sum(node& n, const node& add, const codes& y, int low, int high) {
@@ -48494,6 +50098,7 @@ private:
             }
         }
         p.bytes = fits && !p.depthwise() && cpu::multiplies_bytes(level_);
+        p.winograd = cpu::takes_quantized_winograd(p);
         for (std::int64_t m = 0; m < p.oc; ++m) {
             const float of_weight = k.scale.data<float>()[scales == 1 ? 0 : m], of_sum = x.scale * of_weight;
             double steps = 0;
@@ -48504,7 +50109,7 @@ private:
             if (!std::isnormal(of_sum) || of_sum < 0 || !std::isnormal(scale.data<float>()[m]) || !(std::fabs(steps) <= 1 << 30)) return {};
             bias.data<std::int32_t>()[m] = cpu::quantized_bias(p, differences + m * per_channel, static_cast<std::int32_t>(steps));
         }
-        const std::string key = "quantized conv " + std::to_string(p.bytes) + " " + std::to_string(p.groups) + zero_text;
+        const std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.winograd) + " " + std::to_string(p.groups) + zero_text;
         tensor packed = with_.packed ? with_.packed->find(k.weight, key) : tensor();
         if (!packed) {
             GRAFT_TRY_ASSIGN(packed, tensor::make(dtype::uint8, {cpu::packed_quantized_bytes(p)}, with_.budget));

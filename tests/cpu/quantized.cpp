@@ -158,6 +158,82 @@ TEST_CASE("cpu quantized: many channels and pixels, so that tasks share an image
     });
 }
 
+TEST_CASE("cpu quantized: Winograd's convolutions give the codes of a loop over int32, extreme numbers among them") {
+    random_source random;
+    pool_executor three(3);
+    executor alone;
+    for (int round = 0; round < 60; ++round) {
+        example e;
+        quantized_conv_problem& p = e.p;
+        p.n = random.between(1, 2), p.ic = random.between(16, 37), p.oc = random.between(16, 29);
+        p.kh = p.kw = 3, p.pt = static_cast<int>(random.between(0, 3)), p.pl = static_cast<int>(random.between(0, 3));
+        p.ih = random.between(3, 19), p.iw = random.between(3, round % 5 ? 19 : 120);
+        // Pads at the ends are whatever the outputs reach.
+        p.oh = p.ih + p.pt - 2 + random.between(0, 2), p.ow = p.iw + p.pl - 2 + random.between(0, 2);
+        p.x_signed = random.between(0, 1) != 0, p.y_signed = random.between(0, 1) != 0;
+        p.x_zero = static_cast<int>(random.between(p.x_signed ? -128 : 0, p.x_signed ? 127 : 255));
+        p.y_zero = static_cast<int>(random.between(p.y_signed ? -128 : 0, p.y_signed ? 127 : 255));
+        p.low = p.y_signed ? -128 : 0, p.high = p.low + 255;
+        const bool extreme = round % 4 == 0;
+        for (std::int64_t i = 0; i < p.n * p.ic * p.ih * p.iw; ++i)
+            e.x.push_back(static_cast<std::uint8_t>(extreme ? 255 * random.between(0, 1) : random.between(0, 255)));
+        for (std::int64_t i = 0; i < p.oc * p.ic * 9; ++i)
+            e.weights.push_back(static_cast<std::int16_t>(extreme ? 510 * random.between(0, 1) - 255 : random.between(-255, 255)));
+        for (std::int64_t m = 0; m < p.oc; ++m) {
+            e.scale.push_back(extreme ? 0.00001f : 0.0003f);
+            e.bias.push_back(static_cast<std::int32_t>(random.between(-3000, 3000)));
+        }
+        INFO("round " << round << ", " << p.ic << " to " << p.oc << " channels, " << p.ih << "x" << p.iw << " to " << p.oh << "x" << p.ow << ", pads " << p.pt
+                      << "," << p.pl);
+        REQUIRE(takes_quantized_conv(p));
+        REQUIRE(takes_quantized_winograd(p));
+        const std::vector<std::uint8_t> wanted = wanted_codes(e);
+        p.winograd = true;
+        kernel_test::on_every_isa([&](isa set) {
+            CHECK(computed_codes(set, e, alone) == wanted);
+            CHECK(computed_codes(set, e, three) == wanted);
+        });
+    }
+}
+
+TEST_CASE("cpu quantized: images that are gathered in several rounds") {
+    random_source random;
+    pool_executor three(3);
+    example e;
+    quantized_conv_problem& p = e.p;
+    p.ic = 400, p.oc = 16, p.ih = p.oh = 31, p.iw = p.ow = 41, p.kh = p.kw = 3, p.pt = p.pl = 1, p.x_zero = 119, p.y_zero = 9;
+    for (std::int64_t i = 0; i < p.ic * p.ih * p.iw; ++i) e.x.push_back(static_cast<std::uint8_t>(random.between(0, 255)));
+    for (std::int64_t i = 0; i < p.oc * p.ic * 9; ++i) e.weights.push_back(static_cast<std::int16_t>(random.between(-128, 127)));
+    e.scale.assign(16, 0.0001f);
+    e.bias.assign(16, -700);
+    const std::vector<std::uint8_t> wanted = wanted_codes(e);
+    kernel_test::on_every_isa([&](isa set) {
+        for (const bool winograd : {false, true}) {
+            p.winograd = winograd;
+            CHECK(computed_codes(set, e, three) == wanted);
+        }
+    });
+}
+
+TEST_CASE("cpu quantized: Winograd's form is for windows of 3 x 3 with steps of one, and for sums that four times as large fit int32") {
+    quantized_conv_problem p;
+    p.ic = p.oc = 32, p.ih = p.iw = p.oh = p.ow = 8, p.kh = p.kw = 3, p.pt = p.pl = 1;
+    CHECK(takes_quantized_winograd(p));
+    const auto refuses = [&](void (*change)(quantized_conv_problem&)) {
+        quantized_conv_problem changed = p;
+        change(changed);
+        return !takes_quantized_winograd(changed);
+    };
+    CHECK(refuses([](quantized_conv_problem& q) { q.bytes = true; }));
+    CHECK(refuses([](quantized_conv_problem& q) { q.groups = 32; }));
+    CHECK(refuses([](quantized_conv_problem& q) { q.kh = 5; }));
+    CHECK(refuses([](quantized_conv_problem& q) { q.sw = 2; }));
+    CHECK(refuses([](quantized_conv_problem& q) { q.dh = 2; }));
+    CHECK(refuses([](quantized_conv_problem& q) { q.ic = 8; }));
+    CHECK(refuses([](quantized_conv_problem& q) { q.ic = 920; }));
+    CHECK(refuses([](quantized_conv_problem& q) { q.iw = q.ow = 513; }));
+}
+
 TEST_CASE("cpu quantized: what the kernels do not count is refused") {
     quantized_conv_problem p;
     CHECK(takes_quantized_conv(p));

@@ -12,7 +12,7 @@ namespace cpu {
 /// The kernels of an available instruction set; those of baseline for one of another architecture.
 const kernel_table& kernels(isa set) noexcept;
 /// A kernel of convolutions of 8-bit images, for one task.
-using quantized_task = void (*)(const quantized_conv_args&, std::int64_t);
+using quantized_task = void (*)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
 /// The convolution that multiplies four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI); else null. Its
 /// arguments and tasks are those of the table's `quantized->conv`.
 quantized_task byte_products(isa set) noexcept;

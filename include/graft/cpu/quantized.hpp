@@ -11,8 +11,12 @@ namespace cpu {
 /// Whether the kernels take such a convolution: its window and its image are of a size that they count, and no sum can leave int32.
 /// Looks at the sizes alone.
 bool takes_quantized_conv(const quantized_conv_problem& problem);
+/// Whether Winograd's form is exact for it and saves time: a window of 3 x 3 with steps of one, and channels enough to pay for the transforms.
+bool takes_quantized_winograd(const quantized_conv_problem& problem);
 /// Whether the set and this machine multiply bytes four a lane, for weights whose differences from their zero points fit int8.
 bool multiplies_bytes(isa set) noexcept;
+/// Whether products of 16 bits, two a lane, are faster than those of floats on the set: a multiplication and an addition for twice as many.
+constexpr bool pairs_of_16_bits_pay(isa set) noexcept { return set == isa::avx2; }
 /// Bytes of the packed weights, and of the memory that a run needs beside its tensors.
 std::int64_t packed_quantized_bytes(const quantized_conv_problem& problem);
 std::int64_t quantized_conv_workspace(const quantized_conv_problem& problem);
@@ -26,6 +30,10 @@ void run_quantized_conv(isa set, const quantized_conv_problem& problem, const vo
 std::int32_t quantized_bias(const quantized_conv_problem& problem, const std::int16_t* weights, std::int32_t bias);
 /// y = a + b, requantised; n codes each.
 void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool);
+/// Whether the windows of a row are no wider than the kernel has room for.
+bool takes_max_pool_of_codes(const pool_problem& problem);
+/// The largest code of each window; padding never wins. x is [n][c][ih][iw] and y [n][c][oh][ow].
+void run_max_pool_of_codes(isa set, const pool_problem& problem, bool is_signed, const void* x, void* y, executor& pool);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -61,6 +69,49 @@ inline quantized_gather gather_of(const quantized_conv_problem& p) {
     g.column_phases = quantized_phases(p.kw, p.dw, p.sw, nullptr);
     return g;
 }
+// Tiles of neighbouring pixels, of those of the padded image where they are gathered whole; of Winograd's tiles, as many for a task.
+inline std::int64_t tiles_of(const quantized_conv_problem& p) {
+    std::int64_t pixels = p.oh * p.ow;
+    if (p.winograd)
+        pixels = p.winograd_tiles_high() * p.winograd_tiles_wide();
+    else if (!p.gathers_tiles())
+        pixels = (p.oh - 1) * gather_of(p).pitch + p.ow;
+    return (pixels + quantized_pixels - 1) / quantized_pixels;
+}
+// Numbers of a gathered tile, and how many tiles are gathered at a time: what a second cache or two hold, whatever the number of threads.
+inline std::int64_t quantized_slot(const quantized_conv_problem& p) { return p.lanes_of_channels() * (p.winograd ? 16 : p.kh * p.kw) * quantized_pixels; }
+inline std::int64_t quantized_slots(const quantized_conv_problem& p) {
+    const std::int64_t fit = (std::int64_t(1) << 19) / quantized_slot(p) + 2, tiles = tiles_of(p);
+    return fit < tiles ? fit : tiles;
+}
+// 4 G w G^T of a window of 3 x 3, where G = (1 0 0, 1/2 1/2 1/2, 1/2 -1/2 1/2, 0 0 1).
+inline void transform_quantized_weight(const std::int16_t* w, std::int32_t (&out)[16]) {
+    const auto transform = [](std::int32_t a, std::int32_t b, std::int32_t c, std::int32_t(&to)[4]) {
+        to[0] = 2 * a, to[1] = a + b + c, to[2] = a - b + c, to[3] = 2 * c;
+    };
+    std::int32_t rows[3][4];
+    for (int i = 0; i < 3; ++i) transform(w[3 * i], w[3 * i + 1], w[3 * i + 2], rows[i]);
+    for (int j = 0; j < 4; ++j) {
+        std::int32_t column[4];
+        transform(rows[0][j], rows[1][j], rows[2][j], column);
+        for (int i = 0; i < 4; ++i) out[4 * i + j] = column[i];
+    }
+}
+inline void pack_quantized_winograd(const quantized_conv_problem& p, const std::int16_t* weights, std::uint32_t* to) {
+    const std::int64_t lanes = p.lanes_of_channels();
+    for (std::int64_t first = 0; first < p.oc; first += quantized_rows, to += 16 * lanes * quantized_rows)
+        for (std::int64_t lane = 0; lane < lanes; ++lane)
+            for (std::int64_t m = 0; m < quantized_rows; ++m) {
+                std::int32_t low[16] = {}, high[16] = {};
+                if (first + m < p.oc) {
+                    const std::int16_t* const w = weights + ((first + m) * p.ic + 2 * lane) * 9;
+                    transform_quantized_weight(w, low);
+                    if (2 * lane + 1 < p.ic) transform_quantized_weight(w + 9, high);
+                }
+                for (int e = 0; e < 16; ++e)
+                    to[(e * lanes + lane) * quantized_rows + m] = (static_cast<std::uint32_t>(low[e]) & 0xffffu) | static_cast<std::uint32_t>(high[e]) << 16;
+            }
+}
 // The lists that the gather points to.
 inline std::int64_t quantized_list_bytes(const quantized_conv_problem& p) { return (8 * (std::int64_t(p.kh) * p.kw + p.kh + p.kw) + 63) / 64 * 64; }
 
@@ -77,20 +128,28 @@ GRAFT_INLINE bool takes_quantized_conv(const quantized_conv_problem& p) {
     if ((p.depthwise() ? 1 : p.ic) * p.kh * p.kw > detail::most_quantized_products) return false;
     const quantized_gather g = detail::gather_of(p);
     if (!p.depthwise()) return g.planes() <= (std::int64_t(1) << 40) / p.ic;
-    return g.row_phases * g.column_phases * g.pitch * (g.rows - p.oh + 1) <= 8192;
+    return g.row_phases * g.column_phases * g.pitch * (g.rows - p.oh + 1) <= quantized_depthwise_floats;
 }
 
+GRAFT_INLINE bool takes_quantized_winograd(const quantized_conv_problem& p) {
+    // Four times the sum of a window stays in int32 for differences of nine bits on both sides.
+    constexpr int most = (1 << 29) / (9 * 255 * 255);
+    return !p.bytes && !p.depthwise() && p.kh == 3 && p.kw == 3 && p.sh == 1 && p.sw == 1 && p.dh == 1 && p.dw == 1 && p.ic >= 16 && p.ic <= most &&
+           p.oc >= 16 && p.ow <= quantized_winograd_width;
+}
 GRAFT_INLINE bool multiplies_bytes(isa set) noexcept { return byte_products(set) != nullptr; }
 
 GRAFT_INLINE std::int64_t packed_quantized_bytes(const quantized_conv_problem& p) {
     const std::int64_t taps = std::int64_t(p.kh) * p.kw;
     if (p.depthwise()) return 4 * p.oc * taps;
+    if (p.winograd) return 4 * ((p.oc + quantized_rows - 1) / quantized_rows) * quantized_rows * p.lanes_of_channels() * 16;
     return 4 * ((p.oc + quantized_rows - 1) / quantized_rows) * quantized_rows * p.lanes_of_channels() * taps;
 }
 
 GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem& p) {
     const std::int64_t lists = detail::quantized_list_bytes(p);
     if (p.depthwise()) return lists;
+    if (p.gathers_tiles()) return lists + 4 * detail::quantized_slots(p) * detail::quantized_slot(p);
     // A tile of the last pixels reads beyond the last plane.
     return lists + 4 * (p.lanes_of_channels() * detail::gather_of(p).planes() + quantized_pixels);
 }
@@ -102,8 +161,9 @@ GRAFT_INLINE void pack_quantized_conv(const quantized_conv_problem& p, const std
         for (std::int64_t i = 0; i < p.oc * taps; ++i) to[i] = static_cast<float>(weights[i]);
         return;
     }
-    const int width = p.channels_a_lane();
     std::uint32_t* to = static_cast<std::uint32_t*>(packed);
+    if (p.winograd) return detail::pack_quantized_winograd(p, weights, to);
+    const int width = p.channels_a_lane();
     for (std::int64_t first = 0; first < p.oc; first += quantized_rows)
         for (std::int64_t lane = 0; lane < p.lanes_of_channels(); ++lane)
             for (std::int64_t tap = 0; tap < taps; ++tap)
@@ -150,13 +210,12 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
     a.bias = bias;
     a.gathered = reinterpret_cast<std::int32_t*>(static_cast<char*>(workspace) + detail::quantized_list_bytes(p));
     const quantized_kernels& k = *kernels(set).quantized;
-    const std::int64_t pixels = (p.oh - 1) * a.from.pitch + p.ow, tiles = (pixels + quantized_pixels - 1) / quantized_pixels;
-    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows;
+    const std::int64_t tiles = detail::tiles_of(p), blocks = (p.oc + quantized_rows - 1) / quantized_rows;
     // About a million products a task, whatever the number of threads.
-    const std::int64_t products = quantized_rows * quantized_pixels * p.ic * p.kh * p.kw;
+    const std::int64_t products = quantized_rows * quantized_pixels * p.ic * (p.winograd ? 16 : p.kh * p.kw);
     a.blocks_a_task = products ? (std::int64_t(1) << 20) / products + 1 : 1;
     a.blocks_a_task = a.blocks_a_task < blocks ? a.blocks_a_task : blocks;
-    const quantized_task conv = p.bytes ? byte_products(set) : k.conv;
+    const quantized_task conv = p.winograd ? k.winograd : p.bytes ? byte_products(set) : k.conv;
     for (std::int64_t image = 0; image < p.n; ++image) {
         a.x = static_cast<const std::uint8_t*>(x) + image * p.ic * p.ih * p.iw;
         a.y = static_cast<std::uint8_t*>(y) + image * p.oc * p.oh * p.ow;
@@ -164,9 +223,24 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
             parallel_for(pool, p.oc, [&](std::int64_t channel) { k.depthwise(a, channel); });
             continue;
         }
+        const std::int64_t parts = (blocks + a.blocks_a_task - 1) / a.blocks_a_task;
+        if (p.gathers_tiles()) {
+            a.slot = detail::quantized_slot(p);
+            const std::int64_t slots = detail::quantized_slots(p), lanes = p.lanes_of_channels(), last = p.winograd_tiles_high() * p.winograd_tiles_wide();
+            for (std::int64_t first = 0; first < tiles; first += slots) {
+                const std::int64_t here = tiles - first < slots ? tiles - first : slots, from = first * quantized_pixels,
+                                   count = last - from < here * quantized_pixels ? last - from : here * quantized_pixels;
+                if (p.winograd)
+                    parallel_for(pool, lanes, [&](std::int64_t lane) { k.gather_winograd(a, lane, from, count); });
+                else
+                    parallel_for(pool, here, [&](std::int64_t slot) { k.gather_tile(a, first + slot, slot); });
+                parallel_for(pool, here * parts, [&](std::int64_t task) { conv(a, first + task % here, task % here, task / here); });
+            }
+            continue;
+        }
         parallel_for(pool, p.lanes_of_channels(), [&](std::int64_t lane) { k.gather(a, lane); });
         std::memset(a.gathered + p.lanes_of_channels() * a.from.planes(), 0, quantized_pixels * sizeof(std::int32_t));
-        parallel_for(pool, tiles * ((blocks + a.blocks_a_task - 1) / a.blocks_a_task), [&](std::int64_t task) { conv(a, task); });
+        parallel_for(pool, tiles * parts, [&](std::int64_t task) { conv(a, task % tiles, 0, task / tiles); });
     }
 }
 
@@ -174,6 +248,16 @@ GRAFT_INLINE void run_quantized_sum(isa set, const quantized_sum_problem& proble
     parallel_for_pieces(pool, n, 16384, [&](std::int64_t first, std::int64_t count) {
         kernels(set).quantized->sum(problem, static_cast<const std::uint8_t*>(a) + first, static_cast<const std::uint8_t*>(b) + first,
                                     static_cast<std::uint8_t*>(y) + first, count);
+    });
+}
+
+GRAFT_INLINE bool takes_max_pool_of_codes(const pool_problem& p) {
+    return (p.ow - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1 <= quantized_row && p.l == layout::row_major;
+}
+GRAFT_INLINE void run_max_pool_of_codes(isa set, const pool_problem& p, bool is_signed, const void* x, void* y, executor& pool) {
+    parallel_for(pool, p.n * p.c, [&](std::int64_t plane) {
+        kernels(set).quantized->max_pool(p, is_signed, static_cast<const std::uint8_t*>(x) + plane * p.ih * p.iw,
+                                         static_cast<std::uint8_t*>(y) + plane * p.oh * p.ow);
     });
 }
 

@@ -2,16 +2,19 @@
 #pragma once
 
 #include "../core/wanted.hpp"
+#include "pool_kernels.hpp"
 
 #include <cstdint>
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// Whether this program has convolutions of 8-bit images: QLinearConv, or what pairs round Conv are made of; and sums of them.
+/// Whether this program has convolutions of 8-bit images: QLinearConv, or what pairs round Conv are made of; sums of them; and
+/// the largest of windows.
 constexpr bool quantized_pairs_wanted() noexcept { return wanted("QuantizeLinear") && wanted("DequantizeLinear"); }
 constexpr bool quantized_conv_wanted() noexcept { return wanted("QLinearConv") || (quantized_pairs_wanted() && wanted("Conv")); }
 constexpr bool quantized_sum_wanted() noexcept { return quantized_pairs_wanted() && wanted("Add"); }
+constexpr bool quantized_max_pool_wanted() noexcept { return quantized_pairs_wanted() && wanted("MaxPool"); }
 
 /// A two-dimensional convolution of 8-bit images, row-major, whose sums are requantised: y = clamp(rint(sum * scale) + y_zero, low, high), the sum
 /// of (x - x_zero) * w over the window plus the bias, in int32. Groups: 1, or one for each channel (depthwise).
@@ -20,17 +23,26 @@ struct quantized_conv_problem {
     int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
     bool x_signed = false, y_signed = false;
     int x_zero = 0, y_zero = 0, low = 0, high = 255;
-    bool bytes = false;  ///< four 8-bit products a sum; else two of 16 bits. The integers are the same
+    bool bytes = false;     ///< four 8-bit products a sum; else two of 16 bits. The integers are the same
+    bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
 
     bool depthwise() const noexcept { return groups != 1; }
     /// Channels that one 32-bit lane holds.
     int channels_a_lane() const noexcept { return bytes ? 4 : 2; }
     std::int64_t lanes_of_channels() const noexcept { return (ic + channels_a_lane() - 1) / channels_a_lane(); }
+    /// Tiles of 2 x 2 outputs.
+    std::int64_t winograd_tiles_high() const noexcept { return (oh + 1) / 2; }
+    std::int64_t winograd_tiles_wide() const noexcept { return (ow + 1) / 2; }
+    /// Whether the image is gathered tile by tile, each tap apart. For bytes this costs too much of what multiplying them saves, unless a tap is all.
+    bool gathers_tiles() const noexcept { return !bytes || (kh * kw == 1 && pt == 0 && pl == 0 && (oh - 1) * sh < ih && (ow - 1) * sw < iw); }
 };
 
-constexpr int quantized_rows = 8;     ///< output channels of a tile
-constexpr int quantized_taps = 256;   ///< at most, of a window: a float holds the sum of as many products exactly
-constexpr int quantized_pixels = 48;  ///< pixels of a tile, which are neighbours in the padded image
+constexpr int quantized_rows = 8;                 ///< output channels of a tile
+constexpr int quantized_taps = 256;               ///< at most, of a window: a float holds the sum of as many products exactly
+constexpr int quantized_pixels = 48;              ///< pixels of a tile, which are neighbours in the padded image
+constexpr int quantized_winograd_width = 512;     ///< of an image, at most, where the convolution is Winograd's
+constexpr int quantized_row = 4096;               ///< pixels at most that the windows of a row of pooling cover
+constexpr int quantized_depthwise_floats = 8192;  ///< of a channel's image that a depthwise task holds at a time
 
 /// The image as it is gathered for a convolution: padded, and with a plane for each remainder of the strides that a tap needs, so that
 /// neighbouring pixels are neighbours for every tap.
@@ -51,10 +63,11 @@ struct quantized_conv_args {
     quantized_gather from;
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
-    const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8]; depthwise: floats [oc][taps]
+    const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8]; depthwise: floats [oc][taps]
     const float* scale = nullptr;           // [oc]
     const std::int32_t* bias = nullptr;     // [oc]
-    std::int32_t* gathered = nullptr;       // [lanes][planes]
+    std::int32_t* gathered = nullptr;       // [lanes][planes], or [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
+    std::int64_t slot = 0;                  // numbers of a slot
     std::int64_t blocks_a_task = 1;         // of 8 output channels
 };
 
@@ -65,17 +78,24 @@ struct quantized_sum_problem {
     float a_scale = 1, b_scale = 1, y_scale = 1;
 };
 
-/// `gather` takes tasks of one lane of channels each, `conv` of a tile of pixels and some blocks of channels, `depthwise` of a channel.
+/// Tasks: `gather` and `gather_winograd` take one lane of channels each (the latter of some tiles), `gather_tile` the tile of pixels for a slot of the
+/// memory, `conv` and
+/// `winograd` a tile, its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane.
 struct quantized_kernels {
-    void (*gather)(const quantized_conv_args&, std::int64_t task);
-    void (*conv)(const quantized_conv_args&, std::int64_t task);
-    void (*depthwise)(const quantized_conv_args&, std::int64_t task);
+    void (*gather)(const quantized_conv_args&, std::int64_t lane);
+    void (*gather_tile)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot);
+    void (*gather_winograd)(const quantized_conv_args&, std::int64_t lane, std::int64_t first, std::int64_t count);
+    void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
+    void (*winograd)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
+    void (*depthwise)(const quantized_conv_args&, std::int64_t channel);
     void (*sum)(const quantized_sum_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
+    void (*max_pool)(const pool_problem&, bool is_signed, const std::uint8_t* x, std::uint8_t* y);
 };
 
-/// A tile of sums, [8][48], of pixels from `x` on: `steps` lanes of channels lie `step` apart.
+/// A tile of sums, [8][48], of `pixels` pixels from `x` on (those of the last vectors that nobody asked for may be written too): `steps` lanes of
+/// channels lie `step` apart.
 using quantized_tile = void (*)(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
-                                std::int32_t* sums);
+                                int pixels, std::int32_t* sums);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE

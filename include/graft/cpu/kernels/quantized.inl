@@ -1,247 +1,311 @@
 // Convolutions and sums of 8-bit images: text, included once for each instruction set. Sums are integers, so their order changes nothing;
 // reals behind them are computed one by one, in the same steps on every set.
 
-// 32-bit lanes of a channel pair or four channels: what the taps of a tile read.
-template <bool Bytes>
-GRAFT_VECTOR void gather_lane(const quantized_conv_args& a, std::int64_t lane) {
+// Pixels of two or four channels in 32-bit lanes: differences from the zero point in 16 bits, or unsigned bytes.
+struct quantized_lanes {
+    const std::uint8_t* plane[4];
+    const std::uint8_t* limit;  // of what may be read
+    int channels;
+    std::uint32_t flip, add, flip_back;  // ((codes ^ flip) + add) ^ flip_back; no sum carries into the next channel
+    std::uint32_t empty;                 // the lane of a pixel of padding
+};
+GRAFT_VECTOR quantized_lanes lanes_of(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    const std::uint32_t zero = static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0));
+    quantized_lanes l{};
+    l.channels = p.channels_a_lane();
+    for (int c = 0; c < l.channels; ++c) {
+        const std::int64_t channel = lane * l.channels + c;
+        // Channels that are not there meet weights of zero.
+        l.plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
+    }
+    l.limit = a.x + p.ic * p.ih * p.iw;
+    l.flip = p.x_signed ? (p.bytes ? 0x80808080u : 0x00800080u) : 0;
+    l.add = p.bytes ? 0 : (0x8000u - zero) * 0x00010001u;
+    l.flip_back = p.bytes ? 0 : 0x80008000u;
+    l.empty = p.bytes ? zero * 0x01010101u : 0;
+    return l;
+}
+// n / step, rounded up: a division only where the step is no common one.
+GRAFT_VECTOR std::int64_t steps_up(std::int64_t n, std::int64_t step) { return step == 1 ? n : step == 2 ? (n + 1) >> 1 : (n + step - 1) / step; }
+// Codes `stride` apart, 1 or 2, each in a lane; 2 V::W bytes may be read where it is 2.
+GRAFT_VECTOR I load_apart(const std::uint8_t* from, std::int64_t stride) {
+    if (stride == 1) return load_u8(from);
+    return shift_right<24>(shift_left<8>(as_int(load_bf16(reinterpret_cast<const std::uint16_t*>(from)))));
+}
+// to[i] = the lane of the pixel `offset + i * stride` of each plane, for i in [0, count); up to `room` may be written.
+GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std::int64_t stride, std::int64_t count, std::int64_t room, std::uint32_t* to) {
+    const std::uint8_t* last = l.plane[0];
+    for (int c = 1; c < l.channels; ++c) last = l.plane[c] > last ? l.plane[c] : last;
+    const I flip = I::set1(static_cast<std::int32_t>(l.flip)), add = I::set1(static_cast<std::int32_t>(l.add)),
+            back = I::set1(static_cast<std::int32_t>(l.flip_back));
+    std::int64_t i = 0;
+    if (stride <= 2) {
+        const std::int64_t bytes = l.limit - (last + offset), readable = stride == 2 ? bytes >> 1 : bytes, most = room < readable ? room : readable;
+        for (; i < count && i + V::W <= most; i += V::W) {
+            const std::int64_t at = offset + i * stride;
+            I all = load_apart(l.plane[0] + at, stride);
+            if (l.channels == 2)
+                all = all | shift_left<16>(load_apart(l.plane[1] + at, stride));
+            else
+                all = (all | shift_left<8>(load_apart(l.plane[1] + at, stride))) |
+                      (shift_left<16>(load_apart(l.plane[2] + at, stride)) | shift_left<24>(load_apart(l.plane[3] + at, stride)));
+            (((all ^ flip) + add) ^ back).store(reinterpret_cast<std::int32_t*>(to + i));
+        }
+    }
+    for (; i < count; ++i) {
+        std::uint32_t all = 0;
+        for (int c = 0; c < l.channels; ++c) all |= std::uint32_t(l.plane[c][offset + i * stride]) << (32 / l.channels * c);
+        to[i] = ((all ^ l.flip) + l.add) ^ l.flip_back;
+    }
+}
+// What the taps of all tiles read, of one lane of channels.
+inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
     const quantized_gather& g = a.from;
-    constexpr int width = Bytes ? 4 : 2;
-    // As unsigned bytes, which the instruction multiplies; as differences from the zero point in 16 bits.
-    const std::uint32_t flip = p.x_signed ? 0x80u : 0u;
-    const std::int32_t zero = p.x_zero + (p.x_signed ? 128 : 0);
+    const quantized_lanes l = lanes_of(a, lane);
     std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
-    std::uint32_t empty = 0;
-    if (Bytes) empty = static_cast<std::uint32_t>(zero) * 0x01010101u;
-    const std::uint8_t* plane[width];
-    for (int c = 0; c < width; ++c) {
-        const std::int64_t channel = lane * width + c;
-        // Channels that are not there meet weights of zero.
-        plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
-    }
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px)
             for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch) {
                 const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt, ix = g.column_phase[px] - p.pl;
                 // Columns [first, last) are pixels of the image.
-                std::int64_t first = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, last = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0;
+                std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
                 if (iy < 0 || iy >= p.ih) last = 0;
                 last = last < g.pitch ? last : g.pitch;
                 first = first < last ? first : last;
-                for (std::int64_t i = 0; i < first; ++i) to[i] = empty;
-                const std::int64_t offset = last ? iy * p.iw + ix : 0;
-                if (Bytes) {
-                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset, *x2 = plane[width - 2] + offset, *x3 = plane[width - 1] + offset;
-                    const std::uint32_t flips = flip * 0x01010101u;
-                    if (p.sw == 1)
-                        for (std::int64_t i = first; i < last; ++i)
-                            to[i] = (std::uint32_t(x0[i]) | std::uint32_t(x1[i]) << 8 | std::uint32_t(x2[i]) << 16 | std::uint32_t(x3[i]) << 24) ^ flips;
-                    else if (p.sw == 2)
-                        for (std::int64_t i = first; i < last; ++i)
-                            to[i] =
-                                (std::uint32_t(x0[2 * i]) | std::uint32_t(x1[2 * i]) << 8 | std::uint32_t(x2[2 * i]) << 16 | std::uint32_t(x3[2 * i]) << 24) ^
-                                flips;
-                    else
-                        for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw)
-                            to[i] = (std::uint32_t(x0[j]) | std::uint32_t(x1[j]) << 8 | std::uint32_t(x2[j]) << 16 | std::uint32_t(x3[j]) << 24) ^ flips;
-                } else {
-                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset;
-                    for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw) {
-                        const std::int32_t low = std::int32_t(x0[j] ^ flip) - zero, high = std::int32_t(x1[j] ^ flip) - zero;
-                        to[i] = (std::uint32_t(low) & 0xffffu) | std::uint32_t(high) << 16;
-                    }
-                }
-                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = empty;
+                for (std::int64_t i = 0; i < first; ++i) to[i] = l.empty;
+                if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, last - first, to + first);
+                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = l.empty;
             }
 }
-inline void gather_quantized(const quantized_conv_args& a, std::int64_t task) {
-    if (a.p.bytes)
-        gather_lane<true>(a, task);
-    else
-        gather_lane<false>(a, task);
+// What the taps of one tile read: [lanes][taps][pixels of the tile], which it takes in one stream. `slot` is the tile's place in the memory.
+inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot) {
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t lanes = p.lanes_of_channels(), begin = tile * quantized_pixels, pixels = p.oh * p.ow;
+    const std::int64_t end = begin + quantized_pixels < pixels ? begin + quantized_pixels : pixels, first_row = begin / p.ow, first_column = begin % p.ow;
+    std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + slot * a.slot;
+    std::uint32_t* const stop = to + a.slot;
+    const bool flat = p.sw == 1 && p.sh == 1 && p.iw == p.ow && p.kh * p.kw == 1 && p.pt == 0 && p.pl == 0;
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+        const quantized_lanes l = lanes_of(a, lane);
+        if (flat) {
+            fill_lanes(l, begin, 1, end - begin, stop - to, to);
+            to += quantized_pixels;
+            continue;
+        }
+        for (int ky = 0; ky < p.kh; ++ky)
+            for (int kx = 0; kx < p.kw; ++kx, to += quantized_pixels) {
+                std::int64_t oy = first_row, ox = first_column;
+                std::uint32_t* at = to;
+                for (std::int64_t left = end - begin; left > 0; ++oy, ox = 0) {
+                    const std::int64_t here = p.ow - ox < left ? p.ow - ox : left, iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh,
+                                       ix = ox * p.sw - p.pl + std::int64_t(kx) * p.dw;
+                    // Outputs [first, last) of these see pixels of the image.
+                    std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
+                    if (iy < 0 || iy >= p.ih) last = 0;
+                    last = last < here ? last : here;
+                    first = first < last ? first : last;
+                    for (std::int64_t i = 0; i < first; ++i) at[i] = l.empty;
+                    if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, stop - (at + first), at + first);
+                    for (std::int64_t i = last; i < here; ++i) at[i] = l.empty;
+                    at += here;
+                    left -= here;
+                }
+            }
+    }
+}
+
+// Rows are short: a call for each would cost more than the copy.
+GRAFT_VECTOR void copy_bytes(const std::uint8_t* from, std::int64_t count, std::uint8_t* to) {
+    std::int64_t i = 0;
+    for (; i + 8 <= count; i += 8) std::memcpy(to + i, from + i, 8);
+    if (i == count) return;
+    if (count >= 8)
+        std::memcpy(to + count - 8, from + count - 8, 8);
+    else if (count >= 4) {
+        std::memcpy(to, from, 4);
+        std::memcpy(to + count - 4, from + count - 4, 4);
+    } else
+        for (; i < count; ++i) to[i] = from[i];
 }
 
 // Sums of consecutive pixels of the padded image become bytes, and those that are outputs go to their rows.
-GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, const std::int32_t* sums) {
+GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, std::int64_t pitch,
+                                  const std::int32_t* sums) {
     const quantized_conv_problem& p = a.p;
-    const V scale = V::set1(a.scale[channel]), low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
-    const I bias = I::set1(a.bias[channel]), zero = I::set1(p.y_zero);
-    std::uint8_t codes[quantized_pixels];
-    // The zero point is added behind the rounding: halves go to the even number of steps from it.
-    GRAFT_UNROLL
-    for (int i = 0; i < quantized_pixels; i += V::W) store_8(to_int(min(max(to_float(I::load(sums + i) + bias) * scale, low), high)) + zero, codes + i);
-    std::uint8_t* y = a.y + channel * p.oh * p.ow;
-    std::int64_t row = first / a.from.pitch, column = first % a.from.pitch;
+    const V scale = V::set1(a.scale[channel]);
+    const I bias = I::set1(a.bias[channel]);
+    std::uint8_t codes[quantized_pixels], *const y = a.y + channel * p.oh * p.ow;
+    const bool rows_touch = pitch == p.ow;
+    std::uint8_t* const to = rows_touch && count == quantized_pixels ? y + first : codes;
+    for (std::int64_t i = 0; i < count; i += 16) {
+        V steps[16 / V::W];
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) steps[k] = to_float(I::load(sums + i + k * V::W) + bias) * scale;
+        store_codes(steps, p.y_zero, p.low, p.high, to + i);
+    }
+    if (rows_touch) {
+        if (to == codes) copy_bytes(codes, count, y + first);
+        return;
+    }
+    std::int64_t row = first / pitch, column = first % pitch;
     for (std::int64_t i = 0; i < count; ++row, column = 0) {
-        const std::int64_t whole = a.from.pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
-        if (used > 0) std::memcpy(y + row * p.ow + column, codes + i, static_cast<std::size_t>(used));
+        const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
+        if (used > 0) copy_bytes(codes + i, used, y + row * p.ow + column);
         i += here;
     }
 }
 
-// The tasks of a convolution, with the tile that multiplies.
-GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t task, quantized_tile tile) {
+// The tasks of a convolution, with the tile that multiplies: `slot` and the tile of pixels that is gathered there, and some blocks of channels.
+GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, quantized_tile multiply) {
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pixels = (p.oh - 1) * a.from.pitch + p.ow, tiles = (pixels + quantized_pixels - 1) / quantized_pixels;
-    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels(), taps = std::int64_t(p.kh) * p.kw;
-    const std::int64_t first = task % tiles * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-    const std::int64_t begin = task / tiles * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const bool by_tiles = p.gathers_tiles();
+    const std::int64_t pitch = by_tiles ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, taps = std::int64_t(p.kh) * p.kw;
+    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels();
+    const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    constexpr std::int64_t here = 0;
     alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
-        tile(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), a.weights + block * steps * taps * quantized_rows, sums);
+        const std::int32_t* const w = a.weights + block * steps * taps * quantized_rows;
+        if (by_tiles)
+            multiply(a.gathered + slot * a.slot, &here, 1, steps * taps, quantized_pixels, w, static_cast<int>(count), sums);
+        else
+            multiply(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), w, static_cast<int>(count), sums);
         for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
-            store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
+            store_quantized(a, block * quantized_rows + r, first, count, pitch, sums + r * quantized_pixels);
     }
 }
 
 // Two 16-bit products a lane.
-GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+template <int R, int C>
+GRAFT_VECTOR void add_pairs(I (&total)[R][C], const std::int32_t* x, const std::int32_t* w) {
+    I pixels[C];
+    GRAFT_UNROLL
+    for (int c = 0; c < C; ++c) pixels[c] = I::load(x + c * V::W);
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) {
+        const I by = I::set1(w[r]);
+        GRAFT_UNROLL
+        for (int c = 0; c < C; ++c) total[r][c] = total[r][c] + multiply_pairs(pixels[c], by);
+    }
+}
+// R of a tile's rows, C vectors of its pixels, all of whose sums stay in registers.
+template <int R, int C>
+GRAFT_NOINLINE inline void sum_pairs(const std::int32_t* x, std::int64_t steps, const std::int32_t* w, std::int32_t* sums) {
+    I total[R][C];
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) GRAFT_UNROLL
+    for (int c = 0; c < C; ++c) total[r][c] = I::set1(0);
+    const std::int32_t* const end = w + steps * quantized_rows;
+    for (; w != end; x += quantized_pixels, w += quantized_rows) add_pairs(total, x, w);
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) GRAFT_UNROLL
+    for (int c = 0; c < C; ++c) total[r][c].store(sums + r * quantized_pixels + c * V::W);
+}
+// Sums of 8 output channels for `pixels` pixels, which are gathered tile by tile.
+GRAFT_VECTOR void sum_tile(const std::int32_t* x, std::int64_t steps, const std::int32_t* w, std::int64_t pixels, std::int32_t* sums) {
+    constexpr int columns = V::registers == 32 ? 3 : 2, rows = V::registers == 32 ? 8 : 4;
+    std::int64_t c = 0;
+    for (; c + V::W < pixels; c += columns * V::W)
+        for (int r = 0; r < quantized_rows; r += rows) sum_pairs<rows, columns>(x + c, steps, w + r, sums + r * quantized_pixels + c);
+    if (c < pixels) sum_pairs<quantized_rows, 1>(x + c, steps, w, sums + c);
+}
+GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int, std::int64_t steps, std::int64_t, const std::int32_t* w, int pixels,
                                 std::int32_t* sums) {
-    constexpr int columns = 3, rows = V::W == 16 ? 8 : 4;
-    for (int r0 = 0; r0 < quantized_rows; r0 += rows)
-        for (int c0 = 0; c0 < quantized_pixels; c0 += columns * V::W) {
-            I total[rows][columns];
-            GRAFT_UNROLL
-            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
-            for (int c = 0; c < columns; ++c) total[r][c] = I::set1(0);
-            const std::int32_t* weight = w + r0;
-            for (std::int64_t s = 0; s < steps; ++s)
-                for (int t = 0; t < count; ++t, weight += quantized_rows) {
-                    const std::int32_t* at = x + s * step + taps[t] + c0;
-                    I pixels[columns];
-                    GRAFT_UNROLL
-                    for (int c = 0; c < columns; ++c) pixels[c] = I::load(at + c * V::W);
-                    GRAFT_UNROLL
-                    for (int r = 0; r < rows; ++r) {
-                        const I by = I::set1(weight[r]);
-                        GRAFT_UNROLL
-                        for (int c = 0; c < columns; ++c) total[r][c] = total[r][c] + multiply_pairs(pixels[c], by);
-                    }
-                }
-            GRAFT_UNROLL
-            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
-            for (int c = 0; c < columns; ++c) total[r][c].store(sums + (r0 + r) * quantized_pixels + c0 + c * V::W);
-        }
+    sum_tile(x, steps, w, pixels, sums);
 }
-inline void conv_quantized(const quantized_conv_args& a, std::int64_t task) { conv_quantized_by(a, task, tile_of_pairs); }
+inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
+    conv_quantized_by(a, tile, slot, part, tile_of_pairs);
+}
 
-GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
-    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
-}
-// Codes `stride` apart, as differences from the zero point. Whole vectors are written, and up to `limit` read.
-GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, bool is_signed, V zero, float* to) {
-    for (std::int64_t i = 0; i < count; i += V::W) {
+// Codes `stride` apart, as differences from the zero point; codes ^ flip are unsigned, `zero` among them. Whole vectors are written, and up to
+// `limit` read.
+GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, I flip, V zero, float* to) {
+    std::int64_t i = 0;
+    if (stride <= 2) {
+        const std::int64_t readable = stride == 2 ? (limit - from) >> 1 : limit - from;
+        if (stride == 1)
+            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_u8(from + i) ^ flip) - zero).store(to + i);
+        else
+            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_apart(from + 2 * i, 2) ^ flip) - zero).store(to + i);
+    }
+    for (; i < count; i += V::W) {
         std::uint8_t some[V::W] = {};
-        const std::uint8_t* at = some;
-        const std::int64_t rest = limit - (from + i * stride);
-        if (stride == 1 && rest >= V::W)
-            at = from + i;
-        else if (stride == 2 && rest >= 2 * V::W) {
-            // The low bytes of 16-bit words, which compilers narrow by one instruction.
-            std::uint16_t words[V::W];
-            std::memcpy(words, from + 2 * i, sizeof words);
-            for (int k = 0; k < V::W; ++k) some[k] = static_cast<std::uint8_t>(words[k]);
-        } else
-            for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
-        (load_codes(at, is_signed) - zero).store(to + i);
+        for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
+        (to_float(load_u8(some) ^ flip) - zero).store(to + i);
     }
 }
 
+// The codes of neighbouring outputs of a channel, sixteen at a time: the pixels for tap t lie at x[t], its weight is w[t]. Taps is their number, 0 for
+// any.
+template <int Taps>
+GRAFT_NOINLINE inline void depthwise_run(const quantized_conv_problem& p, const float* const* x, const float* w, float scale, std::int32_t bias,
+                                         std::int64_t pixels, std::uint8_t* codes) {
+    const int taps = Taps ? Taps : p.kh * p.kw;
+    const float* at[Taps ? Taps : 1];
+    V weight[Taps ? Taps : 1];
+    for (int t = 0; t < Taps; ++t) at[t] = x[t], weight[t] = V::set1(w[t]);
+    for (std::int64_t i = 0; i < pixels; i += 16) {
+        V sum[16 / V::W];
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) sum[k] = V::zero();
+        if constexpr (Taps != 0) {
+            GRAFT_UNROLL
+            for (int t = 0; t < Taps; ++t) GRAFT_UNROLL
+            for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(at[t] + i + k * V::W), weight[t], sum[k]);
+        } else
+            for (int t = 0; t < taps; ++t) GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(x[t] + i + k * V::W), V::set1(w[t]), sum[k]);
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) sum[k] = to_float(to_int(sum[k]) + I::set1(bias)) * V::set1(scale);
+        store_codes(sum, p.y_zero, p.low, p.high, codes + i);
+    }
+}
 // One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
 inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
     const quantized_conv_problem& p = a.p;
     const quantized_gather& g = a.from;
-    constexpr std::int64_t room = 8192;
-    float image[room + quantized_pixels];
-    const std::int64_t taps = std::int64_t(p.kh) * p.kw, phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
+    constexpr std::int64_t room = quantized_depthwise_floats;
+    float image[room + 2 * 16];
+    std::uint8_t codes[room + 16];
+    const int taps = p.kh * p.kw;
+    const std::int64_t phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
     // Bands of output rows whose input fits; the planes of a band stand as far apart as the taps say for a whole image, less what is left out.
     std::int64_t band = room / (phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
-    const V zero = V::set1(static_cast<float>(p.x_zero));
+    const I flip = I::set1(p.x_signed ? 128 : 0);
+    const V zero = V::set1(static_cast<float>(p.x_zero + (p.x_signed ? 128 : 0)));
     const float* weight = reinterpret_cast<const float*>(a.weights) + channel * taps;
     const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
         const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
-        std::int64_t offset[quantized_taps];
-        for (std::int64_t t = 0; t < taps; ++t) offset[t] = g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
         float* to = image;
         for (std::int64_t py = 0; py < g.row_phases; ++py)
             for (std::int64_t px = 0; px < g.column_phases; ++px) {
                 // Columns [first, last) of the image's rows are pixels.
-                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0, last = end < g.pitch ? end : g.pitch;
-                const std::int64_t start = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, first = start < last ? start : last;
+                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0, last = end < g.pitch ? end : g.pitch;
+                const std::int64_t start = ix < 0 ? steps_up(-ix, p.sw) : 0, first = start < last ? start : last;
                 for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
                     const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
+                    // Whole vectors: what comes behind their pixels is written later.
                     if (iy < 0 || iy >= p.ih || first == last) {
-                        for (std::int64_t i = 0; i < g.pitch; ++i) to[i] = 0;
+                        for (std::int64_t i = 0; i < g.pitch; i += V::W) V::zero().store(to + i);
                         continue;
                     }
-                    for (std::int64_t i = 0; i < first; ++i) to[i] = 0;
-                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, p.x_signed, zero, to + first);
-                    for (std::int64_t i = last; i < g.pitch; ++i) to[i] = 0;
+                    for (std::int64_t i = 0; i < first; i += V::W) V::zero().store(to + i);
+                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, flip, zero, to + first);
+                    for (std::int64_t i = last; i < g.pitch; i += V::W) V::zero().store(to + i);
                 }
             }
-        // What the tiles of the last pixels read beyond the planes.
-        for (int i = 0; i < quantized_pixels; ++i) to[i] = 0;
+        // What the last outputs read beyond the planes.
+        for (int i = 0; i < 16; i += V::W) V::zero().store(to + i);
+        const float* at[quantized_taps];
+        for (int t = 0; t < taps; ++t) at[t] = image + g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
         const std::int64_t pixels = (height - 1) * g.pitch + p.ow;
-        for (std::int64_t first = 0; first < pixels; first += quantized_pixels) {
-            // Two running sums, as one waits for itself.
-            constexpr int vectors = quantized_pixels / V::W;
-            V total[vectors], other[vectors];
-            GRAFT_UNROLL
-            for (int i = 0; i < vectors; ++i) total[i] = other[i] = V::zero();
-            std::int64_t t = 0;
-            for (; t + 2 <= taps; t += 2) {
-                const float *at = image + offset[t] + first, *beside = image + offset[t + 1] + first;
-                const V by = V::set1(weight[t]), next = V::set1(weight[t + 1]);
-                GRAFT_UNROLL
-                for (int i = 0; i < vectors; ++i) {
-                    total[i] = fma(V::load(at + i * V::W), by, total[i]);
-                    other[i] = fma(V::load(beside + i * V::W), next, other[i]);
-                }
-            }
-            if (t < taps) {
-                const float* at = image + offset[t] + first;
-                const V by = V::set1(weight[t]);
-                GRAFT_UNROLL
-                for (int i = 0; i < vectors; ++i) total[i] = fma(V::load(at + i * V::W), by, total[i]);
-            }
-            GRAFT_UNROLL
-            for (int i = 0; i < vectors; ++i) total[i] = total[i] + other[i];
-            alignas(64) std::int32_t sums[quantized_pixels];
-            GRAFT_UNROLL
-            for (int i = 0; i < vectors; ++i) to_int(total[i]).store(sums + i * V::W);
-            const std::int64_t count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-            store_quantized(a, channel, oy * g.pitch + first, count, sums);
-        }
+        (taps == 9 ? depthwise_run<9> : depthwise_run<0>)(p, at, weight, a.scale[channel], a.bias[channel], pixels, codes);
+        std::uint8_t* y = a.y + (channel * p.oh + oy) * p.ow;
+        for (std::int64_t row = 0; row < height; ++row, y += p.ow) copy_bytes(codes + row * g.pitch, p.ow, y);
     }
-}
-
-GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y) {
-    const V left = (load_codes(a, p.a_signed) - V::set1(static_cast<float>(p.a_zero))) * V::set1(p.a_scale);
-    const V right = (load_codes(b, p.b_signed) - V::set1(static_cast<float>(p.b_zero))) * V::set1(p.b_scale);
-    const V steps = (left + right) / V::set1(p.y_scale);
-    const V low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
-    store_8(to_int(min(max(steps, low), high)) + I::set1(p.y_zero), y);
-}
-inline void sum_quantized(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
-    std::int64_t i = 0;
-    for (; i + V::W <= n; i += V::W) sum_codes(p, a + i, b + i, y + i);
-    if (i == n) return;
-    std::uint8_t rest_a[V::W] = {}, rest_b[V::W] = {}, rest_y[V::W];
-    std::memcpy(rest_a, a + i, static_cast<std::size_t>(n - i));
-    std::memcpy(rest_b, b + i, static_cast<std::size_t>(n - i));
-    sum_codes(p, rest_a, rest_b, rest_y);
-    std::memcpy(y + i, rest_y, static_cast<std::size_t>(n - i));
-}
-
-inline const quantized_kernels* quantized_table() {
-    constexpr bool conv = quantized_conv_wanted();
-    static constexpr quantized_kernels all = {
-        conv ? &gather_quantized : nullptr,
-        conv ? &conv_quantized : nullptr,
-        conv ? &depthwise_quantized : nullptr,
-        quantized_sum_wanted() ? &sum_quantized : nullptr,
-    };
-    return &all;
 }

@@ -1,7 +1,7 @@
 // The convolution of bytes by AVX-512 VNNI: unsigned pixels by signed weights, four products a lane, summed without saturation. Text of
 // namespace avx512, in a region of its own, since only some machines of that set have the instruction.
 
-inline void tile_of_bytes(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+inline void tile_of_bytes(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w, int,
                           std::int32_t* sums) {
     static_assert(quantized_rows == 8 && quantized_pixels == 48, "24 sums, 3 vectors of pixels and a weight fill the registers");
     __m512i total[8][3];
@@ -24,4 +24,6 @@ inline void tile_of_bytes(const std::int32_t* x, const std::int64_t* taps, int c
     for (int r = 0; r < 8; ++r) GRAFT_UNROLL
     for (int c = 0; c < 3; ++c) _mm512_storeu_si512(sums + r * 48 + c * 16, total[r][c]);
 }
-inline void conv_quantized_bytes(const quantized_conv_args& a, std::int64_t task) { conv_quantized_by(a, task, tile_of_bytes); }
+inline void conv_quantized_bytes(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
+    conv_quantized_by(a, tile, slot, part, tile_of_bytes);
+}

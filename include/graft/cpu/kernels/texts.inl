@@ -13,6 +13,8 @@
 #include "depthwise.inl"
 #include "winograd.inl"
 #include "quantized.inl"
+#include "quantized_winograd.inl"
+#include "quantized_elementwise.inl"
 
 inline const kernel_table& table() {
     static const kernel_table all = {conv_table(),        pool_table(), reorder_table(), gemm_table(),

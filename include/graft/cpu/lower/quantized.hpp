@@ -18,6 +18,7 @@ namespace detail {
 //   QuantizeLinear(act?(Conv(DequantizeLinear(x), DequantizeLinear(W), B?)))    graft.QuantizedConv(x)
 //   QLinearConv(x, ...)                                                         graft.QuantizedConv(x)
 //   QuantizeLinear(act?(Add(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedSum(a, b)
+//   QuantizeLinear(MaxPool(DequantizeLinear(x))), with one scale                MaxPool(x); so all operators that choose among numbers or move them
 // where scales, zero points and weights are constants and nobody else reads the reals between. act is Relu or Clip: what it cuts off are codes. Pairs are
 // left to reals where integers are no faster.
 class quantized_lowering : public rewriter {
@@ -26,7 +27,7 @@ public:
 
     // Errors: memory.oom; the graph is of no use then.
     status run() {
-        pairs_pay_ = cpu::multiplies_bytes(level_) && most_fit_bytes();
+        pairs_pay_ = cpu::pairs_of_16_bits_pay(level_) || (cpu::multiplies_bytes(level_) && most_fit_bytes());
         static constexpr rewrite<quantized_lowering> rows[] = {{"QuantizeLinear", "", &quantized_lowering::pair},
                                                                {"QLinearConv", "", &quantized_lowering::qlinear_conv}};
         sweep(*this, rows);
@@ -92,8 +93,8 @@ private:
         return steps <= y.low() ? y.low() : steps >= y.high() ? y.high() : static_cast<int>(steps);
     }
 
-    // Whether three quarters of what the convolutions multiply are products of bytes. By 16 bits, as other weights and other machines have it, integers
-    // are slower than reals; and where both stand side by side, every change costs a pass over the image.
+    // Whether three quarters of what the convolutions multiply are products of bytes. By 16 bits, as other weights have it, integers are no faster than
+    // reals there; and where both stand side by side, every change costs a pass over the image.
     bool most_fit_bytes() {
         double all = 0, bytes = 0;
         for (const node& n : g.nodes) {
@@ -124,9 +125,27 @@ private:
         static constexpr struct {
             const char* op;
             void (quantized_lowering::*lower)(node&, const node&, const codes&, int, int);
-        } operators[] = {{"Conv", &quantized_lowering::conv}, {"Add", &quantized_lowering::sum}};
+        } operators[] = {{"Conv", &quantized_lowering::conv},      {"Add", &quantized_lowering::sum},          {"MaxPool", &quantized_lowering::choice},
+                         {"Concat", &quantized_lowering::choice},  {"Transpose", &quantized_lowering::choice}, {"Reshape", &quantized_lowering::choice},
+                         {"Flatten", &quantized_lowering::choice}, {"Squeeze", &quantized_lowering::choice},   {"Unsqueeze", &quantized_lowering::choice},
+                         {"Slice", &quantized_lowering::choice}};
         for (const auto& one : operators)
             if (is(*m, one.op)) return (this->*one.lower)(n, *m, y, low, high);
+    }
+
+    // What comes out are numbers that went in: codes, where all have one scale.
+    void choice(node& n, const node& from, const codes& y, int low, int high) {
+        if (low != y.low() || high != y.high() || from.outputs.size() != 1) return;
+        node chosen = from;
+        const std::size_t numbers = is(from, "Concat") ? from.inputs.size() : 1;
+        for (std::size_t i = 0; i < numbers; ++i) {
+            codes x;
+            chosen.inputs[i] = dequantized_from(from.inputs[i], x);
+            if (chosen.inputs[i] == no_value || x.scale != y.scale || x.zero != y.zero || x.is_signed != y.is_signed) return;
+        }
+        chosen.name = n.name;
+        chosen.outputs = n.outputs;
+        edit(n, [&] { n = std::move(chosen); });
     }
 
     void sum(node& n, const node& add, const codes& y, int low, int high) {
@@ -213,6 +232,7 @@ private:
             }
         }
         p.bytes = fits && !p.depthwise() && cpu::multiplies_bytes(level_);
+        p.winograd = cpu::takes_quantized_winograd(p);
         for (std::int64_t m = 0; m < p.oc; ++m) {
             const float of_weight = k.scale.data<float>()[scales == 1 ? 0 : m], of_sum = x.scale * of_weight;
             double steps = 0;
@@ -223,7 +243,7 @@ private:
             if (!std::isnormal(of_sum) || of_sum < 0 || !std::isnormal(scale.data<float>()[m]) || !(std::fabs(steps) <= 1 << 30)) return {};
             bias.data<std::int32_t>()[m] = cpu::quantized_bias(p, differences + m * per_channel, static_cast<std::int32_t>(steps));
         }
-        const std::string key = "quantized conv " + std::to_string(p.bytes) + " " + std::to_string(p.groups) + zero_text;
+        const std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.winograd) + " " + std::to_string(p.groups) + zero_text;
         tensor packed = with_.packed ? with_.packed->find(k.weight, key) : tensor();
         if (!packed) {
             GRAFT_TRY_ASSIGN(packed, tensor::make(dtype::uint8, {cpu::packed_quantized_bytes(p)}, with_.budget));

@@ -8,8 +8,8 @@
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-inline const char* choose_pool(const kernel_query& q, kernel_choice& choice) {
-    if (!q.all_float32()) return "it is not float32";
+// The problem of a node; else why it is none.
+inline const char* pool_problem_of(const kernel_query& q, pool_problem& p) {
     if (q.in[0].extents.rank() != 4 || q.out[0].elements() == 0) return "it is not two-dimensional";
     if (q.outputs > 1 && q.wants(1)) return "its indices are wanted";
     const shape &x = q.in[0].extents, &y = q.out[0].extents;
@@ -17,11 +17,16 @@ inline const char* choose_pool(const kernel_query& q, kernel_choice& choice) {
     if (!window_list(q.n, "kernel_shape", 2, 1, kernel) || !window_list(q.n, "strides", 2, 1, stride) || !window_list(q.n, "dilations", 2, 1, dilation))
         return "its attributes do not fit";
     if (!window_pads(q.n, 2, x.begin() + 2, y.begin() + 2, kernel, stride, dilation, begin, end)) return "its pads do not fit";
-    pool_problem p;
     p.n = x[0], p.c = x[1], p.ih = x[2], p.iw = x[3], p.oh = y[2], p.ow = y[3];
     if (!narrow_window(p, kernel, stride, dilation, begin, end)) return "its window is too large";
     p.count_include_pad = integer_of(q.n, "count_include_pad", 0) != 0;
     p.l = q.in_layout[0].as;
+    return nullptr;
+}
+inline const char* choose_pool(const kernel_query& q, kernel_choice& choice) {
+    if (!q.all_float32()) return "it is not float32";
+    pool_problem p;
+    if (const char* reason = pool_problem_of(q, p)) return reason;
     choice.set(p);
     choice.note = p.l == layout::blocked ? "pool on blocks" : "pool on planes";
     return nullptr;

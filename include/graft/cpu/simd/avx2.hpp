@@ -104,3 +104,17 @@ GRAFT_VECTOR V zip_high(V a, V b) { return {_mm256_permute2f128_ps(_mm256_unpack
 #include "scale.inl"
 
 GRAFT_VECTOR V permute(V a, I at) { return {_mm256_permutevar8x32_ps(a.r, at.r)}; }
+
+// Sixteen reals, in steps from the zero point, become codes, as codes.inl has it. Bounds may be those of int8 or of uint8: 16 bits hold both, and
+// numbers below all integers become the least one.
+GRAFT_VECTOR void store_codes(const V (&steps)[2], int zero, int low, int high, std::uint8_t* to) {
+    const V most = V::set1(32767.0f);
+    const __m256i words = _mm256_packs_epi32(to_int(min(steps[0], most)).r, to_int(min(steps[1], most)).r);
+    const __m256i shifted = _mm256_adds_epi16(words, _mm256_set1_epi16(static_cast<short>(zero)));
+    const __m256i cut = _mm256_max_epi16(_mm256_min_epi16(shifted, _mm256_set1_epi16(static_cast<short>(high))), _mm256_set1_epi16(static_cast<short>(low)));
+    const __m256i low_bytes = _mm256_and_si256(cut, _mm256_set1_epi16(255));
+    // Words stand as 0-3, 8-11, 4-7, 12-15.
+    const __m256i bytes = _mm256_packus_epi16(low_bytes, low_bytes);
+    const __m256i ordered = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 0, 4, 1, 5));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(ordered));
+}

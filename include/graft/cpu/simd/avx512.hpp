@@ -102,3 +102,4 @@ GRAFT_VECTOR V zip_high(V a, V b) {
     return {_mm512_permutex2var_ps(a.r, at, b.r)};
 }
 GRAFT_VECTOR V permute(V a, I at) { return {_mm512_maskz_permutexvar_ps(0xffff, at.r, a.r)}; }
+#include "codes.inl"

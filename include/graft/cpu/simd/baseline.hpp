@@ -226,3 +226,4 @@ GRAFT_VECTOR V fma(V a, V b, V c) { return a * b + c; }
 GRAFT_VECTOR V fnma(V a, V b, V c) { return c - a * b; }
 
 #include "emulated.inl"
+#include "codes.inl"

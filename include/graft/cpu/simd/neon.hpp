@@ -121,3 +121,4 @@ GRAFT_VECTOR V permute(V a, I at) {
     const uint8x16_t bytes = vreinterpretq_u8_u32(vaddq_u32(first, vdupq_n_u32(0x03020100u)));
     return {vreinterpretq_f32_u8(vqtbl1q_u8(vreinterpretq_u8_f32(a.r), bytes))};
 }
+#include "codes.inl"

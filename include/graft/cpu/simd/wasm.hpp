@@ -86,3 +86,4 @@ GRAFT_VECTOR V zip_low(V a, V b) { return {wasm_i32x4_shuffle(a.r, b.r, 0, 4, 1,
 GRAFT_VECTOR V zip_high(V a, V b) { return {wasm_i32x4_shuffle(a.r, b.r, 2, 6, 3, 7)}; }
 
 #include "emulated.inl"
+#include "codes.inl"

@@ -1,0 +1,72 @@
+// Sums and largest windows of 8-bit images, and the table of the family: text, included once for each instruction set.
+
+GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
+    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
+}
+GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y) {
+    const V a_zero = V::set1(static_cast<float>(p.a_zero)), b_zero = V::set1(static_cast<float>(p.b_zero));
+    V steps[16 / V::W];
+    GRAFT_UNROLL
+    for (int k = 0; k < 16 / V::W; ++k) {
+        const V left = (load_codes(a + k * V::W, p.a_signed) - a_zero) * V::set1(p.a_scale);
+        const V right = (load_codes(b + k * V::W, p.b_signed) - b_zero) * V::set1(p.b_scale);
+        steps[k] = (left + right) / V::set1(p.y_scale);
+    }
+    store_codes(steps, p.y_zero, p.low, p.high, y);
+}
+inline void sum_quantized(const quantized_sum_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+    const quantized_sum_problem p = problem;  // which no byte that is stored can be part of
+    std::int64_t i = 0;
+    for (; i + 16 <= n; i += 16) sum_codes(p, a + i, b + i, y + i);
+    if (i == n) return;
+    std::uint8_t rest_a[16] = {}, rest_b[16] = {}, rest_y[16];
+    std::memcpy(rest_a, a + i, static_cast<std::size_t>(n - i));
+    std::memcpy(rest_b, b + i, static_cast<std::size_t>(n - i));
+    sum_codes(p, rest_a, rest_b, rest_y);
+    std::memcpy(y + i, rest_y, static_cast<std::size_t>(n - i));
+}
+
+// One plane: of each column the largest of the window's rows, of these the largest of its columns, and of these every sw-th.
+template <class T>
+GRAFT_VECTOR void max_pool_plane(const pool_problem& p, const T* x, T* y) {
+    const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1;
+    const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
+    T down[quantized_row], across[quantized_row];
+    for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
+        for (std::int64_t i = 0; i < width; ++i) down[i] = std::numeric_limits<T>::min();
+        for (int ky = 0; ky < p.kh; ++ky) {
+            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
+            if (iy < 0 || iy >= p.ih) continue;
+            const T* const row = x + iy * p.iw - p.pl;
+            for (std::int64_t i = first; i < last; ++i) down[i] = row[i] > down[i] ? row[i] : down[i];
+        }
+        const std::int64_t starts = width - columns;
+        for (std::int64_t i = 0; i < starts; ++i) across[i] = down[i];
+        for (int kx = 1; kx < p.kw; ++kx) {
+            const T* const from = down + std::int64_t(kx) * p.dw;
+            for (std::int64_t i = 0; i < starts; ++i) across[i] = from[i] > across[i] ? from[i] : across[i];
+        }
+        for (std::int64_t ox = 0; ox < p.ow; ++ox) y[ox] = across[ox * p.sw];
+    }
+}
+inline void max_pool_codes(const pool_problem& p, bool is_signed, const std::uint8_t* x, std::uint8_t* y) {
+    if (is_signed)
+        max_pool_plane(p, reinterpret_cast<const std::int8_t*>(x), reinterpret_cast<std::int8_t*>(y));
+    else
+        max_pool_plane(p, x, y);
+}
+
+inline const quantized_kernels* quantized_table() {
+    constexpr bool conv = quantized_conv_wanted();
+    static constexpr quantized_kernels all = {
+        conv ? &gather_quantized : nullptr,
+        conv ? &gather_quantized_tile : nullptr,
+        conv ? &gather_winograd : nullptr,
+        conv ? &conv_quantized : nullptr,
+        conv ? &conv_winograd : nullptr,
+        conv ? &depthwise_quantized : nullptr,
+        quantized_sum_wanted() ? &sum_quantized : nullptr,
+        quantized_max_pool_wanted() ? &max_pool_codes : nullptr,
+    };
+    return &all;
+}
