@@ -17366,7 +17366,30 @@ inline status dequantize_infer(infer_context& c) {
     GRAFT_TRY(plan_quantization(c, q));
     return c.set(0, out, c.in[0].extents);
 }
+// Codes of 8 bits and scales of float32, which is what files hold most: the difference is exact, so that a float's product is rounded as a double's.
+template <class T>
+inline void dequantize_bytes(run_context& c, const quantization_layout& q, const widened<double>& scale, const widened<double>& zero) {
+    const T* const x = static_cast<const T*>(c.in[0].data);
+    float* const y = static_cast<float*>(c.out[0].data);
+    const std::int64_t n = c.out[0].elements(), run = q.per_tensor ? n : q.inner;
+    for (std::int64_t first = 0, j = 0; first < n; first += run, j = j + 1 < q.n ? j + 1 : 0) {
+        const std::int64_t at = q.per_tensor ? 0 : j;
+        const float by = static_cast<float>(scale.data[at]);
+        const std::int32_t from = zero.data ? static_cast<std::int32_t>(zero.data[at]) : 0;
+        for (std::int64_t i = first; i < first + run; ++i) y[i] = static_cast<float>(x[i] - from) * by;
+    }
+}
 inline status dequantize_run(run_context& c) {
+    const dtype type = c.in[0].type;
+    if ((type == dtype::uint8 || type == dtype::int8) && c.in[1].type == dtype::float32 && c.out[0].type == dtype::float32 && !is_empty(c.out[0])) {
+        quantization_layout q;
+        widened<double> scale, zero;
+        GRAFT_TRY(read_quantization(c, false, q, scale, zero));
+        if (!q.blocked) {
+            type == dtype::uint8 ? dequantize_bytes<std::uint8_t>(c, q, scale, zero) : dequantize_bytes<std::int8_t>(c, q, scale, zero);
+            return {};
+        }
+    }
     return run_by_quantization(c, false, [](double x, double scale, double zero) { return (x - zero) * scale; });
 }
 
@@ -35725,8 +35748,7 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
                 last = last < columns ? last : columns;
                 first = first < last ? first : last;
                 for (std::int64_t i = 0; i < first; ++i) by[i] = 0;
-                if (first < last)
-                    fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
+                if (first < last) fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
                 for (std::int64_t i = last; i < columns; ++i) by[i] = 0;
             }
             for (std::int64_t i = 0; i < wide; i += V::W) {
@@ -35766,7 +35788,8 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
 }
 
 // The sums of a task's tiles, of one channel, become two rows of codes.
-GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t channel, std::int64_t count, const std::int32_t* sums, std::uint8_t (&codes)[2][2 * quantized_pixels]) {
+GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t channel, std::int64_t count, const std::int32_t* sums,
+                                  std::uint8_t (&codes)[2][2 * quantized_pixels]) {
     const quantized_conv_problem& p = a.p;
     const V scale = V::set1(a.scale[channel]);
     const I bias = I::set1(a.bias[channel]);
@@ -38413,8 +38436,7 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
                 last = last < columns ? last : columns;
                 first = first < last ? first : last;
                 for (std::int64_t i = 0; i < first; ++i) by[i] = 0;
-                if (first < last)
-                    fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
+                if (first < last) fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
                 for (std::int64_t i = last; i < columns; ++i) by[i] = 0;
             }
             for (std::int64_t i = 0; i < wide; i += V::W) {
@@ -38454,7 +38476,8 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
 }
 
 // The sums of a task's tiles, of one channel, become two rows of codes.
-GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t channel, std::int64_t count, const std::int32_t* sums, std::uint8_t (&codes)[2][2 * quantized_pixels]) {
+GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t channel, std::int64_t count, const std::int32_t* sums,
+                                  std::uint8_t (&codes)[2][2 * quantized_pixels]) {
     const quantized_conv_problem& p = a.p;
     const V scale = V::set1(a.scale[channel]);
     const I bias = I::set1(a.bias[channel]);
@@ -41121,8 +41144,7 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
                 last = last < columns ? last : columns;
                 first = first < last ? first : last;
                 for (std::int64_t i = 0; i < first; ++i) by[i] = 0;
-                if (first < last)
-                    fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
+                if (first < last) fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
                 for (std::int64_t i = last; i < columns; ++i) by[i] = 0;
             }
             for (std::int64_t i = 0; i < wide; i += V::W) {
@@ -41162,7 +41184,8 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
 }
 
 // The sums of a task's tiles, of one channel, become two rows of codes.
-GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t channel, std::int64_t count, const std::int32_t* sums, std::uint8_t (&codes)[2][2 * quantized_pixels]) {
+GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t channel, std::int64_t count, const std::int32_t* sums,
+                                  std::uint8_t (&codes)[2][2 * quantized_pixels]) {
     const quantized_conv_problem& p = a.p;
     const V scale = V::set1(a.scale[channel]);
     const I bias = I::set1(a.bias[channel]);
@@ -43796,8 +43819,7 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
                 last = last < columns ? last : columns;
                 first = first < last ? first : last;
                 for (std::int64_t i = 0; i < first; ++i) by[i] = 0;
-                if (first < last)
-                    fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
+                if (first < last) fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
                 for (std::int64_t i = last; i < columns; ++i) by[i] = 0;
             }
             for (std::int64_t i = 0; i < wide; i += V::W) {
@@ -43837,7 +43859,8 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
 }
 
 // The sums of a task's tiles, of one channel, become two rows of codes.
-GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t channel, std::int64_t count, const std::int32_t* sums, std::uint8_t (&codes)[2][2 * quantized_pixels]) {
+GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t channel, std::int64_t count, const std::int32_t* sums,
+                                  std::uint8_t (&codes)[2][2 * quantized_pixels]) {
     const quantized_conv_problem& p = a.p;
     const V scale = V::set1(a.scale[channel]);
     const I bias = I::set1(a.bias[channel]);
@@ -46457,8 +46480,7 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
                 last = last < columns ? last : columns;
                 first = first < last ? first : last;
                 for (std::int64_t i = 0; i < first; ++i) by[i] = 0;
-                if (first < last)
-                    fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
+                if (first < last) fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
                 for (std::int64_t i = last; i < columns; ++i) by[i] = 0;
             }
             for (std::int64_t i = 0; i < wide; i += V::W) {
@@ -46498,7 +46520,8 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
 }
 
 // The sums of a task's tiles, of one channel, become two rows of codes.
-GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t channel, std::int64_t count, const std::int32_t* sums, std::uint8_t (&codes)[2][2 * quantized_pixels]) {
+GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t channel, std::int64_t count, const std::int32_t* sums,
+                                  std::uint8_t (&codes)[2][2 * quantized_pixels]) {
     const quantized_conv_problem& p = a.p;
     const V scale = V::set1(a.scale[channel]);
     const I bias = I::set1(a.bias[channel]);
@@ -48964,6 +48987,28 @@ inline void transform_quantized_weight(const std::int16_t* w, std::int32_t (&out
         for (int i = 0; i < 4; ++i) out[4 * i + j] = column[i];
     }
 }
+// [oc / 8][lanes][taps][8], Width channels a lane.
+template <int Width>
+inline void pack_quantized_lanes(const quantized_conv_problem& p, const std::int16_t* weights, std::uint32_t* to) {
+    constexpr std::uint32_t mask = Width == 4 ? 0xffu : 0xffffu;
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw, lanes = p.lanes_of_channels();
+    // What rows and lanes beyond the channels hold.
+    std::memset(to, 0, static_cast<std::size_t>(packed_quantized_bytes(p)));
+    const auto shifted = [](std::int16_t w, std::int64_t c) { return (static_cast<std::uint32_t>(static_cast<std::int32_t>(w)) & mask) << (32 / Width * c); };
+    for (std::int64_t m = 0; m < p.oc; ++m) {
+        std::uint32_t* at = to + m / quantized_rows * lanes * taps * quantized_rows + m % quantized_rows;
+        const std::int16_t* from = weights + m * p.ic * taps;
+        for (std::int64_t left = p.ic; left > 0; left -= Width, from += Width * taps)
+            for (std::int64_t tap = 0; tap < taps; ++tap, at += quantized_rows)
+                if (left >= Width) {
+                    std::uint32_t all = 0;
+                    GRAFT_UNROLL
+                    for (std::int64_t c = 0; c < Width; ++c) all |= shifted(from[c * taps + tap], c);
+                    *at = all;
+                } else
+                    for (std::int64_t c = 0; c < left; ++c) *at |= shifted(from[c * taps + tap], c);
+    }
+}
 inline void pack_quantized_winograd(const quantized_conv_problem& p, const std::int16_t* weights, std::uint32_t* to) {
     const std::int64_t lanes = p.lanes_of_channels();
     for (std::int64_t first = 0; first < p.oc; first += quantized_rows, to += 16 * lanes * quantized_rows)
@@ -49030,20 +49075,7 @@ GRAFT_INLINE void pack_quantized_conv(const quantized_conv_problem& p, const std
     }
     std::uint32_t* to = static_cast<std::uint32_t*>(packed);
     if (p.winograd) return detail::pack_quantized_winograd(p, weights, to);
-    const int width = p.channels_a_lane();
-    for (std::int64_t first = 0; first < p.oc; first += quantized_rows)
-        for (std::int64_t lane = 0; lane < p.lanes_of_channels(); ++lane)
-            for (std::int64_t tap = 0; tap < taps; ++tap)
-                for (std::int64_t m = first; m < first + quantized_rows; ++m) {
-                    std::uint32_t all = 0;
-                    for (int c = 0; c < width; ++c) {
-                        const std::int64_t channel = lane * width + c;
-                        if (m >= p.oc || channel >= p.ic) continue;
-                        const std::uint32_t w = static_cast<std::uint32_t>(static_cast<std::int32_t>(weights[(m * p.ic + channel) * taps + tap]));
-                        all |= p.bytes ? (w & 0xffu) << 8 * c : (w & 0xffffu) << 16 * c;
-                    }
-                    *to++ = all;
-                }
+    p.bytes ? detail::pack_quantized_lanes<4>(p, weights, to) : detail::pack_quantized_lanes<2>(p, weights, to);
 }
 
 GRAFT_INLINE std::int32_t quantized_bias(const quantized_conv_problem& p, const std::int16_t* weights, std::int32_t bias) {
@@ -50091,11 +50123,16 @@ private:
         for (std::int64_t m = 0; m < p.oc; ++m) {
             const int zero = zeros ? static_cast<int>(element_as_double(k.zero.type(), k.zero.raw(), zeros == 1 ? 0 : m)) : 0;
             if (m == 0 || zeros > 1) zero_text += " " + std::to_string(zero);
-            for (std::int64_t i = m * per_channel; i < (m + 1) * per_channel; ++i) {
-                const int code = k.weight.type() == dtype::int8 ? weight.data<std::int8_t>()[i] : weight.data<std::uint8_t>()[i];
-                differences[i] = static_cast<std::int16_t>(code - zero);
-                fits &= code - zero >= -128 && code - zero <= 127;
-            }
+            const auto subtract = [&](const auto* from) {
+                int least = 0, most = 0;
+                for (std::int64_t i = m * per_channel; i < (m + 1) * per_channel; ++i) {
+                    const int difference = from[i] - zero;
+                    differences[i] = static_cast<std::int16_t>(difference);
+                    least = difference < least ? difference : least, most = difference > most ? difference : most;
+                }
+                fits &= least >= -128 && most <= 127;
+            };
+            k.weight.type() == dtype::int8 ? subtract(weight.data<std::int8_t>()) : subtract(weight.data<std::uint8_t>());
         }
         p.bytes = fits && !p.depthwise() && cpu::multiplies_bytes(level_);
         p.winograd = cpu::takes_quantized_winograd(p);

@@ -97,6 +97,28 @@ inline void transform_quantized_weight(const std::int16_t* w, std::int32_t (&out
         for (int i = 0; i < 4; ++i) out[4 * i + j] = column[i];
     }
 }
+// [oc / 8][lanes][taps][8], Width channels a lane.
+template <int Width>
+inline void pack_quantized_lanes(const quantized_conv_problem& p, const std::int16_t* weights, std::uint32_t* to) {
+    constexpr std::uint32_t mask = Width == 4 ? 0xffu : 0xffffu;
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw, lanes = p.lanes_of_channels();
+    // What rows and lanes beyond the channels hold.
+    std::memset(to, 0, static_cast<std::size_t>(packed_quantized_bytes(p)));
+    const auto shifted = [](std::int16_t w, std::int64_t c) { return (static_cast<std::uint32_t>(static_cast<std::int32_t>(w)) & mask) << (32 / Width * c); };
+    for (std::int64_t m = 0; m < p.oc; ++m) {
+        std::uint32_t* at = to + m / quantized_rows * lanes * taps * quantized_rows + m % quantized_rows;
+        const std::int16_t* from = weights + m * p.ic * taps;
+        for (std::int64_t left = p.ic; left > 0; left -= Width, from += Width * taps)
+            for (std::int64_t tap = 0; tap < taps; ++tap, at += quantized_rows)
+                if (left >= Width) {
+                    std::uint32_t all = 0;
+                    GRAFT_UNROLL
+                    for (std::int64_t c = 0; c < Width; ++c) all |= shifted(from[c * taps + tap], c);
+                    *at = all;
+                } else
+                    for (std::int64_t c = 0; c < left; ++c) *at |= shifted(from[c * taps + tap], c);
+    }
+}
 inline void pack_quantized_winograd(const quantized_conv_problem& p, const std::int16_t* weights, std::uint32_t* to) {
     const std::int64_t lanes = p.lanes_of_channels();
     for (std::int64_t first = 0; first < p.oc; first += quantized_rows, to += 16 * lanes * quantized_rows)
@@ -163,20 +185,7 @@ GRAFT_INLINE void pack_quantized_conv(const quantized_conv_problem& p, const std
     }
     std::uint32_t* to = static_cast<std::uint32_t*>(packed);
     if (p.winograd) return detail::pack_quantized_winograd(p, weights, to);
-    const int width = p.channels_a_lane();
-    for (std::int64_t first = 0; first < p.oc; first += quantized_rows)
-        for (std::int64_t lane = 0; lane < p.lanes_of_channels(); ++lane)
-            for (std::int64_t tap = 0; tap < taps; ++tap)
-                for (std::int64_t m = first; m < first + quantized_rows; ++m) {
-                    std::uint32_t all = 0;
-                    for (int c = 0; c < width; ++c) {
-                        const std::int64_t channel = lane * width + c;
-                        if (m >= p.oc || channel >= p.ic) continue;
-                        const std::uint32_t w = static_cast<std::uint32_t>(static_cast<std::int32_t>(weights[(m * p.ic + channel) * taps + tap]));
-                        all |= p.bytes ? (w & 0xffu) << 8 * c : (w & 0xffffu) << 16 * c;
-                    }
-                    *to++ = all;
-                }
+    p.bytes ? detail::pack_quantized_lanes<4>(p, weights, to) : detail::pack_quantized_lanes<2>(p, weights, to);
 }
 
 GRAFT_INLINE std::int32_t quantized_bias(const quantized_conv_problem& p, const std::int16_t* weights, std::int32_t bias) {

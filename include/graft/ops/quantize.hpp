@@ -191,7 +191,30 @@ inline status dequantize_infer(infer_context& c) {
     GRAFT_TRY(plan_quantization(c, q));
     return c.set(0, out, c.in[0].extents);
 }
+// Codes of 8 bits and scales of float32, which is what files hold most: the difference is exact, so that a float's product is rounded as a double's.
+template <class T>
+inline void dequantize_bytes(run_context& c, const quantization_layout& q, const widened<double>& scale, const widened<double>& zero) {
+    const T* const x = static_cast<const T*>(c.in[0].data);
+    float* const y = static_cast<float*>(c.out[0].data);
+    const std::int64_t n = c.out[0].elements(), run = q.per_tensor ? n : q.inner;
+    for (std::int64_t first = 0, j = 0; first < n; first += run, j = j + 1 < q.n ? j + 1 : 0) {
+        const std::int64_t at = q.per_tensor ? 0 : j;
+        const float by = static_cast<float>(scale.data[at]);
+        const std::int32_t from = zero.data ? static_cast<std::int32_t>(zero.data[at]) : 0;
+        for (std::int64_t i = first; i < first + run; ++i) y[i] = static_cast<float>(x[i] - from) * by;
+    }
+}
 inline status dequantize_run(run_context& c) {
+    const dtype type = c.in[0].type;
+    if ((type == dtype::uint8 || type == dtype::int8) && c.in[1].type == dtype::float32 && c.out[0].type == dtype::float32 && !is_empty(c.out[0])) {
+        quantization_layout q;
+        widened<double> scale, zero;
+        GRAFT_TRY(read_quantization(c, false, q, scale, zero));
+        if (!q.blocked) {
+            type == dtype::uint8 ? dequantize_bytes<std::uint8_t>(c, q, scale, zero) : dequantize_bytes<std::int8_t>(c, q, scale, zero);
+            return {};
+        }
+    }
     return run_by_quantization(c, false, [](double x, double scale, double zero) { return (x - zero) * scale; });
 }
 

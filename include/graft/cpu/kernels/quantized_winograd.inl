@@ -36,8 +36,7 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
                 last = last < columns ? last : columns;
                 first = first < last ? first : last;
                 for (std::int64_t i = 0; i < first; ++i) by[i] = 0;
-                if (first < last)
-                    fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
+                if (first < last) fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
                 for (std::int64_t i = last; i < columns; ++i) by[i] = 0;
             }
             for (std::int64_t i = 0; i < wide; i += V::W) {
@@ -77,7 +76,8 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
 }
 
 // The sums of a task's tiles, of one channel, become two rows of codes.
-GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t channel, std::int64_t count, const std::int32_t* sums, std::uint8_t (&codes)[2][2 * quantized_pixels]) {
+GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t channel, std::int64_t count, const std::int32_t* sums,
+                                  std::uint8_t (&codes)[2][2 * quantized_pixels]) {
     const quantized_conv_problem& p = a.p;
     const V scale = V::set1(a.scale[channel]);
     const I bias = I::set1(a.bias[channel]);

@@ -225,11 +225,16 @@ private:
         for (std::int64_t m = 0; m < p.oc; ++m) {
             const int zero = zeros ? static_cast<int>(element_as_double(k.zero.type(), k.zero.raw(), zeros == 1 ? 0 : m)) : 0;
             if (m == 0 || zeros > 1) zero_text += " " + std::to_string(zero);
-            for (std::int64_t i = m * per_channel; i < (m + 1) * per_channel; ++i) {
-                const int code = k.weight.type() == dtype::int8 ? weight.data<std::int8_t>()[i] : weight.data<std::uint8_t>()[i];
-                differences[i] = static_cast<std::int16_t>(code - zero);
-                fits &= code - zero >= -128 && code - zero <= 127;
-            }
+            const auto subtract = [&](const auto* from) {
+                int least = 0, most = 0;
+                for (std::int64_t i = m * per_channel; i < (m + 1) * per_channel; ++i) {
+                    const int difference = from[i] - zero;
+                    differences[i] = static_cast<std::int16_t>(difference);
+                    least = difference < least ? difference : least, most = difference > most ? difference : most;
+                }
+                fits &= least >= -128 && most <= 127;
+            };
+            k.weight.type() == dtype::int8 ? subtract(weight.data<std::int8_t>()) : subtract(weight.data<std::uint8_t>());
         }
         p.bytes = fits && !p.depthwise() && cpu::multiplies_bytes(level_);
         p.winograd = cpu::takes_quantized_winograd(p);
