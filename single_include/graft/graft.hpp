@@ -33106,7 +33106,6 @@ namespace baseline {
 //   < <= == is_nan on V; any, & | ~ on M; select(m, a, b) is m ? a : b
 //   max(a, b) is a > b ? a : b and min(a, b) is a < b ? a : b, so where one is NaN the SECOND comes out: max(zero, x) keeps the
 //   NaN of x. zip_low / zip_high interleave two vectors; permute(a, at) is a[at[lane]].
-//   scale(a, n): a * 2^n for whole n, rounded once.
 //   From common.inl: abs, sum, highest, lowest (horizontal, fixed order), transpose(V (&)[W]).
 
 #if GRAFT_ARCH_X86_64
@@ -33372,14 +33371,6 @@ GRAFT_VECTOR void store_16(I a, std::uint16_t* p) {
     a.store(all);
     for (int i = 0; i < 4; ++i) p[i] = static_cast<std::uint16_t>(all[i]);
 }
-// ---- graft/cpu/simd/scale.inl
-// a * 2^n for whole n in [-252, 254], where there is no instruction for it. Two factors, so that subnormal results round once
-// and too large ones become infinity. Text, included inside the namespace and region of each instruction set but avx512.
-
-GRAFT_VECTOR V scale(V a, V n) {
-    const I whole = to_int(n), half = shift_right_arithmetic<1>(whole), bias = I::set1(127);
-    return a * as_float(shift_left<23>(half + bias)) * as_float(shift_left<23>(whole - half + bias));
-}
 // ---- graft/cpu/simd/codes.inl
 // Sixteen reals, in steps from the zero point, become codes: rounded, halves to even, and cut to [low, high]. Text, included inside the namespace and
 // region of each instruction set that has nothing shorter.
@@ -33455,30 +33446,43 @@ GRAFT_VECTOR void transpose(V (&a)[V::W]) {
 // Cuts x to [low, high]; NaN stays NaN.
 GRAFT_VECTOR V clamp(V x, V low, V high) { return min(high, max(low, x)); }
 
-// exp(x + low) = (1 + p) * 2^n, with |low| far below 1: returns p, an approximation of expm1 on [-ln2/2, ln2/2].
-GRAFT_VECTOR V exp_reduced(V x, V low, V& n) {
-    n = round_even((x + low) * V::set1(1.44269504f));
+// exp(x + low) = (1 + p) * 2^n, with |low| far below 1: returns p, an approximation of expm1 on [-ln2/2, ln2/2], and `factor`,
+// 2^(n + up). Adding 1.5 * 2^23 rounds to a whole number whose bits are the low ones, ready to become an exponent; it is `round`
+// with 127 + up on top. -126 <= n + up <= 127.
+GRAFT_VECTOR V exp_reduced(V x, V low, V round, V& factor) {
+    const I bits = as_int(fma(x, V::set1(1.44269504f), round));
+    const V n = as_float(bits) - round;
+    factor = as_float(shift_left<23>(bits));
     // ln 2 in two parts; the first has ten bits, so that n times it is exact without FMA too.
     const V r = fnma(n, V::set1(-2.12194440e-4f), fnma(n, V::set1(0.693359375f), x)) + low;
-    V q = V::set1(0.00138684351f);
-    q = fma(q, r, V::set1(0.00836643204f));
-    q = fma(q, r, V::set1(0.0416674614f));
-    q = fma(q, r, V::set1(0.16666545f));
-    q = fma(q, r, V::set1(0.49999997f));
-    return fma(r * r, q, r);
+    // Even and odd terms apart: a chain of four products, not of six.
+    const V r2 = r * r, low_terms = fma(r, V::set1(0.16666545f), V::set1(0.49999997f)), high_terms = fma(r, V::set1(0.00836643204f), V::set1(0.0416674614f));
+    return fma(r2, fma(r2, fma(r2, V::set1(0.00138684351f), high_terms), low_terms), r);
 }
-GRAFT_VECTOR V exp_sum(V x, V low) {
-    V n;
-    const V p = exp_reduced(clamp(x, V::set1(-104.0f), V::set1(89.0f)), low, n);
-    return scale(V::set1(1.0f) + p, n);
+GRAFT_VECTOR V exp_round(float up) { return V::set1(12582912.0f + 127.0f + up); }
+// Subnormal results have an exponent that no single factor has: 24 is added to it, and taken off by a product that rounds once.
+static constexpr float exp_down = 1.0f / 16777216.0f;
+
+// exp(x + low) for x <= 70, times 2^24.
+GRAFT_VECTOR V exp_up(V x, V low) {
+    V factor;
+    const V p = exp_reduced(x, low, exp_round(24), factor);
+    return fma(p, factor, factor);
 }
-GRAFT_VECTOR V exp(V x) { return exp_sum(x, V::zero()); }
+// exp(x) for x <= 70.
+GRAFT_VECTOR V exp_low(V x) { return exp_up(max(V::set1(-104.0f), x), V::set1(-0.0f)) * V::set1(exp_down); }
+GRAFT_VECTOR V exp(V x) {
+    const M small = x < V::zero();
+    V factor;
+    const V p = exp_reduced(clamp(x, V::set1(-104.0f), V::set1(89.0f)), V::set1(-0.0f), select(small, exp_round(24), exp_round(-24)), factor);
+    return fma(p, factor, factor) * select(small, V::set1(exp_down), V::set1(1.0f / exp_down));
+}
 
 // Exact enough for every x up to 40, which is all that elu and tanh ask for.
 GRAFT_VECTOR V expm1(V x) {
-    V n;
-    const V p = exp_reduced(clamp(x, V::set1(-40.0f), V::set1(40.0f)), V::zero(), n), one = V::set1(1.0f), factor = scale(one, n);
-    return fma(factor, p, factor - one);
+    V factor;
+    const V p = exp_reduced(clamp(x, V::set1(-40.0f), V::set1(40.0f)), V::set1(-0.0f), exp_round(0), factor);
+    return fma(factor, p, factor - V::set1(1.0f));
 }
 
 // log of a positive normal number.
@@ -33521,7 +33525,7 @@ GRAFT_VECTOR V erfc_positive(V t) {
     p = fma(p, s, V::set1(0.510791361f));
     // The square in two parts, the first exact: a rounded one would cost 100 ulp far out.
     const V top = as_float(as_int(t) & I::set1(~0xfff));
-    return exp_sum(V::zero() - top * top, (top - t) * (top + t)) * (p * q);
+    return exp_up(V::zero() - top * top, (top - t) * (top + t)) * V::set1(exp_down) * (p * q);
 }
 GRAFT_VECTOR V erf(V x) {
     const V sign = x & V::set1(-0.0f), t = abs(x), x2 = x * x;
@@ -33556,9 +33560,11 @@ GRAFT_VECTOR V tanh(V x) {
     const V e = expm1(abs(x) * V::set1(2.0f));
     return (e / (e + V::set1(2.0f))) | (x & V::set1(-0.0f));
 }
+// Both parts of 1 / (1 + exp(-x)) are times 2^-24, so that the exponential stays finite as far as the quotient is not 0.
 GRAFT_VECTOR V sigmoid(V x) {
-    const V e = exp(V::zero() - abs(x)), one = V::set1(1.0f);
-    return select(x < V::zero(), e, one) / (one + e);
+    V factor;
+    const V p = exp_reduced(V::zero() - clamp(x, V::set1(-104.0f), V::set1(70.0f)), V::set1(-0.0f), exp_round(-24), factor);
+    return V::set1(exp_down) / (V::set1(exp_down) + fma(p, factor, factor));
 }
 // log(1 + u) for u in [0, 1].
 GRAFT_VECTOR V log1p_unit(V u) {
@@ -33582,10 +33588,10 @@ GRAFT_VECTOR V activate(V x, float alpha, float beta) {
     if constexpr (Kind == activation::gelu_tanh)
         return x * sigmoid(x * fma(x * x, V::set1(0.0713548163f), V::set1(1.59576912f)));  // 2 sqrt(2/pi) (0.044715 x^2, 1)
     if constexpr (Kind == activation::elu) return select(x < zero, a * expm1(x), x);
-    if constexpr (Kind == activation::softplus) return max(zero, x) + log1p_unit(exp(zero - abs(x)));
+    if constexpr (Kind == activation::softplus) return max(zero, x) + log1p_unit(exp_low(zero - abs(x)));
     if constexpr (Kind == activation::mish) {
         // tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2)
-        const V e = exp(min(V::set1(20.0f), x)), w = e * (e + V::set1(2.0f));
+        const V e = exp_low(min(V::set1(20.0f), x)), w = e * (e + V::set1(2.0f));
         return x * (w / (w + V::set1(2.0f)));
     }
     return x;
@@ -33593,7 +33599,7 @@ GRAFT_VECTOR V activate(V x, float alpha, float beta) {
 
 // sigmoid(x) and, without cancellation, 1 - sigmoid(x).
 GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
-    const V e = exp(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
+    const V e = exp_low(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
     const M negative = x < V::zero();
     complement = select(negative, r, small);
     return select(negative, small, r);
@@ -33605,7 +33611,7 @@ GRAFT_VECTOR V gelu_slope(V x) {
     const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
     // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
     const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
-    return fma(c * V::set1(0.398942280f), exp(c * c * V::set1(-0.5f)), cumulative);
+    return fma(c * V::set1(0.398942280f), exp_low(c * c * V::set1(-0.5f)), cumulative);
 }
 // d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
 GRAFT_VECTOR V gelu_tanh_slope(V x) {
@@ -33617,7 +33623,7 @@ GRAFT_VECTOR V gelu_tanh_slope(V x) {
 }
 // With w = e (e + 2), e = exp(x): mish(x) = x w / (w + 2), and tanh' = 4 e (e + 1) / (w + 2)^2.
 GRAFT_VECTOR V mish_slope(V x) {
-    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp(c), two = V::set1(2.0f), w = e * (e + two);
+    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp_low(c), two = V::set1(2.0f), w = e * (e + two);
     const V q = V::set1(1.0f) / (w + two);
     return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
 }
@@ -33649,12 +33655,12 @@ GRAFT_VECTOR V slope(V x, float alpha, float beta) {
     }
     if constexpr (Kind == activation::tanh) {
         // 1 - tanh^2 = 4 q / (1 + q)^2 with q = exp(-2 |x|), without the cancellation far out.
-        const V q = exp(abs(x) * V::set1(-2.0f)), r = one / (one + q);
+        const V q = exp_low(abs(x) * V::set1(-2.0f)), r = one / (one + q);
         return V::set1(4.0f) * q * r * r;
     }
     if constexpr (Kind == activation::gelu) return gelu_slope(x);
     if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
-    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp(min(zero, x)));
+    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp_low(min(zero, x)));
     if constexpr (Kind == activation::softplus) return sigmoid(x);
     if constexpr (Kind == activation::mish) return mish_slope(x);
     return one;
@@ -33996,7 +34002,7 @@ inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64
         V total = V::zero();
         for (std::int64_t i = 0; i < n; i += V::W) {
             const int lanes = lanes_left(n, i);
-            V e = exp(load_some(x + i, lanes) - shift);
+            V e = exp_low(load_some(x + i, lanes) - shift);
             if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
             total = total + e;
             if (!logarithm) store_some(e, y + i, lanes);
@@ -34015,7 +34021,7 @@ inline void softmax_columns(const float* x, float* y, std::int64_t n, std::int64
         V top = V::set1(-std::numeric_limits<float>::infinity()), total = V::zero();
         for (std::int64_t i = 0; i < n; ++i) top = max(load_some(x + i * inner + j, lanes), top);
         for (std::int64_t i = 0; i < n; ++i) {
-            const V e = exp(load_some(x + i * inner + j, lanes) - top);
+            const V e = exp_low(load_some(x + i * inner + j, lanes) - top);
             total = total + e;
             if (!logarithm) store_some(e, y + i * inner + j, lanes);
         }
@@ -36053,14 +36059,6 @@ GRAFT_VECTOR void store_8(I a, void* p) {
 
 GRAFT_VECTOR V zip_low(V a, V b) { return {vzip1q_f32(a.r, b.r)}; }
 GRAFT_VECTOR V zip_high(V a, V b) { return {vzip2q_f32(a.r, b.r)}; }
-// ---- graft/cpu/simd/scale.inl
-// a * 2^n for whole n in [-252, 254], where there is no instruction for it. Two factors, so that subnormal results round once
-// and too large ones become infinity. Text, included inside the namespace and region of each instruction set but avx512.
-
-GRAFT_VECTOR V scale(V a, V n) {
-    const I whole = to_int(n), half = shift_right_arithmetic<1>(whole), bias = I::set1(127);
-    return a * as_float(shift_left<23>(half + bias)) * as_float(shift_left<23>(whole - half + bias));
-}
 
 GRAFT_VECTOR V permute(V a, I at) {
     // A table look-up by bytes: lane k of four bytes is 4k, 4k+1, 4k+2, 4k+3.
@@ -36143,30 +36141,43 @@ GRAFT_VECTOR void transpose(V (&a)[V::W]) {
 // Cuts x to [low, high]; NaN stays NaN.
 GRAFT_VECTOR V clamp(V x, V low, V high) { return min(high, max(low, x)); }
 
-// exp(x + low) = (1 + p) * 2^n, with |low| far below 1: returns p, an approximation of expm1 on [-ln2/2, ln2/2].
-GRAFT_VECTOR V exp_reduced(V x, V low, V& n) {
-    n = round_even((x + low) * V::set1(1.44269504f));
+// exp(x + low) = (1 + p) * 2^n, with |low| far below 1: returns p, an approximation of expm1 on [-ln2/2, ln2/2], and `factor`,
+// 2^(n + up). Adding 1.5 * 2^23 rounds to a whole number whose bits are the low ones, ready to become an exponent; it is `round`
+// with 127 + up on top. -126 <= n + up <= 127.
+GRAFT_VECTOR V exp_reduced(V x, V low, V round, V& factor) {
+    const I bits = as_int(fma(x, V::set1(1.44269504f), round));
+    const V n = as_float(bits) - round;
+    factor = as_float(shift_left<23>(bits));
     // ln 2 in two parts; the first has ten bits, so that n times it is exact without FMA too.
     const V r = fnma(n, V::set1(-2.12194440e-4f), fnma(n, V::set1(0.693359375f), x)) + low;
-    V q = V::set1(0.00138684351f);
-    q = fma(q, r, V::set1(0.00836643204f));
-    q = fma(q, r, V::set1(0.0416674614f));
-    q = fma(q, r, V::set1(0.16666545f));
-    q = fma(q, r, V::set1(0.49999997f));
-    return fma(r * r, q, r);
+    // Even and odd terms apart: a chain of four products, not of six.
+    const V r2 = r * r, low_terms = fma(r, V::set1(0.16666545f), V::set1(0.49999997f)), high_terms = fma(r, V::set1(0.00836643204f), V::set1(0.0416674614f));
+    return fma(r2, fma(r2, fma(r2, V::set1(0.00138684351f), high_terms), low_terms), r);
 }
-GRAFT_VECTOR V exp_sum(V x, V low) {
-    V n;
-    const V p = exp_reduced(clamp(x, V::set1(-104.0f), V::set1(89.0f)), low, n);
-    return scale(V::set1(1.0f) + p, n);
+GRAFT_VECTOR V exp_round(float up) { return V::set1(12582912.0f + 127.0f + up); }
+// Subnormal results have an exponent that no single factor has: 24 is added to it, and taken off by a product that rounds once.
+static constexpr float exp_down = 1.0f / 16777216.0f;
+
+// exp(x + low) for x <= 70, times 2^24.
+GRAFT_VECTOR V exp_up(V x, V low) {
+    V factor;
+    const V p = exp_reduced(x, low, exp_round(24), factor);
+    return fma(p, factor, factor);
 }
-GRAFT_VECTOR V exp(V x) { return exp_sum(x, V::zero()); }
+// exp(x) for x <= 70.
+GRAFT_VECTOR V exp_low(V x) { return exp_up(max(V::set1(-104.0f), x), V::set1(-0.0f)) * V::set1(exp_down); }
+GRAFT_VECTOR V exp(V x) {
+    const M small = x < V::zero();
+    V factor;
+    const V p = exp_reduced(clamp(x, V::set1(-104.0f), V::set1(89.0f)), V::set1(-0.0f), select(small, exp_round(24), exp_round(-24)), factor);
+    return fma(p, factor, factor) * select(small, V::set1(exp_down), V::set1(1.0f / exp_down));
+}
 
 // Exact enough for every x up to 40, which is all that elu and tanh ask for.
 GRAFT_VECTOR V expm1(V x) {
-    V n;
-    const V p = exp_reduced(clamp(x, V::set1(-40.0f), V::set1(40.0f)), V::zero(), n), one = V::set1(1.0f), factor = scale(one, n);
-    return fma(factor, p, factor - one);
+    V factor;
+    const V p = exp_reduced(clamp(x, V::set1(-40.0f), V::set1(40.0f)), V::set1(-0.0f), exp_round(0), factor);
+    return fma(factor, p, factor - V::set1(1.0f));
 }
 
 // log of a positive normal number.
@@ -36209,7 +36220,7 @@ GRAFT_VECTOR V erfc_positive(V t) {
     p = fma(p, s, V::set1(0.510791361f));
     // The square in two parts, the first exact: a rounded one would cost 100 ulp far out.
     const V top = as_float(as_int(t) & I::set1(~0xfff));
-    return exp_sum(V::zero() - top * top, (top - t) * (top + t)) * (p * q);
+    return exp_up(V::zero() - top * top, (top - t) * (top + t)) * V::set1(exp_down) * (p * q);
 }
 GRAFT_VECTOR V erf(V x) {
     const V sign = x & V::set1(-0.0f), t = abs(x), x2 = x * x;
@@ -36244,9 +36255,11 @@ GRAFT_VECTOR V tanh(V x) {
     const V e = expm1(abs(x) * V::set1(2.0f));
     return (e / (e + V::set1(2.0f))) | (x & V::set1(-0.0f));
 }
+// Both parts of 1 / (1 + exp(-x)) are times 2^-24, so that the exponential stays finite as far as the quotient is not 0.
 GRAFT_VECTOR V sigmoid(V x) {
-    const V e = exp(V::zero() - abs(x)), one = V::set1(1.0f);
-    return select(x < V::zero(), e, one) / (one + e);
+    V factor;
+    const V p = exp_reduced(V::zero() - clamp(x, V::set1(-104.0f), V::set1(70.0f)), V::set1(-0.0f), exp_round(-24), factor);
+    return V::set1(exp_down) / (V::set1(exp_down) + fma(p, factor, factor));
 }
 // log(1 + u) for u in [0, 1].
 GRAFT_VECTOR V log1p_unit(V u) {
@@ -36270,10 +36283,10 @@ GRAFT_VECTOR V activate(V x, float alpha, float beta) {
     if constexpr (Kind == activation::gelu_tanh)
         return x * sigmoid(x * fma(x * x, V::set1(0.0713548163f), V::set1(1.59576912f)));  // 2 sqrt(2/pi) (0.044715 x^2, 1)
     if constexpr (Kind == activation::elu) return select(x < zero, a * expm1(x), x);
-    if constexpr (Kind == activation::softplus) return max(zero, x) + log1p_unit(exp(zero - abs(x)));
+    if constexpr (Kind == activation::softplus) return max(zero, x) + log1p_unit(exp_low(zero - abs(x)));
     if constexpr (Kind == activation::mish) {
         // tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2)
-        const V e = exp(min(V::set1(20.0f), x)), w = e * (e + V::set1(2.0f));
+        const V e = exp_low(min(V::set1(20.0f), x)), w = e * (e + V::set1(2.0f));
         return x * (w / (w + V::set1(2.0f)));
     }
     return x;
@@ -36281,7 +36294,7 @@ GRAFT_VECTOR V activate(V x, float alpha, float beta) {
 
 // sigmoid(x) and, without cancellation, 1 - sigmoid(x).
 GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
-    const V e = exp(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
+    const V e = exp_low(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
     const M negative = x < V::zero();
     complement = select(negative, r, small);
     return select(negative, small, r);
@@ -36293,7 +36306,7 @@ GRAFT_VECTOR V gelu_slope(V x) {
     const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
     // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
     const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
-    return fma(c * V::set1(0.398942280f), exp(c * c * V::set1(-0.5f)), cumulative);
+    return fma(c * V::set1(0.398942280f), exp_low(c * c * V::set1(-0.5f)), cumulative);
 }
 // d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
 GRAFT_VECTOR V gelu_tanh_slope(V x) {
@@ -36305,7 +36318,7 @@ GRAFT_VECTOR V gelu_tanh_slope(V x) {
 }
 // With w = e (e + 2), e = exp(x): mish(x) = x w / (w + 2), and tanh' = 4 e (e + 1) / (w + 2)^2.
 GRAFT_VECTOR V mish_slope(V x) {
-    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp(c), two = V::set1(2.0f), w = e * (e + two);
+    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp_low(c), two = V::set1(2.0f), w = e * (e + two);
     const V q = V::set1(1.0f) / (w + two);
     return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
 }
@@ -36337,12 +36350,12 @@ GRAFT_VECTOR V slope(V x, float alpha, float beta) {
     }
     if constexpr (Kind == activation::tanh) {
         // 1 - tanh^2 = 4 q / (1 + q)^2 with q = exp(-2 |x|), without the cancellation far out.
-        const V q = exp(abs(x) * V::set1(-2.0f)), r = one / (one + q);
+        const V q = exp_low(abs(x) * V::set1(-2.0f)), r = one / (one + q);
         return V::set1(4.0f) * q * r * r;
     }
     if constexpr (Kind == activation::gelu) return gelu_slope(x);
     if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
-    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp(min(zero, x)));
+    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp_low(min(zero, x)));
     if constexpr (Kind == activation::softplus) return sigmoid(x);
     if constexpr (Kind == activation::mish) return mish_slope(x);
     return one;
@@ -36684,7 +36697,7 @@ inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64
         V total = V::zero();
         for (std::int64_t i = 0; i < n; i += V::W) {
             const int lanes = lanes_left(n, i);
-            V e = exp(load_some(x + i, lanes) - shift);
+            V e = exp_low(load_some(x + i, lanes) - shift);
             if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
             total = total + e;
             if (!logarithm) store_some(e, y + i, lanes);
@@ -36703,7 +36716,7 @@ inline void softmax_columns(const float* x, float* y, std::int64_t n, std::int64
         V top = V::set1(-std::numeric_limits<float>::infinity()), total = V::zero();
         for (std::int64_t i = 0; i < n; ++i) top = max(load_some(x + i * inner + j, lanes), top);
         for (std::int64_t i = 0; i < n; ++i) {
-            const V e = exp(load_some(x + i * inner + j, lanes) - top);
+            const V e = exp_low(load_some(x + i * inner + j, lanes) - top);
             total = total + e;
             if (!logarithm) store_some(e, y + i * inner + j, lanes);
         }
@@ -38768,14 +38781,6 @@ GRAFT_VECTOR void store_16(I a, std::uint16_t* p) {
     a.store(all);
     for (int i = 0; i < 4; ++i) p[i] = static_cast<std::uint16_t>(all[i]);
 }
-// ---- graft/cpu/simd/scale.inl
-// a * 2^n for whole n in [-252, 254], where there is no instruction for it. Two factors, so that subnormal results round once
-// and too large ones become infinity. Text, included inside the namespace and region of each instruction set but avx512.
-
-GRAFT_VECTOR V scale(V a, V n) {
-    const I whole = to_int(n), half = shift_right_arithmetic<1>(whole), bias = I::set1(127);
-    return a * as_float(shift_left<23>(half + bias)) * as_float(shift_left<23>(whole - half + bias));
-}
 // ---- graft/cpu/simd/codes.inl
 // Sixteen reals, in steps from the zero point, become codes: rounded, halves to even, and cut to [low, high]. Text, included inside the namespace and
 // region of each instruction set that has nothing shorter.
@@ -38851,30 +38856,43 @@ GRAFT_VECTOR void transpose(V (&a)[V::W]) {
 // Cuts x to [low, high]; NaN stays NaN.
 GRAFT_VECTOR V clamp(V x, V low, V high) { return min(high, max(low, x)); }
 
-// exp(x + low) = (1 + p) * 2^n, with |low| far below 1: returns p, an approximation of expm1 on [-ln2/2, ln2/2].
-GRAFT_VECTOR V exp_reduced(V x, V low, V& n) {
-    n = round_even((x + low) * V::set1(1.44269504f));
+// exp(x + low) = (1 + p) * 2^n, with |low| far below 1: returns p, an approximation of expm1 on [-ln2/2, ln2/2], and `factor`,
+// 2^(n + up). Adding 1.5 * 2^23 rounds to a whole number whose bits are the low ones, ready to become an exponent; it is `round`
+// with 127 + up on top. -126 <= n + up <= 127.
+GRAFT_VECTOR V exp_reduced(V x, V low, V round, V& factor) {
+    const I bits = as_int(fma(x, V::set1(1.44269504f), round));
+    const V n = as_float(bits) - round;
+    factor = as_float(shift_left<23>(bits));
     // ln 2 in two parts; the first has ten bits, so that n times it is exact without FMA too.
     const V r = fnma(n, V::set1(-2.12194440e-4f), fnma(n, V::set1(0.693359375f), x)) + low;
-    V q = V::set1(0.00138684351f);
-    q = fma(q, r, V::set1(0.00836643204f));
-    q = fma(q, r, V::set1(0.0416674614f));
-    q = fma(q, r, V::set1(0.16666545f));
-    q = fma(q, r, V::set1(0.49999997f));
-    return fma(r * r, q, r);
+    // Even and odd terms apart: a chain of four products, not of six.
+    const V r2 = r * r, low_terms = fma(r, V::set1(0.16666545f), V::set1(0.49999997f)), high_terms = fma(r, V::set1(0.00836643204f), V::set1(0.0416674614f));
+    return fma(r2, fma(r2, fma(r2, V::set1(0.00138684351f), high_terms), low_terms), r);
 }
-GRAFT_VECTOR V exp_sum(V x, V low) {
-    V n;
-    const V p = exp_reduced(clamp(x, V::set1(-104.0f), V::set1(89.0f)), low, n);
-    return scale(V::set1(1.0f) + p, n);
+GRAFT_VECTOR V exp_round(float up) { return V::set1(12582912.0f + 127.0f + up); }
+// Subnormal results have an exponent that no single factor has: 24 is added to it, and taken off by a product that rounds once.
+static constexpr float exp_down = 1.0f / 16777216.0f;
+
+// exp(x + low) for x <= 70, times 2^24.
+GRAFT_VECTOR V exp_up(V x, V low) {
+    V factor;
+    const V p = exp_reduced(x, low, exp_round(24), factor);
+    return fma(p, factor, factor);
 }
-GRAFT_VECTOR V exp(V x) { return exp_sum(x, V::zero()); }
+// exp(x) for x <= 70.
+GRAFT_VECTOR V exp_low(V x) { return exp_up(max(V::set1(-104.0f), x), V::set1(-0.0f)) * V::set1(exp_down); }
+GRAFT_VECTOR V exp(V x) {
+    const M small = x < V::zero();
+    V factor;
+    const V p = exp_reduced(clamp(x, V::set1(-104.0f), V::set1(89.0f)), V::set1(-0.0f), select(small, exp_round(24), exp_round(-24)), factor);
+    return fma(p, factor, factor) * select(small, V::set1(exp_down), V::set1(1.0f / exp_down));
+}
 
 // Exact enough for every x up to 40, which is all that elu and tanh ask for.
 GRAFT_VECTOR V expm1(V x) {
-    V n;
-    const V p = exp_reduced(clamp(x, V::set1(-40.0f), V::set1(40.0f)), V::zero(), n), one = V::set1(1.0f), factor = scale(one, n);
-    return fma(factor, p, factor - one);
+    V factor;
+    const V p = exp_reduced(clamp(x, V::set1(-40.0f), V::set1(40.0f)), V::set1(-0.0f), exp_round(0), factor);
+    return fma(factor, p, factor - V::set1(1.0f));
 }
 
 // log of a positive normal number.
@@ -38917,7 +38935,7 @@ GRAFT_VECTOR V erfc_positive(V t) {
     p = fma(p, s, V::set1(0.510791361f));
     // The square in two parts, the first exact: a rounded one would cost 100 ulp far out.
     const V top = as_float(as_int(t) & I::set1(~0xfff));
-    return exp_sum(V::zero() - top * top, (top - t) * (top + t)) * (p * q);
+    return exp_up(V::zero() - top * top, (top - t) * (top + t)) * V::set1(exp_down) * (p * q);
 }
 GRAFT_VECTOR V erf(V x) {
     const V sign = x & V::set1(-0.0f), t = abs(x), x2 = x * x;
@@ -38952,9 +38970,11 @@ GRAFT_VECTOR V tanh(V x) {
     const V e = expm1(abs(x) * V::set1(2.0f));
     return (e / (e + V::set1(2.0f))) | (x & V::set1(-0.0f));
 }
+// Both parts of 1 / (1 + exp(-x)) are times 2^-24, so that the exponential stays finite as far as the quotient is not 0.
 GRAFT_VECTOR V sigmoid(V x) {
-    const V e = exp(V::zero() - abs(x)), one = V::set1(1.0f);
-    return select(x < V::zero(), e, one) / (one + e);
+    V factor;
+    const V p = exp_reduced(V::zero() - clamp(x, V::set1(-104.0f), V::set1(70.0f)), V::set1(-0.0f), exp_round(-24), factor);
+    return V::set1(exp_down) / (V::set1(exp_down) + fma(p, factor, factor));
 }
 // log(1 + u) for u in [0, 1].
 GRAFT_VECTOR V log1p_unit(V u) {
@@ -38978,10 +38998,10 @@ GRAFT_VECTOR V activate(V x, float alpha, float beta) {
     if constexpr (Kind == activation::gelu_tanh)
         return x * sigmoid(x * fma(x * x, V::set1(0.0713548163f), V::set1(1.59576912f)));  // 2 sqrt(2/pi) (0.044715 x^2, 1)
     if constexpr (Kind == activation::elu) return select(x < zero, a * expm1(x), x);
-    if constexpr (Kind == activation::softplus) return max(zero, x) + log1p_unit(exp(zero - abs(x)));
+    if constexpr (Kind == activation::softplus) return max(zero, x) + log1p_unit(exp_low(zero - abs(x)));
     if constexpr (Kind == activation::mish) {
         // tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2)
-        const V e = exp(min(V::set1(20.0f), x)), w = e * (e + V::set1(2.0f));
+        const V e = exp_low(min(V::set1(20.0f), x)), w = e * (e + V::set1(2.0f));
         return x * (w / (w + V::set1(2.0f)));
     }
     return x;
@@ -38989,7 +39009,7 @@ GRAFT_VECTOR V activate(V x, float alpha, float beta) {
 
 // sigmoid(x) and, without cancellation, 1 - sigmoid(x).
 GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
-    const V e = exp(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
+    const V e = exp_low(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
     const M negative = x < V::zero();
     complement = select(negative, r, small);
     return select(negative, small, r);
@@ -39001,7 +39021,7 @@ GRAFT_VECTOR V gelu_slope(V x) {
     const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
     // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
     const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
-    return fma(c * V::set1(0.398942280f), exp(c * c * V::set1(-0.5f)), cumulative);
+    return fma(c * V::set1(0.398942280f), exp_low(c * c * V::set1(-0.5f)), cumulative);
 }
 // d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
 GRAFT_VECTOR V gelu_tanh_slope(V x) {
@@ -39013,7 +39033,7 @@ GRAFT_VECTOR V gelu_tanh_slope(V x) {
 }
 // With w = e (e + 2), e = exp(x): mish(x) = x w / (w + 2), and tanh' = 4 e (e + 1) / (w + 2)^2.
 GRAFT_VECTOR V mish_slope(V x) {
-    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp(c), two = V::set1(2.0f), w = e * (e + two);
+    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp_low(c), two = V::set1(2.0f), w = e * (e + two);
     const V q = V::set1(1.0f) / (w + two);
     return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
 }
@@ -39045,12 +39065,12 @@ GRAFT_VECTOR V slope(V x, float alpha, float beta) {
     }
     if constexpr (Kind == activation::tanh) {
         // 1 - tanh^2 = 4 q / (1 + q)^2 with q = exp(-2 |x|), without the cancellation far out.
-        const V q = exp(abs(x) * V::set1(-2.0f)), r = one / (one + q);
+        const V q = exp_low(abs(x) * V::set1(-2.0f)), r = one / (one + q);
         return V::set1(4.0f) * q * r * r;
     }
     if constexpr (Kind == activation::gelu) return gelu_slope(x);
     if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
-    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp(min(zero, x)));
+    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp_low(min(zero, x)));
     if constexpr (Kind == activation::softplus) return sigmoid(x);
     if constexpr (Kind == activation::mish) return mish_slope(x);
     return one;
@@ -39392,7 +39412,7 @@ inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64
         V total = V::zero();
         for (std::int64_t i = 0; i < n; i += V::W) {
             const int lanes = lanes_left(n, i);
-            V e = exp(load_some(x + i, lanes) - shift);
+            V e = exp_low(load_some(x + i, lanes) - shift);
             if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
             total = total + e;
             if (!logarithm) store_some(e, y + i, lanes);
@@ -39411,7 +39431,7 @@ inline void softmax_columns(const float* x, float* y, std::int64_t n, std::int64
         V top = V::set1(-std::numeric_limits<float>::infinity()), total = V::zero();
         for (std::int64_t i = 0; i < n; ++i) top = max(load_some(x + i * inner + j, lanes), top);
         for (std::int64_t i = 0; i < n; ++i) {
-            const V e = exp(load_some(x + i * inner + j, lanes) - top);
+            const V e = exp_low(load_some(x + i * inner + j, lanes) - top);
             total = total + e;
             if (!logarithm) store_some(e, y + i * inner + j, lanes);
         }
@@ -41438,14 +41458,6 @@ GRAFT_VECTOR void store_16(I a, std::uint16_t* p) {
 
 GRAFT_VECTOR V zip_low(V a, V b) { return {_mm256_permute2f128_ps(_mm256_unpacklo_ps(a.r, b.r), _mm256_unpackhi_ps(a.r, b.r), 0x20)}; }
 GRAFT_VECTOR V zip_high(V a, V b) { return {_mm256_permute2f128_ps(_mm256_unpacklo_ps(a.r, b.r), _mm256_unpackhi_ps(a.r, b.r), 0x31)}; }
-// ---- graft/cpu/simd/scale.inl
-// a * 2^n for whole n in [-252, 254], where there is no instruction for it. Two factors, so that subnormal results round once
-// and too large ones become infinity. Text, included inside the namespace and region of each instruction set but avx512.
-
-GRAFT_VECTOR V scale(V a, V n) {
-    const I whole = to_int(n), half = shift_right_arithmetic<1>(whole), bias = I::set1(127);
-    return a * as_float(shift_left<23>(half + bias)) * as_float(shift_left<23>(whole - half + bias));
-}
 
 GRAFT_VECTOR V permute(V a, I at) { return {_mm256_permutevar8x32_ps(a.r, at.r)}; }
 
@@ -41526,30 +41538,43 @@ GRAFT_VECTOR void transpose(V (&a)[V::W]) {
 // Cuts x to [low, high]; NaN stays NaN.
 GRAFT_VECTOR V clamp(V x, V low, V high) { return min(high, max(low, x)); }
 
-// exp(x + low) = (1 + p) * 2^n, with |low| far below 1: returns p, an approximation of expm1 on [-ln2/2, ln2/2].
-GRAFT_VECTOR V exp_reduced(V x, V low, V& n) {
-    n = round_even((x + low) * V::set1(1.44269504f));
+// exp(x + low) = (1 + p) * 2^n, with |low| far below 1: returns p, an approximation of expm1 on [-ln2/2, ln2/2], and `factor`,
+// 2^(n + up). Adding 1.5 * 2^23 rounds to a whole number whose bits are the low ones, ready to become an exponent; it is `round`
+// with 127 + up on top. -126 <= n + up <= 127.
+GRAFT_VECTOR V exp_reduced(V x, V low, V round, V& factor) {
+    const I bits = as_int(fma(x, V::set1(1.44269504f), round));
+    const V n = as_float(bits) - round;
+    factor = as_float(shift_left<23>(bits));
     // ln 2 in two parts; the first has ten bits, so that n times it is exact without FMA too.
     const V r = fnma(n, V::set1(-2.12194440e-4f), fnma(n, V::set1(0.693359375f), x)) + low;
-    V q = V::set1(0.00138684351f);
-    q = fma(q, r, V::set1(0.00836643204f));
-    q = fma(q, r, V::set1(0.0416674614f));
-    q = fma(q, r, V::set1(0.16666545f));
-    q = fma(q, r, V::set1(0.49999997f));
-    return fma(r * r, q, r);
+    // Even and odd terms apart: a chain of four products, not of six.
+    const V r2 = r * r, low_terms = fma(r, V::set1(0.16666545f), V::set1(0.49999997f)), high_terms = fma(r, V::set1(0.00836643204f), V::set1(0.0416674614f));
+    return fma(r2, fma(r2, fma(r2, V::set1(0.00138684351f), high_terms), low_terms), r);
 }
-GRAFT_VECTOR V exp_sum(V x, V low) {
-    V n;
-    const V p = exp_reduced(clamp(x, V::set1(-104.0f), V::set1(89.0f)), low, n);
-    return scale(V::set1(1.0f) + p, n);
+GRAFT_VECTOR V exp_round(float up) { return V::set1(12582912.0f + 127.0f + up); }
+// Subnormal results have an exponent that no single factor has: 24 is added to it, and taken off by a product that rounds once.
+static constexpr float exp_down = 1.0f / 16777216.0f;
+
+// exp(x + low) for x <= 70, times 2^24.
+GRAFT_VECTOR V exp_up(V x, V low) {
+    V factor;
+    const V p = exp_reduced(x, low, exp_round(24), factor);
+    return fma(p, factor, factor);
 }
-GRAFT_VECTOR V exp(V x) { return exp_sum(x, V::zero()); }
+// exp(x) for x <= 70.
+GRAFT_VECTOR V exp_low(V x) { return exp_up(max(V::set1(-104.0f), x), V::set1(-0.0f)) * V::set1(exp_down); }
+GRAFT_VECTOR V exp(V x) {
+    const M small = x < V::zero();
+    V factor;
+    const V p = exp_reduced(clamp(x, V::set1(-104.0f), V::set1(89.0f)), V::set1(-0.0f), select(small, exp_round(24), exp_round(-24)), factor);
+    return fma(p, factor, factor) * select(small, V::set1(exp_down), V::set1(1.0f / exp_down));
+}
 
 // Exact enough for every x up to 40, which is all that elu and tanh ask for.
 GRAFT_VECTOR V expm1(V x) {
-    V n;
-    const V p = exp_reduced(clamp(x, V::set1(-40.0f), V::set1(40.0f)), V::zero(), n), one = V::set1(1.0f), factor = scale(one, n);
-    return fma(factor, p, factor - one);
+    V factor;
+    const V p = exp_reduced(clamp(x, V::set1(-40.0f), V::set1(40.0f)), V::set1(-0.0f), exp_round(0), factor);
+    return fma(factor, p, factor - V::set1(1.0f));
 }
 
 // log of a positive normal number.
@@ -41592,7 +41617,7 @@ GRAFT_VECTOR V erfc_positive(V t) {
     p = fma(p, s, V::set1(0.510791361f));
     // The square in two parts, the first exact: a rounded one would cost 100 ulp far out.
     const V top = as_float(as_int(t) & I::set1(~0xfff));
-    return exp_sum(V::zero() - top * top, (top - t) * (top + t)) * (p * q);
+    return exp_up(V::zero() - top * top, (top - t) * (top + t)) * V::set1(exp_down) * (p * q);
 }
 GRAFT_VECTOR V erf(V x) {
     const V sign = x & V::set1(-0.0f), t = abs(x), x2 = x * x;
@@ -41627,9 +41652,11 @@ GRAFT_VECTOR V tanh(V x) {
     const V e = expm1(abs(x) * V::set1(2.0f));
     return (e / (e + V::set1(2.0f))) | (x & V::set1(-0.0f));
 }
+// Both parts of 1 / (1 + exp(-x)) are times 2^-24, so that the exponential stays finite as far as the quotient is not 0.
 GRAFT_VECTOR V sigmoid(V x) {
-    const V e = exp(V::zero() - abs(x)), one = V::set1(1.0f);
-    return select(x < V::zero(), e, one) / (one + e);
+    V factor;
+    const V p = exp_reduced(V::zero() - clamp(x, V::set1(-104.0f), V::set1(70.0f)), V::set1(-0.0f), exp_round(-24), factor);
+    return V::set1(exp_down) / (V::set1(exp_down) + fma(p, factor, factor));
 }
 // log(1 + u) for u in [0, 1].
 GRAFT_VECTOR V log1p_unit(V u) {
@@ -41653,10 +41680,10 @@ GRAFT_VECTOR V activate(V x, float alpha, float beta) {
     if constexpr (Kind == activation::gelu_tanh)
         return x * sigmoid(x * fma(x * x, V::set1(0.0713548163f), V::set1(1.59576912f)));  // 2 sqrt(2/pi) (0.044715 x^2, 1)
     if constexpr (Kind == activation::elu) return select(x < zero, a * expm1(x), x);
-    if constexpr (Kind == activation::softplus) return max(zero, x) + log1p_unit(exp(zero - abs(x)));
+    if constexpr (Kind == activation::softplus) return max(zero, x) + log1p_unit(exp_low(zero - abs(x)));
     if constexpr (Kind == activation::mish) {
         // tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2)
-        const V e = exp(min(V::set1(20.0f), x)), w = e * (e + V::set1(2.0f));
+        const V e = exp_low(min(V::set1(20.0f), x)), w = e * (e + V::set1(2.0f));
         return x * (w / (w + V::set1(2.0f)));
     }
     return x;
@@ -41664,7 +41691,7 @@ GRAFT_VECTOR V activate(V x, float alpha, float beta) {
 
 // sigmoid(x) and, without cancellation, 1 - sigmoid(x).
 GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
-    const V e = exp(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
+    const V e = exp_low(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
     const M negative = x < V::zero();
     complement = select(negative, r, small);
     return select(negative, small, r);
@@ -41676,7 +41703,7 @@ GRAFT_VECTOR V gelu_slope(V x) {
     const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
     // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
     const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
-    return fma(c * V::set1(0.398942280f), exp(c * c * V::set1(-0.5f)), cumulative);
+    return fma(c * V::set1(0.398942280f), exp_low(c * c * V::set1(-0.5f)), cumulative);
 }
 // d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
 GRAFT_VECTOR V gelu_tanh_slope(V x) {
@@ -41688,7 +41715,7 @@ GRAFT_VECTOR V gelu_tanh_slope(V x) {
 }
 // With w = e (e + 2), e = exp(x): mish(x) = x w / (w + 2), and tanh' = 4 e (e + 1) / (w + 2)^2.
 GRAFT_VECTOR V mish_slope(V x) {
-    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp(c), two = V::set1(2.0f), w = e * (e + two);
+    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp_low(c), two = V::set1(2.0f), w = e * (e + two);
     const V q = V::set1(1.0f) / (w + two);
     return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
 }
@@ -41720,12 +41747,12 @@ GRAFT_VECTOR V slope(V x, float alpha, float beta) {
     }
     if constexpr (Kind == activation::tanh) {
         // 1 - tanh^2 = 4 q / (1 + q)^2 with q = exp(-2 |x|), without the cancellation far out.
-        const V q = exp(abs(x) * V::set1(-2.0f)), r = one / (one + q);
+        const V q = exp_low(abs(x) * V::set1(-2.0f)), r = one / (one + q);
         return V::set1(4.0f) * q * r * r;
     }
     if constexpr (Kind == activation::gelu) return gelu_slope(x);
     if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
-    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp(min(zero, x)));
+    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp_low(min(zero, x)));
     if constexpr (Kind == activation::softplus) return sigmoid(x);
     if constexpr (Kind == activation::mish) return mish_slope(x);
     return one;
@@ -42067,7 +42094,7 @@ inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64
         V total = V::zero();
         for (std::int64_t i = 0; i < n; i += V::W) {
             const int lanes = lanes_left(n, i);
-            V e = exp(load_some(x + i, lanes) - shift);
+            V e = exp_low(load_some(x + i, lanes) - shift);
             if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
             total = total + e;
             if (!logarithm) store_some(e, y + i, lanes);
@@ -42086,7 +42113,7 @@ inline void softmax_columns(const float* x, float* y, std::int64_t n, std::int64
         V top = V::set1(-std::numeric_limits<float>::infinity()), total = V::zero();
         for (std::int64_t i = 0; i < n; ++i) top = max(load_some(x + i * inner + j, lanes), top);
         for (std::int64_t i = 0; i < n; ++i) {
-            const V e = exp(load_some(x + i * inner + j, lanes) - top);
+            const V e = exp_low(load_some(x + i * inner + j, lanes) - top);
             total = total + e;
             if (!logarithm) store_some(e, y + i * inner + j, lanes);
         }
@@ -44101,8 +44128,6 @@ GRAFT_VECTOR I load_s8(const std::int8_t* p) { return {_mm512_maskz_cvtepi8_epi3
 GRAFT_VECTOR void store_8(I a, void* p) { _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_maskz_cvtepi32_epi8(0xffff, a.r)); }
 GRAFT_VECTOR void store_16(I a, std::uint16_t* p) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_maskz_cvtepi32_epi16(0xffff, a.r)); }
 
-GRAFT_VECTOR V scale(V a, V n) { return {_mm512_maskz_scalef_ps(0xffff, a.r, n.r)}; }
-
 GRAFT_VECTOR V zip_low(V a, V b) {
     const __m512i at = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
     return {_mm512_permutex2var_ps(a.r, at, b.r)};
@@ -44187,30 +44212,43 @@ GRAFT_VECTOR void transpose(V (&a)[V::W]) {
 // Cuts x to [low, high]; NaN stays NaN.
 GRAFT_VECTOR V clamp(V x, V low, V high) { return min(high, max(low, x)); }
 
-// exp(x + low) = (1 + p) * 2^n, with |low| far below 1: returns p, an approximation of expm1 on [-ln2/2, ln2/2].
-GRAFT_VECTOR V exp_reduced(V x, V low, V& n) {
-    n = round_even((x + low) * V::set1(1.44269504f));
+// exp(x + low) = (1 + p) * 2^n, with |low| far below 1: returns p, an approximation of expm1 on [-ln2/2, ln2/2], and `factor`,
+// 2^(n + up). Adding 1.5 * 2^23 rounds to a whole number whose bits are the low ones, ready to become an exponent; it is `round`
+// with 127 + up on top. -126 <= n + up <= 127.
+GRAFT_VECTOR V exp_reduced(V x, V low, V round, V& factor) {
+    const I bits = as_int(fma(x, V::set1(1.44269504f), round));
+    const V n = as_float(bits) - round;
+    factor = as_float(shift_left<23>(bits));
     // ln 2 in two parts; the first has ten bits, so that n times it is exact without FMA too.
     const V r = fnma(n, V::set1(-2.12194440e-4f), fnma(n, V::set1(0.693359375f), x)) + low;
-    V q = V::set1(0.00138684351f);
-    q = fma(q, r, V::set1(0.00836643204f));
-    q = fma(q, r, V::set1(0.0416674614f));
-    q = fma(q, r, V::set1(0.16666545f));
-    q = fma(q, r, V::set1(0.49999997f));
-    return fma(r * r, q, r);
+    // Even and odd terms apart: a chain of four products, not of six.
+    const V r2 = r * r, low_terms = fma(r, V::set1(0.16666545f), V::set1(0.49999997f)), high_terms = fma(r, V::set1(0.00836643204f), V::set1(0.0416674614f));
+    return fma(r2, fma(r2, fma(r2, V::set1(0.00138684351f), high_terms), low_terms), r);
 }
-GRAFT_VECTOR V exp_sum(V x, V low) {
-    V n;
-    const V p = exp_reduced(clamp(x, V::set1(-104.0f), V::set1(89.0f)), low, n);
-    return scale(V::set1(1.0f) + p, n);
+GRAFT_VECTOR V exp_round(float up) { return V::set1(12582912.0f + 127.0f + up); }
+// Subnormal results have an exponent that no single factor has: 24 is added to it, and taken off by a product that rounds once.
+static constexpr float exp_down = 1.0f / 16777216.0f;
+
+// exp(x + low) for x <= 70, times 2^24.
+GRAFT_VECTOR V exp_up(V x, V low) {
+    V factor;
+    const V p = exp_reduced(x, low, exp_round(24), factor);
+    return fma(p, factor, factor);
 }
-GRAFT_VECTOR V exp(V x) { return exp_sum(x, V::zero()); }
+// exp(x) for x <= 70.
+GRAFT_VECTOR V exp_low(V x) { return exp_up(max(V::set1(-104.0f), x), V::set1(-0.0f)) * V::set1(exp_down); }
+GRAFT_VECTOR V exp(V x) {
+    const M small = x < V::zero();
+    V factor;
+    const V p = exp_reduced(clamp(x, V::set1(-104.0f), V::set1(89.0f)), V::set1(-0.0f), select(small, exp_round(24), exp_round(-24)), factor);
+    return fma(p, factor, factor) * select(small, V::set1(exp_down), V::set1(1.0f / exp_down));
+}
 
 // Exact enough for every x up to 40, which is all that elu and tanh ask for.
 GRAFT_VECTOR V expm1(V x) {
-    V n;
-    const V p = exp_reduced(clamp(x, V::set1(-40.0f), V::set1(40.0f)), V::zero(), n), one = V::set1(1.0f), factor = scale(one, n);
-    return fma(factor, p, factor - one);
+    V factor;
+    const V p = exp_reduced(clamp(x, V::set1(-40.0f), V::set1(40.0f)), V::set1(-0.0f), exp_round(0), factor);
+    return fma(factor, p, factor - V::set1(1.0f));
 }
 
 // log of a positive normal number.
@@ -44253,7 +44291,7 @@ GRAFT_VECTOR V erfc_positive(V t) {
     p = fma(p, s, V::set1(0.510791361f));
     // The square in two parts, the first exact: a rounded one would cost 100 ulp far out.
     const V top = as_float(as_int(t) & I::set1(~0xfff));
-    return exp_sum(V::zero() - top * top, (top - t) * (top + t)) * (p * q);
+    return exp_up(V::zero() - top * top, (top - t) * (top + t)) * V::set1(exp_down) * (p * q);
 }
 GRAFT_VECTOR V erf(V x) {
     const V sign = x & V::set1(-0.0f), t = abs(x), x2 = x * x;
@@ -44288,9 +44326,11 @@ GRAFT_VECTOR V tanh(V x) {
     const V e = expm1(abs(x) * V::set1(2.0f));
     return (e / (e + V::set1(2.0f))) | (x & V::set1(-0.0f));
 }
+// Both parts of 1 / (1 + exp(-x)) are times 2^-24, so that the exponential stays finite as far as the quotient is not 0.
 GRAFT_VECTOR V sigmoid(V x) {
-    const V e = exp(V::zero() - abs(x)), one = V::set1(1.0f);
-    return select(x < V::zero(), e, one) / (one + e);
+    V factor;
+    const V p = exp_reduced(V::zero() - clamp(x, V::set1(-104.0f), V::set1(70.0f)), V::set1(-0.0f), exp_round(-24), factor);
+    return V::set1(exp_down) / (V::set1(exp_down) + fma(p, factor, factor));
 }
 // log(1 + u) for u in [0, 1].
 GRAFT_VECTOR V log1p_unit(V u) {
@@ -44314,10 +44354,10 @@ GRAFT_VECTOR V activate(V x, float alpha, float beta) {
     if constexpr (Kind == activation::gelu_tanh)
         return x * sigmoid(x * fma(x * x, V::set1(0.0713548163f), V::set1(1.59576912f)));  // 2 sqrt(2/pi) (0.044715 x^2, 1)
     if constexpr (Kind == activation::elu) return select(x < zero, a * expm1(x), x);
-    if constexpr (Kind == activation::softplus) return max(zero, x) + log1p_unit(exp(zero - abs(x)));
+    if constexpr (Kind == activation::softplus) return max(zero, x) + log1p_unit(exp_low(zero - abs(x)));
     if constexpr (Kind == activation::mish) {
         // tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2)
-        const V e = exp(min(V::set1(20.0f), x)), w = e * (e + V::set1(2.0f));
+        const V e = exp_low(min(V::set1(20.0f), x)), w = e * (e + V::set1(2.0f));
         return x * (w / (w + V::set1(2.0f)));
     }
     return x;
@@ -44325,7 +44365,7 @@ GRAFT_VECTOR V activate(V x, float alpha, float beta) {
 
 // sigmoid(x) and, without cancellation, 1 - sigmoid(x).
 GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
-    const V e = exp(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
+    const V e = exp_low(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
     const M negative = x < V::zero();
     complement = select(negative, r, small);
     return select(negative, small, r);
@@ -44337,7 +44377,7 @@ GRAFT_VECTOR V gelu_slope(V x) {
     const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
     // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
     const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
-    return fma(c * V::set1(0.398942280f), exp(c * c * V::set1(-0.5f)), cumulative);
+    return fma(c * V::set1(0.398942280f), exp_low(c * c * V::set1(-0.5f)), cumulative);
 }
 // d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
 GRAFT_VECTOR V gelu_tanh_slope(V x) {
@@ -44349,7 +44389,7 @@ GRAFT_VECTOR V gelu_tanh_slope(V x) {
 }
 // With w = e (e + 2), e = exp(x): mish(x) = x w / (w + 2), and tanh' = 4 e (e + 1) / (w + 2)^2.
 GRAFT_VECTOR V mish_slope(V x) {
-    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp(c), two = V::set1(2.0f), w = e * (e + two);
+    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp_low(c), two = V::set1(2.0f), w = e * (e + two);
     const V q = V::set1(1.0f) / (w + two);
     return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
 }
@@ -44381,12 +44421,12 @@ GRAFT_VECTOR V slope(V x, float alpha, float beta) {
     }
     if constexpr (Kind == activation::tanh) {
         // 1 - tanh^2 = 4 q / (1 + q)^2 with q = exp(-2 |x|), without the cancellation far out.
-        const V q = exp(abs(x) * V::set1(-2.0f)), r = one / (one + q);
+        const V q = exp_low(abs(x) * V::set1(-2.0f)), r = one / (one + q);
         return V::set1(4.0f) * q * r * r;
     }
     if constexpr (Kind == activation::gelu) return gelu_slope(x);
     if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
-    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp(min(zero, x)));
+    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp_low(min(zero, x)));
     if constexpr (Kind == activation::softplus) return sigmoid(x);
     if constexpr (Kind == activation::mish) return mish_slope(x);
     return one;
@@ -44728,7 +44768,7 @@ inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64
         V total = V::zero();
         for (std::int64_t i = 0; i < n; i += V::W) {
             const int lanes = lanes_left(n, i);
-            V e = exp(load_some(x + i, lanes) - shift);
+            V e = exp_low(load_some(x + i, lanes) - shift);
             if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
             total = total + e;
             if (!logarithm) store_some(e, y + i, lanes);
@@ -44747,7 +44787,7 @@ inline void softmax_columns(const float* x, float* y, std::int64_t n, std::int64
         V top = V::set1(-std::numeric_limits<float>::infinity()), total = V::zero();
         for (std::int64_t i = 0; i < n; ++i) top = max(load_some(x + i * inner + j, lanes), top);
         for (std::int64_t i = 0; i < n; ++i) {
-            const V e = exp(load_some(x + i * inner + j, lanes) - top);
+            const V e = exp_low(load_some(x + i * inner + j, lanes) - top);
             total = total + e;
             if (!logarithm) store_some(e, y + i * inner + j, lanes);
         }

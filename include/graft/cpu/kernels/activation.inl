@@ -7,30 +7,43 @@
 // Cuts x to [low, high]; NaN stays NaN.
 GRAFT_VECTOR V clamp(V x, V low, V high) { return min(high, max(low, x)); }
 
-// exp(x + low) = (1 + p) * 2^n, with |low| far below 1: returns p, an approximation of expm1 on [-ln2/2, ln2/2].
-GRAFT_VECTOR V exp_reduced(V x, V low, V& n) {
-    n = round_even((x + low) * V::set1(1.44269504f));
+// exp(x + low) = (1 + p) * 2^n, with |low| far below 1: returns p, an approximation of expm1 on [-ln2/2, ln2/2], and `factor`,
+// 2^(n + up). Adding 1.5 * 2^23 rounds to a whole number whose bits are the low ones, ready to become an exponent; it is `round`
+// with 127 + up on top. -126 <= n + up <= 127.
+GRAFT_VECTOR V exp_reduced(V x, V low, V round, V& factor) {
+    const I bits = as_int(fma(x, V::set1(1.44269504f), round));
+    const V n = as_float(bits) - round;
+    factor = as_float(shift_left<23>(bits));
     // ln 2 in two parts; the first has ten bits, so that n times it is exact without FMA too.
     const V r = fnma(n, V::set1(-2.12194440e-4f), fnma(n, V::set1(0.693359375f), x)) + low;
-    V q = V::set1(0.00138684351f);
-    q = fma(q, r, V::set1(0.00836643204f));
-    q = fma(q, r, V::set1(0.0416674614f));
-    q = fma(q, r, V::set1(0.16666545f));
-    q = fma(q, r, V::set1(0.49999997f));
-    return fma(r * r, q, r);
+    // Even and odd terms apart: a chain of four products, not of six.
+    const V r2 = r * r, low_terms = fma(r, V::set1(0.16666545f), V::set1(0.49999997f)), high_terms = fma(r, V::set1(0.00836643204f), V::set1(0.0416674614f));
+    return fma(r2, fma(r2, fma(r2, V::set1(0.00138684351f), high_terms), low_terms), r);
 }
-GRAFT_VECTOR V exp_sum(V x, V low) {
-    V n;
-    const V p = exp_reduced(clamp(x, V::set1(-104.0f), V::set1(89.0f)), low, n);
-    return scale(V::set1(1.0f) + p, n);
+GRAFT_VECTOR V exp_round(float up) { return V::set1(12582912.0f + 127.0f + up); }
+// Subnormal results have an exponent that no single factor has: 24 is added to it, and taken off by a product that rounds once.
+static constexpr float exp_down = 1.0f / 16777216.0f;
+
+// exp(x + low) for x <= 70, times 2^24.
+GRAFT_VECTOR V exp_up(V x, V low) {
+    V factor;
+    const V p = exp_reduced(x, low, exp_round(24), factor);
+    return fma(p, factor, factor);
 }
-GRAFT_VECTOR V exp(V x) { return exp_sum(x, V::zero()); }
+// exp(x) for x <= 70.
+GRAFT_VECTOR V exp_low(V x) { return exp_up(max(V::set1(-104.0f), x), V::set1(-0.0f)) * V::set1(exp_down); }
+GRAFT_VECTOR V exp(V x) {
+    const M small = x < V::zero();
+    V factor;
+    const V p = exp_reduced(clamp(x, V::set1(-104.0f), V::set1(89.0f)), V::set1(-0.0f), select(small, exp_round(24), exp_round(-24)), factor);
+    return fma(p, factor, factor) * select(small, V::set1(exp_down), V::set1(1.0f / exp_down));
+}
 
 // Exact enough for every x up to 40, which is all that elu and tanh ask for.
 GRAFT_VECTOR V expm1(V x) {
-    V n;
-    const V p = exp_reduced(clamp(x, V::set1(-40.0f), V::set1(40.0f)), V::zero(), n), one = V::set1(1.0f), factor = scale(one, n);
-    return fma(factor, p, factor - one);
+    V factor;
+    const V p = exp_reduced(clamp(x, V::set1(-40.0f), V::set1(40.0f)), V::set1(-0.0f), exp_round(0), factor);
+    return fma(factor, p, factor - V::set1(1.0f));
 }
 
 // log of a positive normal number.
@@ -73,7 +86,7 @@ GRAFT_VECTOR V erfc_positive(V t) {
     p = fma(p, s, V::set1(0.510791361f));
     // The square in two parts, the first exact: a rounded one would cost 100 ulp far out.
     const V top = as_float(as_int(t) & I::set1(~0xfff));
-    return exp_sum(V::zero() - top * top, (top - t) * (top + t)) * (p * q);
+    return exp_up(V::zero() - top * top, (top - t) * (top + t)) * V::set1(exp_down) * (p * q);
 }
 GRAFT_VECTOR V erf(V x) {
     const V sign = x & V::set1(-0.0f), t = abs(x), x2 = x * x;
@@ -108,9 +121,11 @@ GRAFT_VECTOR V tanh(V x) {
     const V e = expm1(abs(x) * V::set1(2.0f));
     return (e / (e + V::set1(2.0f))) | (x & V::set1(-0.0f));
 }
+// Both parts of 1 / (1 + exp(-x)) are times 2^-24, so that the exponential stays finite as far as the quotient is not 0.
 GRAFT_VECTOR V sigmoid(V x) {
-    const V e = exp(V::zero() - abs(x)), one = V::set1(1.0f);
-    return select(x < V::zero(), e, one) / (one + e);
+    V factor;
+    const V p = exp_reduced(V::zero() - clamp(x, V::set1(-104.0f), V::set1(70.0f)), V::set1(-0.0f), exp_round(-24), factor);
+    return V::set1(exp_down) / (V::set1(exp_down) + fma(p, factor, factor));
 }
 // log(1 + u) for u in [0, 1].
 GRAFT_VECTOR V log1p_unit(V u) {
@@ -134,10 +149,10 @@ GRAFT_VECTOR V activate(V x, float alpha, float beta) {
     if constexpr (Kind == activation::gelu_tanh)
         return x * sigmoid(x * fma(x * x, V::set1(0.0713548163f), V::set1(1.59576912f)));  // 2 sqrt(2/pi) (0.044715 x^2, 1)
     if constexpr (Kind == activation::elu) return select(x < zero, a * expm1(x), x);
-    if constexpr (Kind == activation::softplus) return max(zero, x) + log1p_unit(exp(zero - abs(x)));
+    if constexpr (Kind == activation::softplus) return max(zero, x) + log1p_unit(exp_low(zero - abs(x)));
     if constexpr (Kind == activation::mish) {
         // tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2)
-        const V e = exp(min(V::set1(20.0f), x)), w = e * (e + V::set1(2.0f));
+        const V e = exp_low(min(V::set1(20.0f), x)), w = e * (e + V::set1(2.0f));
         return x * (w / (w + V::set1(2.0f)));
     }
     return x;
@@ -145,7 +160,7 @@ GRAFT_VECTOR V activate(V x, float alpha, float beta) {
 
 // sigmoid(x) and, without cancellation, 1 - sigmoid(x).
 GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
-    const V e = exp(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
+    const V e = exp_low(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
     const M negative = x < V::zero();
     complement = select(negative, r, small);
     return select(negative, small, r);
@@ -157,7 +172,7 @@ GRAFT_VECTOR V gelu_slope(V x) {
     const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
     // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
     const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
-    return fma(c * V::set1(0.398942280f), exp(c * c * V::set1(-0.5f)), cumulative);
+    return fma(c * V::set1(0.398942280f), exp_low(c * c * V::set1(-0.5f)), cumulative);
 }
 // d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
 GRAFT_VECTOR V gelu_tanh_slope(V x) {
@@ -169,7 +184,7 @@ GRAFT_VECTOR V gelu_tanh_slope(V x) {
 }
 // With w = e (e + 2), e = exp(x): mish(x) = x w / (w + 2), and tanh' = 4 e (e + 1) / (w + 2)^2.
 GRAFT_VECTOR V mish_slope(V x) {
-    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp(c), two = V::set1(2.0f), w = e * (e + two);
+    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp_low(c), two = V::set1(2.0f), w = e * (e + two);
     const V q = V::set1(1.0f) / (w + two);
     return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
 }
@@ -201,12 +216,12 @@ GRAFT_VECTOR V slope(V x, float alpha, float beta) {
     }
     if constexpr (Kind == activation::tanh) {
         // 1 - tanh^2 = 4 q / (1 + q)^2 with q = exp(-2 |x|), without the cancellation far out.
-        const V q = exp(abs(x) * V::set1(-2.0f)), r = one / (one + q);
+        const V q = exp_low(abs(x) * V::set1(-2.0f)), r = one / (one + q);
         return V::set1(4.0f) * q * r * r;
     }
     if constexpr (Kind == activation::gelu) return gelu_slope(x);
     if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
-    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp(min(zero, x)));
+    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp_low(min(zero, x)));
     if constexpr (Kind == activation::softplus) return sigmoid(x);
     if constexpr (Kind == activation::mish) return mish_slope(x);
     return one;

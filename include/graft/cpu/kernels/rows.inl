@@ -134,7 +134,7 @@ inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64
         V total = V::zero();
         for (std::int64_t i = 0; i < n; i += V::W) {
             const int lanes = lanes_left(n, i);
-            V e = exp(load_some(x + i, lanes) - shift);
+            V e = exp_low(load_some(x + i, lanes) - shift);
             if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
             total = total + e;
             if (!logarithm) store_some(e, y + i, lanes);
@@ -153,7 +153,7 @@ inline void softmax_columns(const float* x, float* y, std::int64_t n, std::int64
         V top = V::set1(-std::numeric_limits<float>::infinity()), total = V::zero();
         for (std::int64_t i = 0; i < n; ++i) top = max(load_some(x + i * inner + j, lanes), top);
         for (std::int64_t i = 0; i < n; ++i) {
-            const V e = exp(load_some(x + i * inner + j, lanes) - top);
+            const V e = exp_low(load_some(x + i * inner + j, lanes) - top);
             total = total + e;
             if (!logarithm) store_some(e, y + i * inner + j, lanes);
         }

@@ -101,7 +101,6 @@ GRAFT_VECTOR void store_16(I a, std::uint16_t* p) {
 
 GRAFT_VECTOR V zip_low(V a, V b) { return {_mm256_permute2f128_ps(_mm256_unpacklo_ps(a.r, b.r), _mm256_unpackhi_ps(a.r, b.r), 0x20)}; }
 GRAFT_VECTOR V zip_high(V a, V b) { return {_mm256_permute2f128_ps(_mm256_unpacklo_ps(a.r, b.r), _mm256_unpackhi_ps(a.r, b.r), 0x31)}; }
-#include "scale.inl"
 
 GRAFT_VECTOR V permute(V a, I at) { return {_mm256_permutevar8x32_ps(a.r, at.r)}; }
 

@@ -91,8 +91,6 @@ GRAFT_VECTOR I load_s8(const std::int8_t* p) { return {_mm512_maskz_cvtepi8_epi3
 GRAFT_VECTOR void store_8(I a, void* p) { _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_maskz_cvtepi32_epi8(0xffff, a.r)); }
 GRAFT_VECTOR void store_16(I a, std::uint16_t* p) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_maskz_cvtepi32_epi16(0xffff, a.r)); }
 
-GRAFT_VECTOR V scale(V a, V n) { return {_mm512_maskz_scalef_ps(0xffff, a.r, n.r)}; }
-
 GRAFT_VECTOR V zip_low(V a, V b) {
     const __m512i at = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
     return {_mm512_permutex2var_ps(a.r, at, b.r)};

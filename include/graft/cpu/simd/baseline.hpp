@@ -12,7 +12,6 @@
 //   < <= == is_nan on V; any, & | ~ on M; select(m, a, b) is m ? a : b
 //   max(a, b) is a > b ? a : b and min(a, b) is a < b ? a : b, so where one is NaN the SECOND comes out: max(zero, x) keeps the
 //   NaN of x. zip_low / zip_high interleave two vectors; permute(a, at) is a[at[lane]].
-//   scale(a, n): a * 2^n for whole n, rounded once.
 //   From common.inl: abs, sum, highest, lowest (horizontal, fixed order), transpose(V (&)[W]).
 #pragma once
 

@@ -51,4 +51,3 @@ GRAFT_VECTOR void store_16(I a, std::uint16_t* p) {
     a.store(all);
     for (int i = 0; i < 4; ++i) p[i] = static_cast<std::uint16_t>(all[i]);
 }
-#include "scale.inl"

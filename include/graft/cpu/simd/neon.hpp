@@ -113,7 +113,6 @@ GRAFT_VECTOR void store_8(I a, void* p) {
 
 GRAFT_VECTOR V zip_low(V a, V b) { return {vzip1q_f32(a.r, b.r)}; }
 GRAFT_VECTOR V zip_high(V a, V b) { return {vzip2q_f32(a.r, b.r)}; }
-#include "scale.inl"
 
 GRAFT_VECTOR V permute(V a, I at) {
     // A table look-up by bytes: lane k of four bytes is 4k, 4k+1, 4k+2, 4k+3.
