@@ -5202,6 +5202,15 @@ constexpr bool activation_wanted(activation kind) noexcept {
     return !by[0] || wanted(by[0]) || (by[1] && wanted(by[1]));
 }
 
+/// Whether this build can come to need one that is no clamp.
+constexpr bool functions_wanted() noexcept {
+    bool any = false;
+#define GRAFT_X(name, first, second) any = any || (activation::name > activation::clip && activation_wanted(activation::name));
+    GRAFT_ACTIVATION_LIST(GRAFT_X)
+#undef GRAFT_X
+    return any;
+}
+
 /// y = act(x [+ residual]), or act(x) + residual where `residual_after_activation`.
 struct epilogue {
     activation act = activation::none;
@@ -22088,6 +22097,15 @@ constexpr bool activation_wanted(activation kind) noexcept {
     return !by[0] || wanted(by[0]) || (by[1] && wanted(by[1]));
 }
 
+/// Whether this build can come to need one that is no clamp.
+constexpr bool functions_wanted() noexcept {
+    bool any = false;
+#define GRAFT_X(name, first, second) any = any || (activation::name > activation::clip && activation_wanted(activation::name));
+    GRAFT_ACTIVATION_LIST(GRAFT_X)
+#undef GRAFT_X
+    return any;
+}
+
 /// y = act(x [+ residual]), or act(x) + residual where `residual_after_activation`.
 struct epilogue {
     activation act = activation::none;
@@ -32605,7 +32623,8 @@ struct conv_args {
     std::int64_t group_weights = 0;  // packed floats of one group
     std::int64_t batches = 0, batch_tiles = 0, pairs_per_task = 0, tasks_per_batch = 0;
     float low = 0, high = 0;  // bounds of the activation where it is none, relu or clip
-    bool clamp = false, run_activation = false, scatter = false;
+    // An activation that is no clamp: over runs of what tiles have stored, or, where that is not the whole result, by each tile.
+    bool clamp = false, run_activation = false, tile_activation = false, scatter = false;
     // Winograd: tiles of `wino` x `wino` outputs, counted through the batch; those of one step lie in the workspace.
     int wino = 0;
     std::int64_t tiles_high = 0, tiles_wide = 0, first_tile = 0, tile_count = 0, tile_room = 0;
@@ -34398,7 +34417,7 @@ inline void gemm_run(const gemm_block& g) {
                 else if (!direct)
                     gemm_copy(tile + back * gemm_columns, gemm_columns, c, g.ldc, rows, n);
             }
-            if (last && !clamped)
+            if (functions_wanted() && last && !clamped)
                 for (int r = 0; r < rows; ++r) {
                     float* c = g.c + (i + r) * g.ldc;
                     activate_run(c, g.n, g.ep.act, g.ep.alpha, g.ep.beta);
@@ -34700,6 +34719,13 @@ GRAFT_NOINLINE inline void finish_run(const conv_args& a, float* tile, float* y,
     }
 }
 
+// The activation of a run of pixels of a pair of blocks, just stored: long runs keep more products in flight than a tile has.
+GRAFT_FORCE_INLINE void finish_pair(const conv_args& a, float* y, std::int64_t out_plane, int channels, std::int64_t pixels) {
+    if (!functions_wanted() || !a.run_activation) return;
+    activate_run(y, pixels * V::W, a.p.ep.act, a.p.ep.alpha, a.p.ep.beta);
+    if (channels > V::W) activate_run(y + out_plane, pixels * V::W, a.p.ep.act, a.p.ep.alpha, a.p.ep.beta);
+}
+
 template <int M, int NV>
 GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
     GRAFT_UNROLL
@@ -34713,7 +34739,7 @@ GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
 template <int M, int NV>
 GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& job) {
     if (job.residual && !a.p.ep.residual_after_activation) add_residual(sum, job);
-    if (a.run_activation) {
+    if (functions_wanted() && a.tile_activation) {
         alignas(64) float tile[NV][M][V::W];
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) {
@@ -34961,6 +34987,7 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
                 run_tile(a, job);
                 if (a.scatter) scatter_tile(a, scattered, image, group * a.ocg + channel, job.channels, i, job.pixels);
             }
+            finish_pair(a, a.y + base + start * V::W, out_plane, job.channels, stop - start);
         }
     }
 }
@@ -35052,6 +35079,7 @@ inline void conv_first_layer(const conv_args& a, std::int64_t task) {
                 job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
                 job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
             }
+            finish_pair(a, a.y + base + ox0 * V::W, out_plane, job.channels, ox1 - ox0);
         }
     }
 }
@@ -35105,6 +35133,7 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
     right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
     const std::int64_t row_step = p.dh * in.iw * V::W;
+    float* stored = job.y;  // from here on without their activation
     for (std::int64_t oy = oy0; oy < oy1; ++oy) {
         const std::int64_t iy = oy * p.sh - in.pt;
         int ky0 = 0, ky1 = p.kh;
@@ -35125,6 +35154,10 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
             job.y += job.pixels * V::W;
             if (job.residual) job.residual += job.pixels * V::W;
         }
+        // Rows of a small image are short runs.
+        if (job.y - stored < 128 * V::W && oy + 1 < oy1) continue;
+        finish_pair(a, stored, 0, V::W, (job.y - stored) / V::W);
+        stored = job.y;
     }
 }
 
@@ -35345,7 +35378,8 @@ GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, 
     V bias = V::zero();
     if (a.bias) bias = left >= V::W ? V::load(a.bias + block * V::W) : V::load_partial(a.bias + block * V::W, static_cast<int>(left));
     const V low = V::set1(a.low), high = V::set1(a.high);
-    const bool before = a.residual && !p.ep.residual_after_activation, after = a.residual && p.ep.residual_after_activation && !a.run_activation;
+    const bool tile_activation = functions_wanted() && a.tile_activation;
+    const bool before = a.residual && !p.ep.residual_after_activation, after = a.residual && p.ep.residual_after_activation && !tile_activation;
     for (std::int64_t tile = first; tile < last; ++tile) {
         const std::int64_t image = tile / per_image, oy = tile % per_image / a.tiles_wide * m, ox = tile % a.tiles_wide * m;
         const float* from = a.products + (block * a.tile_room + (tile - a.first_tile)) * V::W;
@@ -35368,7 +35402,7 @@ GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, 
             alignas(64) float apart[m * V::W];
             float* y_row = a.y + at + i * p.ow * V::W;
             const float* residual = a.residual ? a.residual + at + i * p.ow * V::W : nullptr;
-            float* to = a.run_activation ? apart : y_row;
+            float* to = tile_activation ? apart : y_row;
             GRAFT_UNROLL
             for (int j = 0; j < m; ++j) {
                 V v = y[j] + bias;
@@ -35378,7 +35412,7 @@ GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, 
                 if (after && real) v = v + V::load(residual + j * V::W);
                 if (real) v.store(to + j * V::W);
             }
-            if (a.run_activation) finish_run(a, apart, y_row, residual, columns * V::W);
+            if (tile_activation) finish_run(a, apart, y_row, residual, columns * V::W);
         }
     }
 }
@@ -37093,7 +37127,7 @@ inline void gemm_run(const gemm_block& g) {
                 else if (!direct)
                     gemm_copy(tile + back * gemm_columns, gemm_columns, c, g.ldc, rows, n);
             }
-            if (last && !clamped)
+            if (functions_wanted() && last && !clamped)
                 for (int r = 0; r < rows; ++r) {
                     float* c = g.c + (i + r) * g.ldc;
                     activate_run(c, g.n, g.ep.act, g.ep.alpha, g.ep.beta);
@@ -37395,6 +37429,13 @@ GRAFT_NOINLINE inline void finish_run(const conv_args& a, float* tile, float* y,
     }
 }
 
+// The activation of a run of pixels of a pair of blocks, just stored: long runs keep more products in flight than a tile has.
+GRAFT_FORCE_INLINE void finish_pair(const conv_args& a, float* y, std::int64_t out_plane, int channels, std::int64_t pixels) {
+    if (!functions_wanted() || !a.run_activation) return;
+    activate_run(y, pixels * V::W, a.p.ep.act, a.p.ep.alpha, a.p.ep.beta);
+    if (channels > V::W) activate_run(y + out_plane, pixels * V::W, a.p.ep.act, a.p.ep.alpha, a.p.ep.beta);
+}
+
 template <int M, int NV>
 GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
     GRAFT_UNROLL
@@ -37408,7 +37449,7 @@ GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
 template <int M, int NV>
 GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& job) {
     if (job.residual && !a.p.ep.residual_after_activation) add_residual(sum, job);
-    if (a.run_activation) {
+    if (functions_wanted() && a.tile_activation) {
         alignas(64) float tile[NV][M][V::W];
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) {
@@ -37656,6 +37697,7 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
                 run_tile(a, job);
                 if (a.scatter) scatter_tile(a, scattered, image, group * a.ocg + channel, job.channels, i, job.pixels);
             }
+            finish_pair(a, a.y + base + start * V::W, out_plane, job.channels, stop - start);
         }
     }
 }
@@ -37747,6 +37789,7 @@ inline void conv_first_layer(const conv_args& a, std::int64_t task) {
                 job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
                 job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
             }
+            finish_pair(a, a.y + base + ox0 * V::W, out_plane, job.channels, ox1 - ox0);
         }
     }
 }
@@ -37800,6 +37843,7 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
     right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
     const std::int64_t row_step = p.dh * in.iw * V::W;
+    float* stored = job.y;  // from here on without their activation
     for (std::int64_t oy = oy0; oy < oy1; ++oy) {
         const std::int64_t iy = oy * p.sh - in.pt;
         int ky0 = 0, ky1 = p.kh;
@@ -37820,6 +37864,10 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
             job.y += job.pixels * V::W;
             if (job.residual) job.residual += job.pixels * V::W;
         }
+        // Rows of a small image are short runs.
+        if (job.y - stored < 128 * V::W && oy + 1 < oy1) continue;
+        finish_pair(a, stored, 0, V::W, (job.y - stored) / V::W);
+        stored = job.y;
     }
 }
 
@@ -38040,7 +38088,8 @@ GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, 
     V bias = V::zero();
     if (a.bias) bias = left >= V::W ? V::load(a.bias + block * V::W) : V::load_partial(a.bias + block * V::W, static_cast<int>(left));
     const V low = V::set1(a.low), high = V::set1(a.high);
-    const bool before = a.residual && !p.ep.residual_after_activation, after = a.residual && p.ep.residual_after_activation && !a.run_activation;
+    const bool tile_activation = functions_wanted() && a.tile_activation;
+    const bool before = a.residual && !p.ep.residual_after_activation, after = a.residual && p.ep.residual_after_activation && !tile_activation;
     for (std::int64_t tile = first; tile < last; ++tile) {
         const std::int64_t image = tile / per_image, oy = tile % per_image / a.tiles_wide * m, ox = tile % a.tiles_wide * m;
         const float* from = a.products + (block * a.tile_room + (tile - a.first_tile)) * V::W;
@@ -38063,7 +38112,7 @@ GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, 
             alignas(64) float apart[m * V::W];
             float* y_row = a.y + at + i * p.ow * V::W;
             const float* residual = a.residual ? a.residual + at + i * p.ow * V::W : nullptr;
-            float* to = a.run_activation ? apart : y_row;
+            float* to = tile_activation ? apart : y_row;
             GRAFT_UNROLL
             for (int j = 0; j < m; ++j) {
                 V v = y[j] + bias;
@@ -38073,7 +38122,7 @@ GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, 
                 if (after && real) v = v + V::load(residual + j * V::W);
                 if (real) v.store(to + j * V::W);
             }
-            if (a.run_activation) finish_run(a, apart, y_row, residual, columns * V::W);
+            if (tile_activation) finish_run(a, apart, y_row, residual, columns * V::W);
         }
     }
 }
@@ -39808,7 +39857,7 @@ inline void gemm_run(const gemm_block& g) {
                 else if (!direct)
                     gemm_copy(tile + back * gemm_columns, gemm_columns, c, g.ldc, rows, n);
             }
-            if (last && !clamped)
+            if (functions_wanted() && last && !clamped)
                 for (int r = 0; r < rows; ++r) {
                     float* c = g.c + (i + r) * g.ldc;
                     activate_run(c, g.n, g.ep.act, g.ep.alpha, g.ep.beta);
@@ -40110,6 +40159,13 @@ GRAFT_NOINLINE inline void finish_run(const conv_args& a, float* tile, float* y,
     }
 }
 
+// The activation of a run of pixels of a pair of blocks, just stored: long runs keep more products in flight than a tile has.
+GRAFT_FORCE_INLINE void finish_pair(const conv_args& a, float* y, std::int64_t out_plane, int channels, std::int64_t pixels) {
+    if (!functions_wanted() || !a.run_activation) return;
+    activate_run(y, pixels * V::W, a.p.ep.act, a.p.ep.alpha, a.p.ep.beta);
+    if (channels > V::W) activate_run(y + out_plane, pixels * V::W, a.p.ep.act, a.p.ep.alpha, a.p.ep.beta);
+}
+
 template <int M, int NV>
 GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
     GRAFT_UNROLL
@@ -40123,7 +40179,7 @@ GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
 template <int M, int NV>
 GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& job) {
     if (job.residual && !a.p.ep.residual_after_activation) add_residual(sum, job);
-    if (a.run_activation) {
+    if (functions_wanted() && a.tile_activation) {
         alignas(64) float tile[NV][M][V::W];
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) {
@@ -40371,6 +40427,7 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
                 run_tile(a, job);
                 if (a.scatter) scatter_tile(a, scattered, image, group * a.ocg + channel, job.channels, i, job.pixels);
             }
+            finish_pair(a, a.y + base + start * V::W, out_plane, job.channels, stop - start);
         }
     }
 }
@@ -40462,6 +40519,7 @@ inline void conv_first_layer(const conv_args& a, std::int64_t task) {
                 job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
                 job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
             }
+            finish_pair(a, a.y + base + ox0 * V::W, out_plane, job.channels, ox1 - ox0);
         }
     }
 }
@@ -40515,6 +40573,7 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
     right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
     const std::int64_t row_step = p.dh * in.iw * V::W;
+    float* stored = job.y;  // from here on without their activation
     for (std::int64_t oy = oy0; oy < oy1; ++oy) {
         const std::int64_t iy = oy * p.sh - in.pt;
         int ky0 = 0, ky1 = p.kh;
@@ -40535,6 +40594,10 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
             job.y += job.pixels * V::W;
             if (job.residual) job.residual += job.pixels * V::W;
         }
+        // Rows of a small image are short runs.
+        if (job.y - stored < 128 * V::W && oy + 1 < oy1) continue;
+        finish_pair(a, stored, 0, V::W, (job.y - stored) / V::W);
+        stored = job.y;
     }
 }
 
@@ -40755,7 +40818,8 @@ GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, 
     V bias = V::zero();
     if (a.bias) bias = left >= V::W ? V::load(a.bias + block * V::W) : V::load_partial(a.bias + block * V::W, static_cast<int>(left));
     const V low = V::set1(a.low), high = V::set1(a.high);
-    const bool before = a.residual && !p.ep.residual_after_activation, after = a.residual && p.ep.residual_after_activation && !a.run_activation;
+    const bool tile_activation = functions_wanted() && a.tile_activation;
+    const bool before = a.residual && !p.ep.residual_after_activation, after = a.residual && p.ep.residual_after_activation && !tile_activation;
     for (std::int64_t tile = first; tile < last; ++tile) {
         const std::int64_t image = tile / per_image, oy = tile % per_image / a.tiles_wide * m, ox = tile % a.tiles_wide * m;
         const float* from = a.products + (block * a.tile_room + (tile - a.first_tile)) * V::W;
@@ -40778,7 +40842,7 @@ GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, 
             alignas(64) float apart[m * V::W];
             float* y_row = a.y + at + i * p.ow * V::W;
             const float* residual = a.residual ? a.residual + at + i * p.ow * V::W : nullptr;
-            float* to = a.run_activation ? apart : y_row;
+            float* to = tile_activation ? apart : y_row;
             GRAFT_UNROLL
             for (int j = 0; j < m; ++j) {
                 V v = y[j] + bias;
@@ -40788,7 +40852,7 @@ GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, 
                 if (after && real) v = v + V::load(residual + j * V::W);
                 if (real) v.store(to + j * V::W);
             }
-            if (a.run_activation) finish_run(a, apart, y_row, residual, columns * V::W);
+            if (tile_activation) finish_run(a, apart, y_row, residual, columns * V::W);
         }
     }
 }
@@ -42490,7 +42554,7 @@ inline void gemm_run(const gemm_block& g) {
                 else if (!direct)
                     gemm_copy(tile + back * gemm_columns, gemm_columns, c, g.ldc, rows, n);
             }
-            if (last && !clamped)
+            if (functions_wanted() && last && !clamped)
                 for (int r = 0; r < rows; ++r) {
                     float* c = g.c + (i + r) * g.ldc;
                     activate_run(c, g.n, g.ep.act, g.ep.alpha, g.ep.beta);
@@ -42792,6 +42856,13 @@ GRAFT_NOINLINE inline void finish_run(const conv_args& a, float* tile, float* y,
     }
 }
 
+// The activation of a run of pixels of a pair of blocks, just stored: long runs keep more products in flight than a tile has.
+GRAFT_FORCE_INLINE void finish_pair(const conv_args& a, float* y, std::int64_t out_plane, int channels, std::int64_t pixels) {
+    if (!functions_wanted() || !a.run_activation) return;
+    activate_run(y, pixels * V::W, a.p.ep.act, a.p.ep.alpha, a.p.ep.beta);
+    if (channels > V::W) activate_run(y + out_plane, pixels * V::W, a.p.ep.act, a.p.ep.alpha, a.p.ep.beta);
+}
+
 template <int M, int NV>
 GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
     GRAFT_UNROLL
@@ -42805,7 +42876,7 @@ GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
 template <int M, int NV>
 GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& job) {
     if (job.residual && !a.p.ep.residual_after_activation) add_residual(sum, job);
-    if (a.run_activation) {
+    if (functions_wanted() && a.tile_activation) {
         alignas(64) float tile[NV][M][V::W];
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) {
@@ -43053,6 +43124,7 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
                 run_tile(a, job);
                 if (a.scatter) scatter_tile(a, scattered, image, group * a.ocg + channel, job.channels, i, job.pixels);
             }
+            finish_pair(a, a.y + base + start * V::W, out_plane, job.channels, stop - start);
         }
     }
 }
@@ -43144,6 +43216,7 @@ inline void conv_first_layer(const conv_args& a, std::int64_t task) {
                 job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
                 job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
             }
+            finish_pair(a, a.y + base + ox0 * V::W, out_plane, job.channels, ox1 - ox0);
         }
     }
 }
@@ -43197,6 +43270,7 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
     right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
     const std::int64_t row_step = p.dh * in.iw * V::W;
+    float* stored = job.y;  // from here on without their activation
     for (std::int64_t oy = oy0; oy < oy1; ++oy) {
         const std::int64_t iy = oy * p.sh - in.pt;
         int ky0 = 0, ky1 = p.kh;
@@ -43217,6 +43291,10 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
             job.y += job.pixels * V::W;
             if (job.residual) job.residual += job.pixels * V::W;
         }
+        // Rows of a small image are short runs.
+        if (job.y - stored < 128 * V::W && oy + 1 < oy1) continue;
+        finish_pair(a, stored, 0, V::W, (job.y - stored) / V::W);
+        stored = job.y;
     }
 }
 
@@ -43437,7 +43515,8 @@ GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, 
     V bias = V::zero();
     if (a.bias) bias = left >= V::W ? V::load(a.bias + block * V::W) : V::load_partial(a.bias + block * V::W, static_cast<int>(left));
     const V low = V::set1(a.low), high = V::set1(a.high);
-    const bool before = a.residual && !p.ep.residual_after_activation, after = a.residual && p.ep.residual_after_activation && !a.run_activation;
+    const bool tile_activation = functions_wanted() && a.tile_activation;
+    const bool before = a.residual && !p.ep.residual_after_activation, after = a.residual && p.ep.residual_after_activation && !tile_activation;
     for (std::int64_t tile = first; tile < last; ++tile) {
         const std::int64_t image = tile / per_image, oy = tile % per_image / a.tiles_wide * m, ox = tile % a.tiles_wide * m;
         const float* from = a.products + (block * a.tile_room + (tile - a.first_tile)) * V::W;
@@ -43460,7 +43539,7 @@ GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, 
             alignas(64) float apart[m * V::W];
             float* y_row = a.y + at + i * p.ow * V::W;
             const float* residual = a.residual ? a.residual + at + i * p.ow * V::W : nullptr;
-            float* to = a.run_activation ? apart : y_row;
+            float* to = tile_activation ? apart : y_row;
             GRAFT_UNROLL
             for (int j = 0; j < m; ++j) {
                 V v = y[j] + bias;
@@ -43470,7 +43549,7 @@ GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, 
                 if (after && real) v = v + V::load(residual + j * V::W);
                 if (real) v.store(to + j * V::W);
             }
-            if (a.run_activation) finish_run(a, apart, y_row, residual, columns * V::W);
+            if (tile_activation) finish_run(a, apart, y_row, residual, columns * V::W);
         }
     }
 }
@@ -45164,7 +45243,7 @@ inline void gemm_run(const gemm_block& g) {
                 else if (!direct)
                     gemm_copy(tile + back * gemm_columns, gemm_columns, c, g.ldc, rows, n);
             }
-            if (last && !clamped)
+            if (functions_wanted() && last && !clamped)
                 for (int r = 0; r < rows; ++r) {
                     float* c = g.c + (i + r) * g.ldc;
                     activate_run(c, g.n, g.ep.act, g.ep.alpha, g.ep.beta);
@@ -45466,6 +45545,13 @@ GRAFT_NOINLINE inline void finish_run(const conv_args& a, float* tile, float* y,
     }
 }
 
+// The activation of a run of pixels of a pair of blocks, just stored: long runs keep more products in flight than a tile has.
+GRAFT_FORCE_INLINE void finish_pair(const conv_args& a, float* y, std::int64_t out_plane, int channels, std::int64_t pixels) {
+    if (!functions_wanted() || !a.run_activation) return;
+    activate_run(y, pixels * V::W, a.p.ep.act, a.p.ep.alpha, a.p.ep.beta);
+    if (channels > V::W) activate_run(y + out_plane, pixels * V::W, a.p.ep.act, a.p.ep.alpha, a.p.ep.beta);
+}
+
 template <int M, int NV>
 GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
     GRAFT_UNROLL
@@ -45479,7 +45565,7 @@ GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
 template <int M, int NV>
 GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& job) {
     if (job.residual && !a.p.ep.residual_after_activation) add_residual(sum, job);
-    if (a.run_activation) {
+    if (functions_wanted() && a.tile_activation) {
         alignas(64) float tile[NV][M][V::W];
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) {
@@ -45727,6 +45813,7 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
                 run_tile(a, job);
                 if (a.scatter) scatter_tile(a, scattered, image, group * a.ocg + channel, job.channels, i, job.pixels);
             }
+            finish_pair(a, a.y + base + start * V::W, out_plane, job.channels, stop - start);
         }
     }
 }
@@ -45818,6 +45905,7 @@ inline void conv_first_layer(const conv_args& a, std::int64_t task) {
                 job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
                 job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
             }
+            finish_pair(a, a.y + base + ox0 * V::W, out_plane, job.channels, ox1 - ox0);
         }
     }
 }
@@ -45871,6 +45959,7 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
     right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
     const std::int64_t row_step = p.dh * in.iw * V::W;
+    float* stored = job.y;  // from here on without their activation
     for (std::int64_t oy = oy0; oy < oy1; ++oy) {
         const std::int64_t iy = oy * p.sh - in.pt;
         int ky0 = 0, ky1 = p.kh;
@@ -45891,6 +45980,10 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
             job.y += job.pixels * V::W;
             if (job.residual) job.residual += job.pixels * V::W;
         }
+        // Rows of a small image are short runs.
+        if (job.y - stored < 128 * V::W && oy + 1 < oy1) continue;
+        finish_pair(a, stored, 0, V::W, (job.y - stored) / V::W);
+        stored = job.y;
     }
 }
 
@@ -46111,7 +46204,8 @@ GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, 
     V bias = V::zero();
     if (a.bias) bias = left >= V::W ? V::load(a.bias + block * V::W) : V::load_partial(a.bias + block * V::W, static_cast<int>(left));
     const V low = V::set1(a.low), high = V::set1(a.high);
-    const bool before = a.residual && !p.ep.residual_after_activation, after = a.residual && p.ep.residual_after_activation && !a.run_activation;
+    const bool tile_activation = functions_wanted() && a.tile_activation;
+    const bool before = a.residual && !p.ep.residual_after_activation, after = a.residual && p.ep.residual_after_activation && !tile_activation;
     for (std::int64_t tile = first; tile < last; ++tile) {
         const std::int64_t image = tile / per_image, oy = tile % per_image / a.tiles_wide * m, ox = tile % a.tiles_wide * m;
         const float* from = a.products + (block * a.tile_room + (tile - a.first_tile)) * V::W;
@@ -46134,7 +46228,7 @@ GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, 
             alignas(64) float apart[m * V::W];
             float* y_row = a.y + at + i * p.ow * V::W;
             const float* residual = a.residual ? a.residual + at + i * p.ow * V::W : nullptr;
-            float* to = a.run_activation ? apart : y_row;
+            float* to = tile_activation ? apart : y_row;
             GRAFT_UNROLL
             for (int j = 0; j < m; ++j) {
                 V v = y[j] + bias;
@@ -46144,7 +46238,7 @@ GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, 
                 if (after && real) v = v + V::load(residual + j * V::W);
                 if (real) v.store(to + j * V::W);
             }
-            if (a.run_activation) finish_run(a, apart, y_row, residual, columns * V::W);
+            if (tile_activation) finish_run(a, apart, y_row, residual, columns * V::W);
         }
     }
 }
@@ -46812,7 +46906,16 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
     a.low = p.ep.act == activation::relu ? 0 : p.ep.act == activation::clip ? p.ep.alpha : -infinity;
     a.high = p.ep.act == activation::clip ? p.ep.beta : infinity;
     a.clamp = p.ep.act == activation::relu || p.ep.act == activation::clip;
-    a.run_activation = !a.clamp && p.ep.act != activation::none;
+    const bool other = !a.clamp && p.ep.act != activation::none, in_place = !p.ep.residual_after_activation && !a.scatter;
+    switch (choice.algorithm) {
+    case conv_algorithm::direct:
+    case conv_algorithm::pointwise:
+    case conv_algorithm::depthwise:
+    case conv_algorithm::first_layer:
+    case conv_algorithm::grouped: a.run_activation = other && in_place; break;
+    default: break;
+    }
+    a.tile_activation = other && !a.run_activation;
     if (choice.algorithm == conv_algorithm::depthwise) {
         // Rows of about 50 000 products a task, or all of them where the image is small.
         const std::int64_t row = p.ow * p.kh * p.kw;

@@ -88,7 +88,16 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
     a.low = p.ep.act == activation::relu ? 0 : p.ep.act == activation::clip ? p.ep.alpha : -infinity;
     a.high = p.ep.act == activation::clip ? p.ep.beta : infinity;
     a.clamp = p.ep.act == activation::relu || p.ep.act == activation::clip;
-    a.run_activation = !a.clamp && p.ep.act != activation::none;
+    const bool other = !a.clamp && p.ep.act != activation::none, in_place = !p.ep.residual_after_activation && !a.scatter;
+    switch (choice.algorithm) {
+    case conv_algorithm::direct:
+    case conv_algorithm::pointwise:
+    case conv_algorithm::depthwise:
+    case conv_algorithm::first_layer:
+    case conv_algorithm::grouped: a.run_activation = other && in_place; break;
+    default: break;
+    }
+    a.tile_activation = other && !a.run_activation;
     if (choice.algorithm == conv_algorithm::depthwise) {
         // Rows of about 50 000 products a task, or all of them where the image is small.
         const std::int64_t row = p.ow * p.kh * p.kw;

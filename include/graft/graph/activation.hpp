@@ -49,6 +49,15 @@ constexpr bool activation_wanted(activation kind) noexcept {
     return !by[0] || wanted(by[0]) || (by[1] && wanted(by[1]));
 }
 
+/// Whether this build can come to need one that is no clamp.
+constexpr bool functions_wanted() noexcept {
+    bool any = false;
+#define GRAFT_X(name, first, second) any = any || (activation::name > activation::clip && activation_wanted(activation::name));
+    GRAFT_ACTIVATION_LIST(GRAFT_X)
+#undef GRAFT_X
+    return any;
+}
+
 /// y = act(x [+ residual]), or act(x) + residual where `residual_after_activation`.
 struct epilogue {
     activation act = activation::none;

@@ -64,6 +64,13 @@ GRAFT_NOINLINE inline void finish_run(const conv_args& a, float* tile, float* y,
     }
 }
 
+// The activation of a run of pixels of a pair of blocks, just stored: long runs keep more products in flight than a tile has.
+GRAFT_FORCE_INLINE void finish_pair(const conv_args& a, float* y, std::int64_t out_plane, int channels, std::int64_t pixels) {
+    if (!functions_wanted() || !a.run_activation) return;
+    activate_run(y, pixels * V::W, a.p.ep.act, a.p.ep.alpha, a.p.ep.beta);
+    if (channels > V::W) activate_run(y + out_plane, pixels * V::W, a.p.ep.act, a.p.ep.alpha, a.p.ep.beta);
+}
+
 template <int M, int NV>
 GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
     GRAFT_UNROLL
@@ -77,7 +84,7 @@ GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
 template <int M, int NV>
 GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& job) {
     if (job.residual && !a.p.ep.residual_after_activation) add_residual(sum, job);
-    if (a.run_activation) {
+    if (functions_wanted() && a.tile_activation) {
         alignas(64) float tile[NV][M][V::W];
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) {
@@ -325,6 +332,7 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
                 run_tile(a, job);
                 if (a.scatter) scatter_tile(a, scattered, image, group * a.ocg + channel, job.channels, i, job.pixels);
             }
+            finish_pair(a, a.y + base + start * V::W, out_plane, job.channels, stop - start);
         }
     }
 }
@@ -416,6 +424,7 @@ inline void conv_first_layer(const conv_args& a, std::int64_t task) {
                 job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
                 job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
             }
+            finish_pair(a, a.y + base + ox0 * V::W, out_plane, job.channels, ox1 - ox0);
         }
     }
 }

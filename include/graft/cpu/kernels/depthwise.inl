@@ -47,6 +47,7 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
     right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
     const std::int64_t row_step = p.dh * in.iw * V::W;
+    float* stored = job.y;  // from here on without their activation
     for (std::int64_t oy = oy0; oy < oy1; ++oy) {
         const std::int64_t iy = oy * p.sh - in.pt;
         int ky0 = 0, ky1 = p.kh;
@@ -67,6 +68,10 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
             job.y += job.pixels * V::W;
             if (job.residual) job.residual += job.pixels * V::W;
         }
+        // Rows of a small image are short runs.
+        if (job.y - stored < 128 * V::W && oy + 1 < oy1) continue;
+        finish_pair(a, stored, 0, V::W, (job.y - stored) / V::W);
+        stored = job.y;
     }
 }
 

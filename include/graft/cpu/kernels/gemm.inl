@@ -139,7 +139,7 @@ inline void gemm_run(const gemm_block& g) {
                 else if (!direct)
                     gemm_copy(tile + back * gemm_columns, gemm_columns, c, g.ldc, rows, n);
             }
-            if (last && !clamped)
+            if (functions_wanted() && last && !clamped)
                 for (int r = 0; r < rows; ++r) {
                     float* c = g.c + (i + r) * g.ldc;
                     activate_run(c, g.n, g.ep.act, g.ep.alpha, g.ep.beta);

@@ -113,7 +113,8 @@ GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, 
     V bias = V::zero();
     if (a.bias) bias = left >= V::W ? V::load(a.bias + block * V::W) : V::load_partial(a.bias + block * V::W, static_cast<int>(left));
     const V low = V::set1(a.low), high = V::set1(a.high);
-    const bool before = a.residual && !p.ep.residual_after_activation, after = a.residual && p.ep.residual_after_activation && !a.run_activation;
+    const bool tile_activation = functions_wanted() && a.tile_activation;
+    const bool before = a.residual && !p.ep.residual_after_activation, after = a.residual && p.ep.residual_after_activation && !tile_activation;
     for (std::int64_t tile = first; tile < last; ++tile) {
         const std::int64_t image = tile / per_image, oy = tile % per_image / a.tiles_wide * m, ox = tile % a.tiles_wide * m;
         const float* from = a.products + (block * a.tile_room + (tile - a.first_tile)) * V::W;
@@ -136,7 +137,7 @@ GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, 
             alignas(64) float apart[m * V::W];
             float* y_row = a.y + at + i * p.ow * V::W;
             const float* residual = a.residual ? a.residual + at + i * p.ow * V::W : nullptr;
-            float* to = a.run_activation ? apart : y_row;
+            float* to = tile_activation ? apart : y_row;
             GRAFT_UNROLL
             for (int j = 0; j < m; ++j) {
                 V v = y[j] + bias;
@@ -146,7 +147,7 @@ GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, 
                 if (after && real) v = v + V::load(residual + j * V::W);
                 if (real) v.store(to + j * V::W);
             }
-            if (a.run_activation) finish_run(a, apart, y_row, residual, columns * V::W);
+            if (tile_activation) finish_run(a, apart, y_row, residual, columns * V::W);
         }
     }
 }
