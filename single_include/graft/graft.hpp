@@ -35092,46 +35092,73 @@ struct depthwise_input {
     std::int64_t ih, iw, pt, pl;
 };
 
-// M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside.
-template <int M, int S>
+// M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside. KW is the kernel's
+// width where its taps are adjacent: then a row of weights stays in registers and an input is loaded once for all outputs that
+// read it; 0 is for any other. The order of an output's sum is the same.
+template <int M, int S, int KW>
 GRAFT_VECTOR void depthwise_tile(const conv_args& a, const tile_job& job, const float* x, std::int64_t row_step, int ky0, int ky1) {
     const conv_problem& p = a.p;
     V sum[M][1];
     start_tile(sum, job);
+    const int width = KW ? KW : p.kw;
     for (int ky = ky0; ky < ky1; ++ky) {
         const float* row = x + ky * row_step;
-        const float* w = job.w + ky * p.kw * V::W;
-        for (int kx = 0; kx < p.kw; ++kx, row += std::int64_t(p.dw) * V::W, w += V::W) {
-            const V b = V::load(w);
+        const float* w = job.w + ky * width * V::W;
+        if constexpr (KW) {
+            V taps[KW];
             GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m][0] = fma(V::load(row + m * S * V::W), b, sum[m][0]);
+            for (int kx = 0; kx < KW; ++kx) taps[kx] = V::load(w + kx * V::W);
+            GRAFT_UNROLL
+            for (int i = 0; i < (M - 1) * S + KW; ++i) {
+                const V v = V::load(row + i * V::W);
+                GRAFT_UNROLL
+                for (int kx = i % S; kx < KW; kx += S)
+                    if (i >= kx && i - kx <= (M - 1) * S) sum[(i - kx) / S][0] = fma(v, taps[kx], sum[(i - kx) / S][0]);
+            }
+        } else {
+            for (int kx = 0; kx < width; ++kx, row += std::int64_t(p.dw) * V::W, w += V::W) {
+                const V b = V::load(w);
+                GRAFT_UNROLL
+                for (int m = 0; m < M; ++m) sum[m][0] = fma(V::load(row + m * S * V::W), b, sum[m][0]);
+            }
         }
     }
     end_tile(sum, a, job);
 }
 
-// One output, whose taps may lie outside.
-GRAFT_NOINLINE inline void depthwise_pixel(const conv_args& a, const tile_job& job, const depthwise_input& in, std::int64_t oy, std::int64_t ox) {
+// What is left of a row that tiles do not fill: rare, and small where it is shared by kernels of every width.
+template <int S>
+GRAFT_NOINLINE inline void depthwise_few(const conv_args& a, const tile_job& job, const float* x, std::int64_t row_step, int ky0, int ky1) {
+    depthwise_tile<3, S, 0>(a, job, x, row_step, ky0, ky1);
+}
+
+// One output, whose columns may lie outside.
+GRAFT_NOINLINE inline void depthwise_pixel(const conv_args& a, const tile_job& job, const depthwise_input& in, std::int64_t iy, std::int64_t ix, int ky0,
+                                           int ky1) {
     const conv_problem& p = a.p;
     V sum[1][1];
     start_tile(sum, job);
-    for (int ky = 0; ky < p.kh; ++ky)
-        for (int kx = 0; kx < p.kw; ++kx) {
-            const std::int64_t iy = oy * p.sh - in.pt + ky * p.dh, ix = ox * p.sw - in.pl + kx * p.dw;
-            if (iy >= 0 && iy < in.ih && ix >= 0 && ix < in.iw)
-                sum[0][0] = fma(V::load(in.x + (iy * in.iw + ix) * V::W), V::load(job.w + (ky * p.kw + kx) * V::W), sum[0][0]);
-        }
+    int kx0 = 0, kx1 = p.kw;
+    while (kx0 < p.kw && ix + kx0 * p.dw < 0) ++kx0;
+    while (kx1 > kx0 && ix + (kx1 - 1) * p.dw >= in.iw) --kx1;
+    for (int ky = ky0; ky < ky1; ++ky) {
+        const float* row = in.x + (iy + ky * p.dh) * in.iw * V::W;
+        for (int kx = kx0; kx < kx1; ++kx) sum[0][0] = fma(V::load(row + (ix + kx * p.dw) * V::W), V::load(job.w + (ky * p.kw + kx) * V::W), sum[0][0]);
+    }
     end_tile(sum, a, job);
 }
 
 // Rows [oy0, oy1) of `in`'s outputs; job's y and residual begin with the first of them. S is the stride, 0 for one without tiles.
-template <int S>
+template <int S, int KW>
 GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, const depthwise_input& in, std::int64_t oy0, std::int64_t oy1) {
+    constexpr int M = 7;
     const conv_problem& p = a.p;
     // Outputs [left, right) read no column outside.
     std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
     right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
+    // The last tile of a row reaches back and computes some outputs again; not where it adds to them, as y may be the residual.
+    const bool whole = right - left >= M && !job.residual;
     const std::int64_t row_step = p.dh * in.iw * V::W;
     float* stored = job.y;  // from here on without their activation
     for (std::int64_t oy = oy0; oy < oy1; ++oy) {
@@ -35140,17 +35167,19 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
         while (ky0 < p.kh && iy + ky0 * p.dh < 0) ++ky0;
         while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= in.ih) --ky1;
         for (std::int64_t ox = 0; ox < p.ow; ox += job.pixels) {
-            const float* at = in.x + (iy * in.iw - in.pl + ox * p.sw) * V::W;
             const std::int64_t tiles = S && ox >= left ? right - ox : 0;
-            job.pixels = tiles == 7 || tiles == 14 ? 7 : tiles >= 8 ? 8 : tiles >= 3 ? 3 : 1;
-            if (job.pixels == 8)
-                depthwise_tile<8, S>(a, job, at, row_step, ky0, ky1);
-            else if (job.pixels == 7)
-                depthwise_tile<7, S>(a, job, at, row_step, ky0, ky1);
+            if (whole && tiles > 0 && tiles < M) {
+                ox -= M - tiles;
+                job.y -= (M - tiles) * V::W;
+            }
+            const float* at = in.x + (iy * in.iw - in.pl + ox * p.sw) * V::W;
+            job.pixels = tiles >= M || (whole && tiles > 0) ? M : tiles >= 3 ? 3 : 1;
+            if (job.pixels == M)
+                depthwise_tile<M, S, KW>(a, job, at, row_step, ky0, ky1);
             else if (job.pixels == 3)
-                depthwise_tile<3, S>(a, job, at, row_step, ky0, ky1);
+                depthwise_few<S>(a, job, at, row_step, ky0, ky1);
             else
-                depthwise_pixel(a, job, in, oy, ox);
+                depthwise_pixel(a, job, in, iy, ox * p.sw - in.pl, ky0, ky1);
             job.y += job.pixels * V::W;
             if (job.residual) job.residual += job.pixels * V::W;
         }
@@ -35159,6 +35188,14 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
         finish_pair(a, stored, 0, V::W, (job.y - stored) / V::W);
         stored = job.y;
     }
+}
+
+template <int S>
+GRAFT_FORCE_INLINE auto depthwise_rows_of(const conv_problem& p) {
+    // These tiles are large, and sets of four lanes with few registers are there to be small.
+    constexpr bool few = V::W == 4 && V::registers == 16;
+    const int width = p.dw == 1 && !few ? p.kw : 0;
+    return width == 3 ? &depthwise_rows<S, 3> : width == 5 ? &depthwise_rows<S, 5> : &depthwise_rows<S, 0>;
 }
 
 // One task: some rows (`batch_tiles`) of one block of channels of one image.
@@ -35174,7 +35211,7 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
     job.bias = a.bias ? a.bias + channel : nullptr;
     job.out_plane = 0;
     const depthwise_input whole{a.x + task * p.ih * p.iw * V::W, p.ih, p.iw, p.pt, p.pl};
-    const auto rows = p.sw == 1 ? &depthwise_rows<1> : p.sw == 2 ? &depthwise_rows<2> : &depthwise_rows<0>;
+    const auto rows = p.sw == 1 ? depthwise_rows_of<1>(p) : p.sw == 2 ? depthwise_rows_of<2>(p) : &depthwise_rows<0, 0>;
 
     // Where borders are a good part of a row, rows are copied with their padding, so that tiles have none.
     constexpr std::int64_t room = 10240;
@@ -35195,9 +35232,13 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
         const depthwise_input part{copy, (oy1 - oy0 - 1) * p.sh + high, wide, 0, 0};
         float* to = copy;
         for (std::int64_t y = 0; y < part.ih; ++y) {
-            const std::int64_t iy = oy0 * p.sh - p.pt + y, end = iy >= 0 && iy < p.ih ? p.iw + p.pl : 0;
-            const float* from = whole.x + (iy * p.iw - p.pl) * V::W;
-            for (std::int64_t x = 0; x < wide; ++x, to += V::W) (x >= p.pl && x < end ? V::load(from + x * V::W) : V::zero()).store(to);
+            const std::int64_t iy = oy0 * p.sh - p.pt + y, inside = wide - p.pl < p.iw ? wide - p.pl : p.iw;
+            const bool real = iy >= 0 && iy < p.ih;
+            const float* from = whole.x + iy * p.iw * V::W;
+            std::int64_t x = 0;
+            for (; x < (real && p.pl < wide ? p.pl : wide); ++x, to += V::W) V::zero().store(to);
+            for (; x < (real ? p.pl + inside : 0); ++x, to += V::W, from += V::W) V::load(from).store(to);
+            for (; x < wide; ++x, to += V::W) V::zero().store(to);
         }
         rows(a, job, part, 0, oy1 - oy0);
     }
@@ -37802,46 +37843,73 @@ struct depthwise_input {
     std::int64_t ih, iw, pt, pl;
 };
 
-// M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside.
-template <int M, int S>
+// M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside. KW is the kernel's
+// width where its taps are adjacent: then a row of weights stays in registers and an input is loaded once for all outputs that
+// read it; 0 is for any other. The order of an output's sum is the same.
+template <int M, int S, int KW>
 GRAFT_VECTOR void depthwise_tile(const conv_args& a, const tile_job& job, const float* x, std::int64_t row_step, int ky0, int ky1) {
     const conv_problem& p = a.p;
     V sum[M][1];
     start_tile(sum, job);
+    const int width = KW ? KW : p.kw;
     for (int ky = ky0; ky < ky1; ++ky) {
         const float* row = x + ky * row_step;
-        const float* w = job.w + ky * p.kw * V::W;
-        for (int kx = 0; kx < p.kw; ++kx, row += std::int64_t(p.dw) * V::W, w += V::W) {
-            const V b = V::load(w);
+        const float* w = job.w + ky * width * V::W;
+        if constexpr (KW) {
+            V taps[KW];
             GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m][0] = fma(V::load(row + m * S * V::W), b, sum[m][0]);
+            for (int kx = 0; kx < KW; ++kx) taps[kx] = V::load(w + kx * V::W);
+            GRAFT_UNROLL
+            for (int i = 0; i < (M - 1) * S + KW; ++i) {
+                const V v = V::load(row + i * V::W);
+                GRAFT_UNROLL
+                for (int kx = i % S; kx < KW; kx += S)
+                    if (i >= kx && i - kx <= (M - 1) * S) sum[(i - kx) / S][0] = fma(v, taps[kx], sum[(i - kx) / S][0]);
+            }
+        } else {
+            for (int kx = 0; kx < width; ++kx, row += std::int64_t(p.dw) * V::W, w += V::W) {
+                const V b = V::load(w);
+                GRAFT_UNROLL
+                for (int m = 0; m < M; ++m) sum[m][0] = fma(V::load(row + m * S * V::W), b, sum[m][0]);
+            }
         }
     }
     end_tile(sum, a, job);
 }
 
-// One output, whose taps may lie outside.
-GRAFT_NOINLINE inline void depthwise_pixel(const conv_args& a, const tile_job& job, const depthwise_input& in, std::int64_t oy, std::int64_t ox) {
+// What is left of a row that tiles do not fill: rare, and small where it is shared by kernels of every width.
+template <int S>
+GRAFT_NOINLINE inline void depthwise_few(const conv_args& a, const tile_job& job, const float* x, std::int64_t row_step, int ky0, int ky1) {
+    depthwise_tile<3, S, 0>(a, job, x, row_step, ky0, ky1);
+}
+
+// One output, whose columns may lie outside.
+GRAFT_NOINLINE inline void depthwise_pixel(const conv_args& a, const tile_job& job, const depthwise_input& in, std::int64_t iy, std::int64_t ix, int ky0,
+                                           int ky1) {
     const conv_problem& p = a.p;
     V sum[1][1];
     start_tile(sum, job);
-    for (int ky = 0; ky < p.kh; ++ky)
-        for (int kx = 0; kx < p.kw; ++kx) {
-            const std::int64_t iy = oy * p.sh - in.pt + ky * p.dh, ix = ox * p.sw - in.pl + kx * p.dw;
-            if (iy >= 0 && iy < in.ih && ix >= 0 && ix < in.iw)
-                sum[0][0] = fma(V::load(in.x + (iy * in.iw + ix) * V::W), V::load(job.w + (ky * p.kw + kx) * V::W), sum[0][0]);
-        }
+    int kx0 = 0, kx1 = p.kw;
+    while (kx0 < p.kw && ix + kx0 * p.dw < 0) ++kx0;
+    while (kx1 > kx0 && ix + (kx1 - 1) * p.dw >= in.iw) --kx1;
+    for (int ky = ky0; ky < ky1; ++ky) {
+        const float* row = in.x + (iy + ky * p.dh) * in.iw * V::W;
+        for (int kx = kx0; kx < kx1; ++kx) sum[0][0] = fma(V::load(row + (ix + kx * p.dw) * V::W), V::load(job.w + (ky * p.kw + kx) * V::W), sum[0][0]);
+    }
     end_tile(sum, a, job);
 }
 
 // Rows [oy0, oy1) of `in`'s outputs; job's y and residual begin with the first of them. S is the stride, 0 for one without tiles.
-template <int S>
+template <int S, int KW>
 GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, const depthwise_input& in, std::int64_t oy0, std::int64_t oy1) {
+    constexpr int M = 7;
     const conv_problem& p = a.p;
     // Outputs [left, right) read no column outside.
     std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
     right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
+    // The last tile of a row reaches back and computes some outputs again; not where it adds to them, as y may be the residual.
+    const bool whole = right - left >= M && !job.residual;
     const std::int64_t row_step = p.dh * in.iw * V::W;
     float* stored = job.y;  // from here on without their activation
     for (std::int64_t oy = oy0; oy < oy1; ++oy) {
@@ -37850,17 +37918,19 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
         while (ky0 < p.kh && iy + ky0 * p.dh < 0) ++ky0;
         while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= in.ih) --ky1;
         for (std::int64_t ox = 0; ox < p.ow; ox += job.pixels) {
-            const float* at = in.x + (iy * in.iw - in.pl + ox * p.sw) * V::W;
             const std::int64_t tiles = S && ox >= left ? right - ox : 0;
-            job.pixels = tiles == 7 || tiles == 14 ? 7 : tiles >= 8 ? 8 : tiles >= 3 ? 3 : 1;
-            if (job.pixels == 8)
-                depthwise_tile<8, S>(a, job, at, row_step, ky0, ky1);
-            else if (job.pixels == 7)
-                depthwise_tile<7, S>(a, job, at, row_step, ky0, ky1);
+            if (whole && tiles > 0 && tiles < M) {
+                ox -= M - tiles;
+                job.y -= (M - tiles) * V::W;
+            }
+            const float* at = in.x + (iy * in.iw - in.pl + ox * p.sw) * V::W;
+            job.pixels = tiles >= M || (whole && tiles > 0) ? M : tiles >= 3 ? 3 : 1;
+            if (job.pixels == M)
+                depthwise_tile<M, S, KW>(a, job, at, row_step, ky0, ky1);
             else if (job.pixels == 3)
-                depthwise_tile<3, S>(a, job, at, row_step, ky0, ky1);
+                depthwise_few<S>(a, job, at, row_step, ky0, ky1);
             else
-                depthwise_pixel(a, job, in, oy, ox);
+                depthwise_pixel(a, job, in, iy, ox * p.sw - in.pl, ky0, ky1);
             job.y += job.pixels * V::W;
             if (job.residual) job.residual += job.pixels * V::W;
         }
@@ -37869,6 +37939,14 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
         finish_pair(a, stored, 0, V::W, (job.y - stored) / V::W);
         stored = job.y;
     }
+}
+
+template <int S>
+GRAFT_FORCE_INLINE auto depthwise_rows_of(const conv_problem& p) {
+    // These tiles are large, and sets of four lanes with few registers are there to be small.
+    constexpr bool few = V::W == 4 && V::registers == 16;
+    const int width = p.dw == 1 && !few ? p.kw : 0;
+    return width == 3 ? &depthwise_rows<S, 3> : width == 5 ? &depthwise_rows<S, 5> : &depthwise_rows<S, 0>;
 }
 
 // One task: some rows (`batch_tiles`) of one block of channels of one image.
@@ -37884,7 +37962,7 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
     job.bias = a.bias ? a.bias + channel : nullptr;
     job.out_plane = 0;
     const depthwise_input whole{a.x + task * p.ih * p.iw * V::W, p.ih, p.iw, p.pt, p.pl};
-    const auto rows = p.sw == 1 ? &depthwise_rows<1> : p.sw == 2 ? &depthwise_rows<2> : &depthwise_rows<0>;
+    const auto rows = p.sw == 1 ? depthwise_rows_of<1>(p) : p.sw == 2 ? depthwise_rows_of<2>(p) : &depthwise_rows<0, 0>;
 
     // Where borders are a good part of a row, rows are copied with their padding, so that tiles have none.
     constexpr std::int64_t room = 10240;
@@ -37905,9 +37983,13 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
         const depthwise_input part{copy, (oy1 - oy0 - 1) * p.sh + high, wide, 0, 0};
         float* to = copy;
         for (std::int64_t y = 0; y < part.ih; ++y) {
-            const std::int64_t iy = oy0 * p.sh - p.pt + y, end = iy >= 0 && iy < p.ih ? p.iw + p.pl : 0;
-            const float* from = whole.x + (iy * p.iw - p.pl) * V::W;
-            for (std::int64_t x = 0; x < wide; ++x, to += V::W) (x >= p.pl && x < end ? V::load(from + x * V::W) : V::zero()).store(to);
+            const std::int64_t iy = oy0 * p.sh - p.pt + y, inside = wide - p.pl < p.iw ? wide - p.pl : p.iw;
+            const bool real = iy >= 0 && iy < p.ih;
+            const float* from = whole.x + iy * p.iw * V::W;
+            std::int64_t x = 0;
+            for (; x < (real && p.pl < wide ? p.pl : wide); ++x, to += V::W) V::zero().store(to);
+            for (; x < (real ? p.pl + inside : 0); ++x, to += V::W, from += V::W) V::load(from).store(to);
+            for (; x < wide; ++x, to += V::W) V::zero().store(to);
         }
         rows(a, job, part, 0, oy1 - oy0);
     }
@@ -40532,46 +40614,73 @@ struct depthwise_input {
     std::int64_t ih, iw, pt, pl;
 };
 
-// M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside.
-template <int M, int S>
+// M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside. KW is the kernel's
+// width where its taps are adjacent: then a row of weights stays in registers and an input is loaded once for all outputs that
+// read it; 0 is for any other. The order of an output's sum is the same.
+template <int M, int S, int KW>
 GRAFT_VECTOR void depthwise_tile(const conv_args& a, const tile_job& job, const float* x, std::int64_t row_step, int ky0, int ky1) {
     const conv_problem& p = a.p;
     V sum[M][1];
     start_tile(sum, job);
+    const int width = KW ? KW : p.kw;
     for (int ky = ky0; ky < ky1; ++ky) {
         const float* row = x + ky * row_step;
-        const float* w = job.w + ky * p.kw * V::W;
-        for (int kx = 0; kx < p.kw; ++kx, row += std::int64_t(p.dw) * V::W, w += V::W) {
-            const V b = V::load(w);
+        const float* w = job.w + ky * width * V::W;
+        if constexpr (KW) {
+            V taps[KW];
             GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m][0] = fma(V::load(row + m * S * V::W), b, sum[m][0]);
+            for (int kx = 0; kx < KW; ++kx) taps[kx] = V::load(w + kx * V::W);
+            GRAFT_UNROLL
+            for (int i = 0; i < (M - 1) * S + KW; ++i) {
+                const V v = V::load(row + i * V::W);
+                GRAFT_UNROLL
+                for (int kx = i % S; kx < KW; kx += S)
+                    if (i >= kx && i - kx <= (M - 1) * S) sum[(i - kx) / S][0] = fma(v, taps[kx], sum[(i - kx) / S][0]);
+            }
+        } else {
+            for (int kx = 0; kx < width; ++kx, row += std::int64_t(p.dw) * V::W, w += V::W) {
+                const V b = V::load(w);
+                GRAFT_UNROLL
+                for (int m = 0; m < M; ++m) sum[m][0] = fma(V::load(row + m * S * V::W), b, sum[m][0]);
+            }
         }
     }
     end_tile(sum, a, job);
 }
 
-// One output, whose taps may lie outside.
-GRAFT_NOINLINE inline void depthwise_pixel(const conv_args& a, const tile_job& job, const depthwise_input& in, std::int64_t oy, std::int64_t ox) {
+// What is left of a row that tiles do not fill: rare, and small where it is shared by kernels of every width.
+template <int S>
+GRAFT_NOINLINE inline void depthwise_few(const conv_args& a, const tile_job& job, const float* x, std::int64_t row_step, int ky0, int ky1) {
+    depthwise_tile<3, S, 0>(a, job, x, row_step, ky0, ky1);
+}
+
+// One output, whose columns may lie outside.
+GRAFT_NOINLINE inline void depthwise_pixel(const conv_args& a, const tile_job& job, const depthwise_input& in, std::int64_t iy, std::int64_t ix, int ky0,
+                                           int ky1) {
     const conv_problem& p = a.p;
     V sum[1][1];
     start_tile(sum, job);
-    for (int ky = 0; ky < p.kh; ++ky)
-        for (int kx = 0; kx < p.kw; ++kx) {
-            const std::int64_t iy = oy * p.sh - in.pt + ky * p.dh, ix = ox * p.sw - in.pl + kx * p.dw;
-            if (iy >= 0 && iy < in.ih && ix >= 0 && ix < in.iw)
-                sum[0][0] = fma(V::load(in.x + (iy * in.iw + ix) * V::W), V::load(job.w + (ky * p.kw + kx) * V::W), sum[0][0]);
-        }
+    int kx0 = 0, kx1 = p.kw;
+    while (kx0 < p.kw && ix + kx0 * p.dw < 0) ++kx0;
+    while (kx1 > kx0 && ix + (kx1 - 1) * p.dw >= in.iw) --kx1;
+    for (int ky = ky0; ky < ky1; ++ky) {
+        const float* row = in.x + (iy + ky * p.dh) * in.iw * V::W;
+        for (int kx = kx0; kx < kx1; ++kx) sum[0][0] = fma(V::load(row + (ix + kx * p.dw) * V::W), V::load(job.w + (ky * p.kw + kx) * V::W), sum[0][0]);
+    }
     end_tile(sum, a, job);
 }
 
 // Rows [oy0, oy1) of `in`'s outputs; job's y and residual begin with the first of them. S is the stride, 0 for one without tiles.
-template <int S>
+template <int S, int KW>
 GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, const depthwise_input& in, std::int64_t oy0, std::int64_t oy1) {
+    constexpr int M = 7;
     const conv_problem& p = a.p;
     // Outputs [left, right) read no column outside.
     std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
     right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
+    // The last tile of a row reaches back and computes some outputs again; not where it adds to them, as y may be the residual.
+    const bool whole = right - left >= M && !job.residual;
     const std::int64_t row_step = p.dh * in.iw * V::W;
     float* stored = job.y;  // from here on without their activation
     for (std::int64_t oy = oy0; oy < oy1; ++oy) {
@@ -40580,17 +40689,19 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
         while (ky0 < p.kh && iy + ky0 * p.dh < 0) ++ky0;
         while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= in.ih) --ky1;
         for (std::int64_t ox = 0; ox < p.ow; ox += job.pixels) {
-            const float* at = in.x + (iy * in.iw - in.pl + ox * p.sw) * V::W;
             const std::int64_t tiles = S && ox >= left ? right - ox : 0;
-            job.pixels = tiles == 7 || tiles == 14 ? 7 : tiles >= 8 ? 8 : tiles >= 3 ? 3 : 1;
-            if (job.pixels == 8)
-                depthwise_tile<8, S>(a, job, at, row_step, ky0, ky1);
-            else if (job.pixels == 7)
-                depthwise_tile<7, S>(a, job, at, row_step, ky0, ky1);
+            if (whole && tiles > 0 && tiles < M) {
+                ox -= M - tiles;
+                job.y -= (M - tiles) * V::W;
+            }
+            const float* at = in.x + (iy * in.iw - in.pl + ox * p.sw) * V::W;
+            job.pixels = tiles >= M || (whole && tiles > 0) ? M : tiles >= 3 ? 3 : 1;
+            if (job.pixels == M)
+                depthwise_tile<M, S, KW>(a, job, at, row_step, ky0, ky1);
             else if (job.pixels == 3)
-                depthwise_tile<3, S>(a, job, at, row_step, ky0, ky1);
+                depthwise_few<S>(a, job, at, row_step, ky0, ky1);
             else
-                depthwise_pixel(a, job, in, oy, ox);
+                depthwise_pixel(a, job, in, iy, ox * p.sw - in.pl, ky0, ky1);
             job.y += job.pixels * V::W;
             if (job.residual) job.residual += job.pixels * V::W;
         }
@@ -40599,6 +40710,14 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
         finish_pair(a, stored, 0, V::W, (job.y - stored) / V::W);
         stored = job.y;
     }
+}
+
+template <int S>
+GRAFT_FORCE_INLINE auto depthwise_rows_of(const conv_problem& p) {
+    // These tiles are large, and sets of four lanes with few registers are there to be small.
+    constexpr bool few = V::W == 4 && V::registers == 16;
+    const int width = p.dw == 1 && !few ? p.kw : 0;
+    return width == 3 ? &depthwise_rows<S, 3> : width == 5 ? &depthwise_rows<S, 5> : &depthwise_rows<S, 0>;
 }
 
 // One task: some rows (`batch_tiles`) of one block of channels of one image.
@@ -40614,7 +40733,7 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
     job.bias = a.bias ? a.bias + channel : nullptr;
     job.out_plane = 0;
     const depthwise_input whole{a.x + task * p.ih * p.iw * V::W, p.ih, p.iw, p.pt, p.pl};
-    const auto rows = p.sw == 1 ? &depthwise_rows<1> : p.sw == 2 ? &depthwise_rows<2> : &depthwise_rows<0>;
+    const auto rows = p.sw == 1 ? depthwise_rows_of<1>(p) : p.sw == 2 ? depthwise_rows_of<2>(p) : &depthwise_rows<0, 0>;
 
     // Where borders are a good part of a row, rows are copied with their padding, so that tiles have none.
     constexpr std::int64_t room = 10240;
@@ -40635,9 +40754,13 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
         const depthwise_input part{copy, (oy1 - oy0 - 1) * p.sh + high, wide, 0, 0};
         float* to = copy;
         for (std::int64_t y = 0; y < part.ih; ++y) {
-            const std::int64_t iy = oy0 * p.sh - p.pt + y, end = iy >= 0 && iy < p.ih ? p.iw + p.pl : 0;
-            const float* from = whole.x + (iy * p.iw - p.pl) * V::W;
-            for (std::int64_t x = 0; x < wide; ++x, to += V::W) (x >= p.pl && x < end ? V::load(from + x * V::W) : V::zero()).store(to);
+            const std::int64_t iy = oy0 * p.sh - p.pt + y, inside = wide - p.pl < p.iw ? wide - p.pl : p.iw;
+            const bool real = iy >= 0 && iy < p.ih;
+            const float* from = whole.x + iy * p.iw * V::W;
+            std::int64_t x = 0;
+            for (; x < (real && p.pl < wide ? p.pl : wide); ++x, to += V::W) V::zero().store(to);
+            for (; x < (real ? p.pl + inside : 0); ++x, to += V::W, from += V::W) V::load(from).store(to);
+            for (; x < wide; ++x, to += V::W) V::zero().store(to);
         }
         rows(a, job, part, 0, oy1 - oy0);
     }
@@ -43229,46 +43352,73 @@ struct depthwise_input {
     std::int64_t ih, iw, pt, pl;
 };
 
-// M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside.
-template <int M, int S>
+// M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside. KW is the kernel's
+// width where its taps are adjacent: then a row of weights stays in registers and an input is loaded once for all outputs that
+// read it; 0 is for any other. The order of an output's sum is the same.
+template <int M, int S, int KW>
 GRAFT_VECTOR void depthwise_tile(const conv_args& a, const tile_job& job, const float* x, std::int64_t row_step, int ky0, int ky1) {
     const conv_problem& p = a.p;
     V sum[M][1];
     start_tile(sum, job);
+    const int width = KW ? KW : p.kw;
     for (int ky = ky0; ky < ky1; ++ky) {
         const float* row = x + ky * row_step;
-        const float* w = job.w + ky * p.kw * V::W;
-        for (int kx = 0; kx < p.kw; ++kx, row += std::int64_t(p.dw) * V::W, w += V::W) {
-            const V b = V::load(w);
+        const float* w = job.w + ky * width * V::W;
+        if constexpr (KW) {
+            V taps[KW];
             GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m][0] = fma(V::load(row + m * S * V::W), b, sum[m][0]);
+            for (int kx = 0; kx < KW; ++kx) taps[kx] = V::load(w + kx * V::W);
+            GRAFT_UNROLL
+            for (int i = 0; i < (M - 1) * S + KW; ++i) {
+                const V v = V::load(row + i * V::W);
+                GRAFT_UNROLL
+                for (int kx = i % S; kx < KW; kx += S)
+                    if (i >= kx && i - kx <= (M - 1) * S) sum[(i - kx) / S][0] = fma(v, taps[kx], sum[(i - kx) / S][0]);
+            }
+        } else {
+            for (int kx = 0; kx < width; ++kx, row += std::int64_t(p.dw) * V::W, w += V::W) {
+                const V b = V::load(w);
+                GRAFT_UNROLL
+                for (int m = 0; m < M; ++m) sum[m][0] = fma(V::load(row + m * S * V::W), b, sum[m][0]);
+            }
         }
     }
     end_tile(sum, a, job);
 }
 
-// One output, whose taps may lie outside.
-GRAFT_NOINLINE inline void depthwise_pixel(const conv_args& a, const tile_job& job, const depthwise_input& in, std::int64_t oy, std::int64_t ox) {
+// What is left of a row that tiles do not fill: rare, and small where it is shared by kernels of every width.
+template <int S>
+GRAFT_NOINLINE inline void depthwise_few(const conv_args& a, const tile_job& job, const float* x, std::int64_t row_step, int ky0, int ky1) {
+    depthwise_tile<3, S, 0>(a, job, x, row_step, ky0, ky1);
+}
+
+// One output, whose columns may lie outside.
+GRAFT_NOINLINE inline void depthwise_pixel(const conv_args& a, const tile_job& job, const depthwise_input& in, std::int64_t iy, std::int64_t ix, int ky0,
+                                           int ky1) {
     const conv_problem& p = a.p;
     V sum[1][1];
     start_tile(sum, job);
-    for (int ky = 0; ky < p.kh; ++ky)
-        for (int kx = 0; kx < p.kw; ++kx) {
-            const std::int64_t iy = oy * p.sh - in.pt + ky * p.dh, ix = ox * p.sw - in.pl + kx * p.dw;
-            if (iy >= 0 && iy < in.ih && ix >= 0 && ix < in.iw)
-                sum[0][0] = fma(V::load(in.x + (iy * in.iw + ix) * V::W), V::load(job.w + (ky * p.kw + kx) * V::W), sum[0][0]);
-        }
+    int kx0 = 0, kx1 = p.kw;
+    while (kx0 < p.kw && ix + kx0 * p.dw < 0) ++kx0;
+    while (kx1 > kx0 && ix + (kx1 - 1) * p.dw >= in.iw) --kx1;
+    for (int ky = ky0; ky < ky1; ++ky) {
+        const float* row = in.x + (iy + ky * p.dh) * in.iw * V::W;
+        for (int kx = kx0; kx < kx1; ++kx) sum[0][0] = fma(V::load(row + (ix + kx * p.dw) * V::W), V::load(job.w + (ky * p.kw + kx) * V::W), sum[0][0]);
+    }
     end_tile(sum, a, job);
 }
 
 // Rows [oy0, oy1) of `in`'s outputs; job's y and residual begin with the first of them. S is the stride, 0 for one without tiles.
-template <int S>
+template <int S, int KW>
 GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, const depthwise_input& in, std::int64_t oy0, std::int64_t oy1) {
+    constexpr int M = 7;
     const conv_problem& p = a.p;
     // Outputs [left, right) read no column outside.
     std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
     right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
+    // The last tile of a row reaches back and computes some outputs again; not where it adds to them, as y may be the residual.
+    const bool whole = right - left >= M && !job.residual;
     const std::int64_t row_step = p.dh * in.iw * V::W;
     float* stored = job.y;  // from here on without their activation
     for (std::int64_t oy = oy0; oy < oy1; ++oy) {
@@ -43277,17 +43427,19 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
         while (ky0 < p.kh && iy + ky0 * p.dh < 0) ++ky0;
         while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= in.ih) --ky1;
         for (std::int64_t ox = 0; ox < p.ow; ox += job.pixels) {
-            const float* at = in.x + (iy * in.iw - in.pl + ox * p.sw) * V::W;
             const std::int64_t tiles = S && ox >= left ? right - ox : 0;
-            job.pixels = tiles == 7 || tiles == 14 ? 7 : tiles >= 8 ? 8 : tiles >= 3 ? 3 : 1;
-            if (job.pixels == 8)
-                depthwise_tile<8, S>(a, job, at, row_step, ky0, ky1);
-            else if (job.pixels == 7)
-                depthwise_tile<7, S>(a, job, at, row_step, ky0, ky1);
+            if (whole && tiles > 0 && tiles < M) {
+                ox -= M - tiles;
+                job.y -= (M - tiles) * V::W;
+            }
+            const float* at = in.x + (iy * in.iw - in.pl + ox * p.sw) * V::W;
+            job.pixels = tiles >= M || (whole && tiles > 0) ? M : tiles >= 3 ? 3 : 1;
+            if (job.pixels == M)
+                depthwise_tile<M, S, KW>(a, job, at, row_step, ky0, ky1);
             else if (job.pixels == 3)
-                depthwise_tile<3, S>(a, job, at, row_step, ky0, ky1);
+                depthwise_few<S>(a, job, at, row_step, ky0, ky1);
             else
-                depthwise_pixel(a, job, in, oy, ox);
+                depthwise_pixel(a, job, in, iy, ox * p.sw - in.pl, ky0, ky1);
             job.y += job.pixels * V::W;
             if (job.residual) job.residual += job.pixels * V::W;
         }
@@ -43296,6 +43448,14 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
         finish_pair(a, stored, 0, V::W, (job.y - stored) / V::W);
         stored = job.y;
     }
+}
+
+template <int S>
+GRAFT_FORCE_INLINE auto depthwise_rows_of(const conv_problem& p) {
+    // These tiles are large, and sets of four lanes with few registers are there to be small.
+    constexpr bool few = V::W == 4 && V::registers == 16;
+    const int width = p.dw == 1 && !few ? p.kw : 0;
+    return width == 3 ? &depthwise_rows<S, 3> : width == 5 ? &depthwise_rows<S, 5> : &depthwise_rows<S, 0>;
 }
 
 // One task: some rows (`batch_tiles`) of one block of channels of one image.
@@ -43311,7 +43471,7 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
     job.bias = a.bias ? a.bias + channel : nullptr;
     job.out_plane = 0;
     const depthwise_input whole{a.x + task * p.ih * p.iw * V::W, p.ih, p.iw, p.pt, p.pl};
-    const auto rows = p.sw == 1 ? &depthwise_rows<1> : p.sw == 2 ? &depthwise_rows<2> : &depthwise_rows<0>;
+    const auto rows = p.sw == 1 ? depthwise_rows_of<1>(p) : p.sw == 2 ? depthwise_rows_of<2>(p) : &depthwise_rows<0, 0>;
 
     // Where borders are a good part of a row, rows are copied with their padding, so that tiles have none.
     constexpr std::int64_t room = 10240;
@@ -43332,9 +43492,13 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
         const depthwise_input part{copy, (oy1 - oy0 - 1) * p.sh + high, wide, 0, 0};
         float* to = copy;
         for (std::int64_t y = 0; y < part.ih; ++y) {
-            const std::int64_t iy = oy0 * p.sh - p.pt + y, end = iy >= 0 && iy < p.ih ? p.iw + p.pl : 0;
-            const float* from = whole.x + (iy * p.iw - p.pl) * V::W;
-            for (std::int64_t x = 0; x < wide; ++x, to += V::W) (x >= p.pl && x < end ? V::load(from + x * V::W) : V::zero()).store(to);
+            const std::int64_t iy = oy0 * p.sh - p.pt + y, inside = wide - p.pl < p.iw ? wide - p.pl : p.iw;
+            const bool real = iy >= 0 && iy < p.ih;
+            const float* from = whole.x + iy * p.iw * V::W;
+            std::int64_t x = 0;
+            for (; x < (real && p.pl < wide ? p.pl : wide); ++x, to += V::W) V::zero().store(to);
+            for (; x < (real ? p.pl + inside : 0); ++x, to += V::W, from += V::W) V::load(from).store(to);
+            for (; x < wide; ++x, to += V::W) V::zero().store(to);
         }
         rows(a, job, part, 0, oy1 - oy0);
     }
@@ -45918,46 +46082,73 @@ struct depthwise_input {
     std::int64_t ih, iw, pt, pl;
 };
 
-// M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside.
-template <int M, int S>
+// M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside. KW is the kernel's
+// width where its taps are adjacent: then a row of weights stays in registers and an input is loaded once for all outputs that
+// read it; 0 is for any other. The order of an output's sum is the same.
+template <int M, int S, int KW>
 GRAFT_VECTOR void depthwise_tile(const conv_args& a, const tile_job& job, const float* x, std::int64_t row_step, int ky0, int ky1) {
     const conv_problem& p = a.p;
     V sum[M][1];
     start_tile(sum, job);
+    const int width = KW ? KW : p.kw;
     for (int ky = ky0; ky < ky1; ++ky) {
         const float* row = x + ky * row_step;
-        const float* w = job.w + ky * p.kw * V::W;
-        for (int kx = 0; kx < p.kw; ++kx, row += std::int64_t(p.dw) * V::W, w += V::W) {
-            const V b = V::load(w);
+        const float* w = job.w + ky * width * V::W;
+        if constexpr (KW) {
+            V taps[KW];
             GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m][0] = fma(V::load(row + m * S * V::W), b, sum[m][0]);
+            for (int kx = 0; kx < KW; ++kx) taps[kx] = V::load(w + kx * V::W);
+            GRAFT_UNROLL
+            for (int i = 0; i < (M - 1) * S + KW; ++i) {
+                const V v = V::load(row + i * V::W);
+                GRAFT_UNROLL
+                for (int kx = i % S; kx < KW; kx += S)
+                    if (i >= kx && i - kx <= (M - 1) * S) sum[(i - kx) / S][0] = fma(v, taps[kx], sum[(i - kx) / S][0]);
+            }
+        } else {
+            for (int kx = 0; kx < width; ++kx, row += std::int64_t(p.dw) * V::W, w += V::W) {
+                const V b = V::load(w);
+                GRAFT_UNROLL
+                for (int m = 0; m < M; ++m) sum[m][0] = fma(V::load(row + m * S * V::W), b, sum[m][0]);
+            }
         }
     }
     end_tile(sum, a, job);
 }
 
-// One output, whose taps may lie outside.
-GRAFT_NOINLINE inline void depthwise_pixel(const conv_args& a, const tile_job& job, const depthwise_input& in, std::int64_t oy, std::int64_t ox) {
+// What is left of a row that tiles do not fill: rare, and small where it is shared by kernels of every width.
+template <int S>
+GRAFT_NOINLINE inline void depthwise_few(const conv_args& a, const tile_job& job, const float* x, std::int64_t row_step, int ky0, int ky1) {
+    depthwise_tile<3, S, 0>(a, job, x, row_step, ky0, ky1);
+}
+
+// One output, whose columns may lie outside.
+GRAFT_NOINLINE inline void depthwise_pixel(const conv_args& a, const tile_job& job, const depthwise_input& in, std::int64_t iy, std::int64_t ix, int ky0,
+                                           int ky1) {
     const conv_problem& p = a.p;
     V sum[1][1];
     start_tile(sum, job);
-    for (int ky = 0; ky < p.kh; ++ky)
-        for (int kx = 0; kx < p.kw; ++kx) {
-            const std::int64_t iy = oy * p.sh - in.pt + ky * p.dh, ix = ox * p.sw - in.pl + kx * p.dw;
-            if (iy >= 0 && iy < in.ih && ix >= 0 && ix < in.iw)
-                sum[0][0] = fma(V::load(in.x + (iy * in.iw + ix) * V::W), V::load(job.w + (ky * p.kw + kx) * V::W), sum[0][0]);
-        }
+    int kx0 = 0, kx1 = p.kw;
+    while (kx0 < p.kw && ix + kx0 * p.dw < 0) ++kx0;
+    while (kx1 > kx0 && ix + (kx1 - 1) * p.dw >= in.iw) --kx1;
+    for (int ky = ky0; ky < ky1; ++ky) {
+        const float* row = in.x + (iy + ky * p.dh) * in.iw * V::W;
+        for (int kx = kx0; kx < kx1; ++kx) sum[0][0] = fma(V::load(row + (ix + kx * p.dw) * V::W), V::load(job.w + (ky * p.kw + kx) * V::W), sum[0][0]);
+    }
     end_tile(sum, a, job);
 }
 
 // Rows [oy0, oy1) of `in`'s outputs; job's y and residual begin with the first of them. S is the stride, 0 for one without tiles.
-template <int S>
+template <int S, int KW>
 GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, const depthwise_input& in, std::int64_t oy0, std::int64_t oy1) {
+    constexpr int M = 7;
     const conv_problem& p = a.p;
     // Outputs [left, right) read no column outside.
     std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
     right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
+    // The last tile of a row reaches back and computes some outputs again; not where it adds to them, as y may be the residual.
+    const bool whole = right - left >= M && !job.residual;
     const std::int64_t row_step = p.dh * in.iw * V::W;
     float* stored = job.y;  // from here on without their activation
     for (std::int64_t oy = oy0; oy < oy1; ++oy) {
@@ -45966,17 +46157,19 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
         while (ky0 < p.kh && iy + ky0 * p.dh < 0) ++ky0;
         while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= in.ih) --ky1;
         for (std::int64_t ox = 0; ox < p.ow; ox += job.pixels) {
-            const float* at = in.x + (iy * in.iw - in.pl + ox * p.sw) * V::W;
             const std::int64_t tiles = S && ox >= left ? right - ox : 0;
-            job.pixels = tiles == 7 || tiles == 14 ? 7 : tiles >= 8 ? 8 : tiles >= 3 ? 3 : 1;
-            if (job.pixels == 8)
-                depthwise_tile<8, S>(a, job, at, row_step, ky0, ky1);
-            else if (job.pixels == 7)
-                depthwise_tile<7, S>(a, job, at, row_step, ky0, ky1);
+            if (whole && tiles > 0 && tiles < M) {
+                ox -= M - tiles;
+                job.y -= (M - tiles) * V::W;
+            }
+            const float* at = in.x + (iy * in.iw - in.pl + ox * p.sw) * V::W;
+            job.pixels = tiles >= M || (whole && tiles > 0) ? M : tiles >= 3 ? 3 : 1;
+            if (job.pixels == M)
+                depthwise_tile<M, S, KW>(a, job, at, row_step, ky0, ky1);
             else if (job.pixels == 3)
-                depthwise_tile<3, S>(a, job, at, row_step, ky0, ky1);
+                depthwise_few<S>(a, job, at, row_step, ky0, ky1);
             else
-                depthwise_pixel(a, job, in, oy, ox);
+                depthwise_pixel(a, job, in, iy, ox * p.sw - in.pl, ky0, ky1);
             job.y += job.pixels * V::W;
             if (job.residual) job.residual += job.pixels * V::W;
         }
@@ -45985,6 +46178,14 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
         finish_pair(a, stored, 0, V::W, (job.y - stored) / V::W);
         stored = job.y;
     }
+}
+
+template <int S>
+GRAFT_FORCE_INLINE auto depthwise_rows_of(const conv_problem& p) {
+    // These tiles are large, and sets of four lanes with few registers are there to be small.
+    constexpr bool few = V::W == 4 && V::registers == 16;
+    const int width = p.dw == 1 && !few ? p.kw : 0;
+    return width == 3 ? &depthwise_rows<S, 3> : width == 5 ? &depthwise_rows<S, 5> : &depthwise_rows<S, 0>;
 }
 
 // One task: some rows (`batch_tiles`) of one block of channels of one image.
@@ -46000,7 +46201,7 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
     job.bias = a.bias ? a.bias + channel : nullptr;
     job.out_plane = 0;
     const depthwise_input whole{a.x + task * p.ih * p.iw * V::W, p.ih, p.iw, p.pt, p.pl};
-    const auto rows = p.sw == 1 ? &depthwise_rows<1> : p.sw == 2 ? &depthwise_rows<2> : &depthwise_rows<0>;
+    const auto rows = p.sw == 1 ? depthwise_rows_of<1>(p) : p.sw == 2 ? depthwise_rows_of<2>(p) : &depthwise_rows<0, 0>;
 
     // Where borders are a good part of a row, rows are copied with their padding, so that tiles have none.
     constexpr std::int64_t room = 10240;
@@ -46021,9 +46222,13 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
         const depthwise_input part{copy, (oy1 - oy0 - 1) * p.sh + high, wide, 0, 0};
         float* to = copy;
         for (std::int64_t y = 0; y < part.ih; ++y) {
-            const std::int64_t iy = oy0 * p.sh - p.pt + y, end = iy >= 0 && iy < p.ih ? p.iw + p.pl : 0;
-            const float* from = whole.x + (iy * p.iw - p.pl) * V::W;
-            for (std::int64_t x = 0; x < wide; ++x, to += V::W) (x >= p.pl && x < end ? V::load(from + x * V::W) : V::zero()).store(to);
+            const std::int64_t iy = oy0 * p.sh - p.pt + y, inside = wide - p.pl < p.iw ? wide - p.pl : p.iw;
+            const bool real = iy >= 0 && iy < p.ih;
+            const float* from = whole.x + iy * p.iw * V::W;
+            std::int64_t x = 0;
+            for (; x < (real && p.pl < wide ? p.pl : wide); ++x, to += V::W) V::zero().store(to);
+            for (; x < (real ? p.pl + inside : 0); ++x, to += V::W, from += V::W) V::load(from).store(to);
+            for (; x < wide; ++x, to += V::W) V::zero().store(to);
         }
         rows(a, job, part, 0, oy1 - oy0);
     }
