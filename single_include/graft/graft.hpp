@@ -34738,6 +34738,10 @@ GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
 
 template <int M, int NV>
 GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& job) {
+    // Copies, as a store may be to anything: the job would be read again after each.
+    float* const y = job.y;
+    const std::int64_t plane = job.out_plane;
+    const int pixels = job.pixels;
     if (job.residual && !a.p.ep.residual_after_activation) add_residual(sum, job);
     if (functions_wanted() && a.tile_activation) {
         alignas(64) float tile[NV][M][V::W];
@@ -34763,7 +34767,7 @@ GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& 
     for (int v = 0; v < NV; ++v) {
         GRAFT_UNROLL
         for (int m = 0; m < M; ++m)
-            if (m < job.pixels) sum[m][v].store(job.y + v * job.out_plane + m * V::W);
+            if (m < pixels) sum[m][v].store(y + v * plane + m * V::W);
     }
 }
 
@@ -37489,6 +37493,10 @@ GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
 
 template <int M, int NV>
 GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& job) {
+    // Copies, as a store may be to anything: the job would be read again after each.
+    float* const y = job.y;
+    const std::int64_t plane = job.out_plane;
+    const int pixels = job.pixels;
     if (job.residual && !a.p.ep.residual_after_activation) add_residual(sum, job);
     if (functions_wanted() && a.tile_activation) {
         alignas(64) float tile[NV][M][V::W];
@@ -37514,7 +37522,7 @@ GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& 
     for (int v = 0; v < NV; ++v) {
         GRAFT_UNROLL
         for (int m = 0; m < M; ++m)
-            if (m < job.pixels) sum[m][v].store(job.y + v * job.out_plane + m * V::W);
+            if (m < pixels) sum[m][v].store(y + v * plane + m * V::W);
     }
 }
 
@@ -40260,6 +40268,10 @@ GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
 
 template <int M, int NV>
 GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& job) {
+    // Copies, as a store may be to anything: the job would be read again after each.
+    float* const y = job.y;
+    const std::int64_t plane = job.out_plane;
+    const int pixels = job.pixels;
     if (job.residual && !a.p.ep.residual_after_activation) add_residual(sum, job);
     if (functions_wanted() && a.tile_activation) {
         alignas(64) float tile[NV][M][V::W];
@@ -40285,7 +40297,7 @@ GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& 
     for (int v = 0; v < NV; ++v) {
         GRAFT_UNROLL
         for (int m = 0; m < M; ++m)
-            if (m < job.pixels) sum[m][v].store(job.y + v * job.out_plane + m * V::W);
+            if (m < pixels) sum[m][v].store(y + v * plane + m * V::W);
     }
 }
 
@@ -42998,6 +43010,10 @@ GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
 
 template <int M, int NV>
 GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& job) {
+    // Copies, as a store may be to anything: the job would be read again after each.
+    float* const y = job.y;
+    const std::int64_t plane = job.out_plane;
+    const int pixels = job.pixels;
     if (job.residual && !a.p.ep.residual_after_activation) add_residual(sum, job);
     if (functions_wanted() && a.tile_activation) {
         alignas(64) float tile[NV][M][V::W];
@@ -43023,7 +43039,7 @@ GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& 
     for (int v = 0; v < NV; ++v) {
         GRAFT_UNROLL
         for (int m = 0; m < M; ++m)
-            if (m < job.pixels) sum[m][v].store(job.y + v * job.out_plane + m * V::W);
+            if (m < pixels) sum[m][v].store(y + v * plane + m * V::W);
     }
 }
 
@@ -45728,6 +45744,10 @@ GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
 
 template <int M, int NV>
 GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& job) {
+    // Copies, as a store may be to anything: the job would be read again after each.
+    float* const y = job.y;
+    const std::int64_t plane = job.out_plane;
+    const int pixels = job.pixels;
     if (job.residual && !a.p.ep.residual_after_activation) add_residual(sum, job);
     if (functions_wanted() && a.tile_activation) {
         alignas(64) float tile[NV][M][V::W];
@@ -45753,7 +45773,7 @@ GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& 
     for (int v = 0; v < NV; ++v) {
         GRAFT_UNROLL
         for (int m = 0; m < M; ++m)
-            if (m < job.pixels) sum[m][v].store(job.y + v * job.out_plane + m * V::W);
+            if (m < pixels) sum[m][v].store(y + v * plane + m * V::W);
     }
 }
 

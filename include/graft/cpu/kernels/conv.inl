@@ -83,6 +83,10 @@ GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
 
 template <int M, int NV>
 GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& job) {
+    // Copies, as a store may be to anything: the job would be read again after each.
+    float* const y = job.y;
+    const std::int64_t plane = job.out_plane;
+    const int pixels = job.pixels;
     if (job.residual && !a.p.ep.residual_after_activation) add_residual(sum, job);
     if (functions_wanted() && a.tile_activation) {
         alignas(64) float tile[NV][M][V::W];
@@ -108,7 +112,7 @@ GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& 
     for (int v = 0; v < NV; ++v) {
         GRAFT_UNROLL
         for (int m = 0; m < M; ++m)
-            if (m < job.pixels) sum[m][v].store(job.y + v * job.out_plane + m * V::W);
+            if (m < pixels) sum[m][v].store(y + v * plane + m * V::W);
     }
 }
 
