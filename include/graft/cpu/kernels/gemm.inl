@@ -10,6 +10,8 @@ constexpr int gemm_columns = 2 * V::W;
 template <int R>
 inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
                                      std::int64_t init_row, float* out, std::int64_t out_row) {
+    // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
+    constexpr int ahead = R == 1 ? 4096 : 16 * gemm_columns;
     V acc[R][2];
     if (init) {
         GRAFT_UNROLL
@@ -24,8 +26,8 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
     for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * lda;
     for (std::int64_t l = 0; l < length; ++l) {
         const V b0 = V::load(b), b1 = V::load(b + V::W);
-        GRAFT_PREFETCH(b + 16 * gemm_columns);
-        if (V::W == 16) GRAFT_PREFETCH(b + 16 * gemm_columns + V::W);
+        GRAFT_PREFETCH(b + ahead);
+        if (V::W == 16) GRAFT_PREFETCH(b + ahead + V::W);
         GRAFT_UNROLL
         for (int r = 0; r < R; ++r) {
             const V x = V::set1(rows[r / 4][r % 4 * lda]);
