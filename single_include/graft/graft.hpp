@@ -34681,7 +34681,7 @@ struct tile_job {
 };
 
 static constexpr int conv_tile_pixels = V::registers == 32 ? 14 : 6;
-static constexpr int conv_small_tile = V::registers == 32 ? 8 : 3;
+static constexpr int conv_small_tile = V::registers == 32 ? 8 : 4;
 
 // How many pixels the next tile takes when `left` are left: full ones, but two small ones rather than a full one and a rest.
 inline int tile_pixels(std::int64_t left) {
@@ -34840,6 +34840,8 @@ inline void run_tile(const conv_args& a, const tile_job& job) {
     constexpr int M = conv_tile_pixels, S = conv_small_tile;
     if (job.pixels > S)
         job.channels > V::W ? conv_tile<M, 2>(a, job) : conv_tile<M, 1>(a, job);
+    else if (V::registers == 16 && job.pixels == 1)  // what follows an average over the plane
+        job.channels > V::W ? conv_tile<1, 2>(a, job) : conv_tile<1, 1>(a, job);
     else
         job.channels > V::W ? conv_tile<S, 2>(a, job) : conv_tile<S, 1>(a, job);
 }
@@ -37438,7 +37440,7 @@ struct tile_job {
 };
 
 static constexpr int conv_tile_pixels = V::registers == 32 ? 14 : 6;
-static constexpr int conv_small_tile = V::registers == 32 ? 8 : 3;
+static constexpr int conv_small_tile = V::registers == 32 ? 8 : 4;
 
 // How many pixels the next tile takes when `left` are left: full ones, but two small ones rather than a full one and a rest.
 inline int tile_pixels(std::int64_t left) {
@@ -37597,6 +37599,8 @@ inline void run_tile(const conv_args& a, const tile_job& job) {
     constexpr int M = conv_tile_pixels, S = conv_small_tile;
     if (job.pixels > S)
         job.channels > V::W ? conv_tile<M, 2>(a, job) : conv_tile<M, 1>(a, job);
+    else if (V::registers == 16 && job.pixels == 1)  // what follows an average over the plane
+        job.channels > V::W ? conv_tile<1, 2>(a, job) : conv_tile<1, 1>(a, job);
     else
         job.channels > V::W ? conv_tile<S, 2>(a, job) : conv_tile<S, 1>(a, job);
 }
@@ -40215,7 +40219,7 @@ struct tile_job {
 };
 
 static constexpr int conv_tile_pixels = V::registers == 32 ? 14 : 6;
-static constexpr int conv_small_tile = V::registers == 32 ? 8 : 3;
+static constexpr int conv_small_tile = V::registers == 32 ? 8 : 4;
 
 // How many pixels the next tile takes when `left` are left: full ones, but two small ones rather than a full one and a rest.
 inline int tile_pixels(std::int64_t left) {
@@ -40374,6 +40378,8 @@ inline void run_tile(const conv_args& a, const tile_job& job) {
     constexpr int M = conv_tile_pixels, S = conv_small_tile;
     if (job.pixels > S)
         job.channels > V::W ? conv_tile<M, 2>(a, job) : conv_tile<M, 1>(a, job);
+    else if (V::registers == 16 && job.pixels == 1)  // what follows an average over the plane
+        job.channels > V::W ? conv_tile<1, 2>(a, job) : conv_tile<1, 1>(a, job);
     else
         job.channels > V::W ? conv_tile<S, 2>(a, job) : conv_tile<S, 1>(a, job);
 }
@@ -42959,7 +42965,7 @@ struct tile_job {
 };
 
 static constexpr int conv_tile_pixels = V::registers == 32 ? 14 : 6;
-static constexpr int conv_small_tile = V::registers == 32 ? 8 : 3;
+static constexpr int conv_small_tile = V::registers == 32 ? 8 : 4;
 
 // How many pixels the next tile takes when `left` are left: full ones, but two small ones rather than a full one and a rest.
 inline int tile_pixels(std::int64_t left) {
@@ -43118,6 +43124,8 @@ inline void run_tile(const conv_args& a, const tile_job& job) {
     constexpr int M = conv_tile_pixels, S = conv_small_tile;
     if (job.pixels > S)
         job.channels > V::W ? conv_tile<M, 2>(a, job) : conv_tile<M, 1>(a, job);
+    else if (V::registers == 16 && job.pixels == 1)  // what follows an average over the plane
+        job.channels > V::W ? conv_tile<1, 2>(a, job) : conv_tile<1, 1>(a, job);
     else
         job.channels > V::W ? conv_tile<S, 2>(a, job) : conv_tile<S, 1>(a, job);
 }
@@ -45695,7 +45703,7 @@ struct tile_job {
 };
 
 static constexpr int conv_tile_pixels = V::registers == 32 ? 14 : 6;
-static constexpr int conv_small_tile = V::registers == 32 ? 8 : 3;
+static constexpr int conv_small_tile = V::registers == 32 ? 8 : 4;
 
 // How many pixels the next tile takes when `left` are left: full ones, but two small ones rather than a full one and a rest.
 inline int tile_pixels(std::int64_t left) {
@@ -45854,6 +45862,8 @@ inline void run_tile(const conv_args& a, const tile_job& job) {
     constexpr int M = conv_tile_pixels, S = conv_small_tile;
     if (job.pixels > S)
         job.channels > V::W ? conv_tile<M, 2>(a, job) : conv_tile<M, 1>(a, job);
+    else if (V::registers == 16 && job.pixels == 1)  // what follows an average over the plane
+        job.channels > V::W ? conv_tile<1, 2>(a, job) : conv_tile<1, 1>(a, job);
     else
         job.channels > V::W ? conv_tile<S, 2>(a, job) : conv_tile<S, 1>(a, job);
 }
