@@ -94,7 +94,7 @@ public:
     value_range range() const;
 
     static constexpr int bins = 2048;             ///< of the histogram
-    static constexpr int quantized_levels = 128;  ///< that entropy compares a clipped distribution in
+    static constexpr int quantized_levels = 256;  ///< that entropy compares a clipped distribution in
 
 private:
     value_range by_percentile() const;
@@ -202,20 +202,24 @@ GRAFT_INLINE value_range range_observer::by_percentile() const {
 }
 
 // As ONNX Runtime's calibrator has it (get_entropy_threshold): the clipped distribution, its outliers at its ends, against what a few levels leave of it.
+// Zeros are counted like their neighbours: they are exact in every range, and as they are most of what Relu makes, the levels would be as fine as they can
+// around them, whatever is cut.
 GRAFT_INLINE value_range range_observer::by_entropy() const {
     constexpr int middle = bins / 2;
     double best = std::numeric_limits<double>::infinity();
     value_range found = seen_;
+    std::vector<std::int64_t> counts = histogram_;
+    counts[middle] = std::min(counts[middle], std::max(counts[middle - 1], counts[middle + 1]));
     std::vector<double> outliers(bins + 1, 0);
     for (int i = 0; i < bins; ++i)
-        outliers[static_cast<std::size_t>(i) + 1] = outliers[static_cast<std::size_t>(i)] + static_cast<double>(histogram_[static_cast<std::size_t>(i)]);
+        outliers[static_cast<std::size_t>(i) + 1] = outliers[static_cast<std::size_t>(i)] + static_cast<double>(counts[static_cast<std::size_t>(i)]);
     const double all = outliers[bins];
     std::vector<double> p, q;
     for (int half = quantized_levels / 2; half <= middle; ++half) {
         const int first = middle - half, end = std::min(middle + half + 1, bins), size = end - first, merged = size / quantized_levels;
         p.assign(static_cast<std::size_t>(size), 0);
         q.assign(static_cast<std::size_t>(size), 0);
-        for (int i = 0; i < size; ++i) p[static_cast<std::size_t>(i)] = static_cast<double>(histogram_[static_cast<std::size_t>(first + i)]);
+        for (int i = 0; i < size; ++i) p[static_cast<std::size_t>(i)] = static_cast<double>(counts[static_cast<std::size_t>(first + i)]);
         p.front() += outliers[static_cast<std::size_t>(first)];
         p.back() += all - outliers[static_cast<std::size_t>(end)];
         for (int level = 0; level < quantized_levels; ++level) {

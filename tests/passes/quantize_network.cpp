@@ -94,17 +94,20 @@ TEST_CASE("ranges are those of ONNX Runtime's calibrator and of numpy") {
     struct recorded {
         int count;
         double shift;
+        bool relu;
         float low, high, left, right;
     };
     for (const recorded& r : {
-             recorded{20000, 0.5, -1.111111f, 1.110988f, -1.087978f, 1.08774f},
-             recorded{5000, 0.2, -0.3030303f, 12.56943f, -0.2945324f, 11.63901f},
+             recorded{20000, 0.5, false, -1.111111f, 1.110988f, -1.087978f, 1.08774f},
+             recorded{5000, 0.2, false, -0.3030303f, 13.26917f, -0.2945324f, 11.63901f},
+             recorded{20000, 0.5, true, 0, 1.110988f, 0, 1.08774f},
          }) {
         std::vector<float> x;
         float most = 0;
         for (int i = 0; i < r.count; ++i) {
             const double u = std::fmod(i * 0.6180339887, 1.0) - r.shift;
-            x.push_back(static_cast<float>(u / (0.7 - u * u)));
+            const auto y = static_cast<float>(u / (0.7 - u * u));
+            x.push_back(r.relu ? std::max(y, 0.0f) : y);
             most = std::max(most, std::fabs(x.back()));
         }
         const float bin = 2 * most / 2048;
@@ -114,6 +117,16 @@ TEST_CASE("ranges are those of ONNX Runtime's calibrator and of numpy") {
         CHECK(std::fabs(p.low - r.left) <= bin * 1.01f);
         CHECK(std::fabs(p.high - r.right) <= bin * 1.01f);
     }
+}
+
+TEST_CASE("a range by entropy does not get narrower with the share of zeros") {
+    std::vector<float> x;
+    for (int i = 1; i <= 20000; ++i) x.push_back(static_cast<float>(std::fmod(i * 0.6180339887, 1.0)));
+    const graft::value_range without = seen_by(graft::calibration_method::entropy, x);
+    x.resize(200000, 0.0f);
+    const graft::value_range with = seen_by(graft::calibration_method::entropy, x);
+    CHECK(with.high == doctest::Approx(without.high).epsilon(0.002));
+    CHECK(with.high > 0.99f);
 }
 
 TEST_CASE("values that are not finite have no range") {
