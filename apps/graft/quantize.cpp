@@ -20,7 +20,7 @@ namespace program {
 namespace {
 
 struct quantize_verb_options {
-    std::string model, data, out, method = "minmax", labels, preprocess, output;
+    std::string model, data, out, method = "minmax", weights = "uint8", labels, preprocess, output;
     std::vector<std::string> keep;
     std::int64_t samples = 256;
     double percentile = 99.99, max_drop = 0.5;
@@ -125,6 +125,7 @@ public:
                          : o_.method == "percentile" ? graft::calibration_method::percentile
                                                      : graft::calibration_method::minmax;
         options.percentile = o_.percentile;
+        options.weights = o_.weights == "int8" ? graft::dtype::int8 : graft::dtype::uint8;
         options.load = how_.load;
         options.session = how_.session;
         auto opened = graft::quantizer::make(by.model().graph(), options);
@@ -313,6 +314,7 @@ action declare(option_list& list) {
     list.add("--samples", o->samples, "Pictures that ranges are taken from, of every class as many (default: 256)", "N");
     list.add("--method", o->method, "How a range is chosen: minmax, percentile or entropy (default: minmax)", "M").one_of({"minmax", "percentile", "entropy"});
     list.add("--percentile", o->percentile, "What --method percentile keeps of the values (default: 99.99)", "P").within(50.0, 100.0);
+    list.add("--weights", o->weights, "Type of the weights: uint8, around 128, or int8 (default: uint8)", "T").one_of({"uint8", "int8"});
     list.add("--max-drop", o->max_drop, "Points of top-1 that may be lost (default: 0.5)", "P").within(0.0, 100.0);
     list.add("--keep", o->keep, "A node that stays float; may be given again", "NAME").repeatable();
     list.add("--labels", o->labels, "Names of the model's classes, one a line (default: the model's own)", "FILE");

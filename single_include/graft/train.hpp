@@ -28574,7 +28574,7 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_PASSES_QUANTIZE_NETWORK_HPP
 #define GRAFT_SINGLE_GRAFT_PASSES_QUANTIZE_NETWORK_HPP
 // ---- graft/passes/quantize_network.hpp
-// A float network as one of eight-bit integers: QuantizeLinear and DequantizeLinear around what computes, weights stored as int8.
+// A float network as one of eight-bit integers: QuantizeLinear and DequantizeLinear around what computes, weights stored as integers.
 
 #ifndef GRAFT_SINGLE_GRAFT_PASSES_RANGE_OBSERVER_HPP
 #define GRAFT_SINGLE_GRAFT_PASSES_RANGE_OBSERVER_HPP
@@ -28784,14 +28784,15 @@ std::vector<std::string> quantizable_nodes(const graph& g);
 /// reads them stays as it is.
 result<std::vector<value_id>> values_to_observe(const graph& g);
 
-/// The prepared network with pairs of QuantizeLinear and DequantizeLinear: activations uint8 with a scale and zero point for the tensor, weights int8 with a
-/// scale for each output channel, biases int32 with the product of both. `ranges`: by value id. `keep`: names of nodes that stay float. Errors:
-/// input.name (`keep` names none that could be quantised), quantize.nothing (none is left), memory.oom.
-result<graph> quantize_network(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep);
+/// The prepared network with pairs of QuantizeLinear and DequantizeLinear: activations uint8 with a scale and zero point for the tensor, symmetric weights
+/// with a scale for each output channel, biases int32 with the product of both. `ranges`: by value id. `keep`: names of nodes that stay float. `weights`:
+/// uint8 with zero point 128, or int8 with 0, of the same numbers; int8 is what ONNX Runtime and OpenVINO add up in 16 bits on x86 without VNNI, where
+/// sums saturate. Errors: input.name (`keep` names none that could be quantised), quantize.nothing (none is left), usage (`weights`), memory.oom.
+result<graph> quantize_network(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep, dtype weights = dtype::uint8);
 
 /// The same network with its weights and biases still in float32, the weights rounded by pairs behind them: it can learn (quantisation-aware training, Jacob
 /// et al., 2018), and `store_quantized` makes of it what `quantize_network` gives. Errors: those of `quantize_network`.
-result<graph> quantize_to_learn(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep);
+result<graph> quantize_to_learn(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep, dtype weights = dtype::uint8);
 
 /// Stores constants that QuantizeLinear reads as the integers that it makes of them, and biases between quantised values and weights as int32. Errors:
 /// memory.oom.
@@ -29173,9 +29174,9 @@ inline bool cuts_range(const node& n) { return integers_of(n) == eight_bits::cut
 class network_quantizer {
 public:
     // Without ranges it only notes which values would have to be known.
-    network_quantizer(const graph& from, const std::vector<value_range>* ranges, const std::vector<std::string>& keep)
-        : g_(from), ranges_(ranges), keep_(keep), write_(g_, "quantize"), count_(readers_of(from)), stands_for_(from.values.size(), no_value),
-          number_of_(from.values.size(), -1), coming_(from.values.size(), 0) {}
+    network_quantizer(const graph& from, const std::vector<value_range>* ranges, const std::vector<std::string>& keep, dtype weights = dtype::uint8)
+        : g_(from), ranges_(ranges), keep_(keep), weights_(weights), write_(g_, "quantize"), count_(readers_of(from)),
+          stands_for_(from.values.size(), no_value), number_of_(from.values.size(), -1), coming_(from.values.size(), 0) {}
 
     result<graph> run() {
         std::vector<node> all = std::move(g_.nodes);
@@ -29301,7 +29302,7 @@ private:
                        z = write_.constant(stem + "/zero_point", std::vector<std::uint8_t>{with.zero_point}, shape{});
         return pair(id, s, z, {});
     }
-    // A scale for each channel, whose largest weight is 127 steps.
+    // A scale for each channel, whose largest weight is 127 steps from zero, which is in the middle.
     void quantize_weight(node& n, const multiplication& m, value_id activation) {
         const tensor w = g_.at(n.inputs[1]).constant;
         const attribute* transposed = n.find("transB");
@@ -29324,14 +29325,17 @@ private:
                 if (static_cast<double>(scale[c]) < least) scale[c] = static_cast<float>(least * 1.0001);
             }
         const std::string stem = g_.at(n.inputs[1]).name;
-        const value_id s = write_.constant(stem + "/scale", scale, shape{channels}),
-                       z = write_.constant(stem + "/zero_point", std::vector<std::int8_t>(scale.size(), 0), shape{channels});
+        const value_id s = write_.constant(stem + "/scale", scale, shape{channels});
+        const value_id z = weights_ == dtype::int8
+                               ? write_.constant(stem + "/zero_point", std::vector<std::int8_t>(scale.size(), 0), shape{channels})
+                               : write_.constant(stem + "/zero_point", std::vector<std::uint8_t>(scale.size(), std::uint8_t(128)), shape{channels});
         n.inputs[1] = pair(n.inputs[1], s, z, {integer_attribute("axis", axis)});
     }
 
     graph g_;
     const std::vector<value_range>* ranges_;
     const std::vector<std::string>& keep_;
+    dtype weights_;
     node_writer write_;
     std::vector<int> count_;
     std::vector<value_id> stands_for_;  // by value of the float network: what its readers read
@@ -29393,13 +29397,15 @@ GRAFT_INLINE result<std::vector<value_id>> values_to_observe(const graph& g) GRA
 }
 GRAFT_MEMORY_CATCH("values_to_observe")
 
-GRAFT_INLINE result<graph> quantize_to_learn(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<graph> quantize_to_learn(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep,
+                                             dtype weights) GRAFT_MEMORY_TRY {
+    if (weights != dtype::uint8 && weights != dtype::int8) return fail(errc::usage, name(weights), "weights in eight bits are uint8 or int8");
     if (ranges.size() != g.values.size()) return fail(errc::usage, "ranges", "it takes a range for each value of the graph");
     const std::vector<std::string> known = quantizable_nodes(g);
     for (const std::string& name : keep)
         if (std::find(known.begin(), known.end(), name) == known.end())
             return fail(errc::input_name, name, "no node of that name could be quantised; graft info --placement lists the nodes");
-    detail::network_quantizer rewrite(g, &ranges, keep);
+    detail::network_quantizer rewrite(g, &ranges, keep, weights);
     graph made;
     GRAFT_TRY_ASSIGN(made, rewrite.run());
     if (!rewrite.done()) return fail(errc::quantize_nothing, g.name.empty() ? "model" : g.name, "every node stays float");
@@ -29407,9 +29413,9 @@ GRAFT_INLINE result<graph> quantize_to_learn(const graph& g, const std::vector<v
 }
 GRAFT_MEMORY_CATCH("quantize_to_learn")
 
-GRAFT_INLINE result<graph> quantize_network(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep) {
+GRAFT_INLINE result<graph> quantize_network(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep, dtype weights) {
     graph made;
-    GRAFT_TRY_ASSIGN(made, quantize_to_learn(g, ranges, keep));
+    GRAFT_TRY_ASSIGN(made, quantize_to_learn(g, ranges, keep, weights));
     return store_quantized(std::move(made));
 }
 
@@ -33708,8 +33714,9 @@ GRAFT_BEGIN_NAMESPACE
 /// How a network is quantised.
 struct quantize_options {
     calibration_method method = calibration_method::minmax;
-    double percentile = 99.99;  ///< in percent, of the values that a range by percentile keeps
-    load_options load;          ///< how the network runs while its values are observed
+    double percentile = 99.99;     ///< in percent, of the values that a range by percentile keeps
+    dtype weights = dtype::uint8;  ///< or int8: see quantize_network
+    load_options load;             ///< how the network runs while its values are observed
     session_options session;
 };
 
@@ -33736,10 +33743,11 @@ public:
 
 private:
     status take_ranges();
-    quantizer(graph g, const model& m, const session_options& options) : float_(std::move(g)), session_(m, options) {}
+    quantizer(graph g, const model& m, const quantize_options& options) : float_(std::move(g)), session_(m, options.session), weights_(options.weights) {}
 
     graph float_;
     session session_;
+    dtype weights_;
     std::vector<value_id> watched_;
     std::vector<std::size_t> outputs_;  // by watched value: its place among the outputs
     std::vector<range_observer> observers_;
@@ -33770,7 +33778,7 @@ GRAFT_INLINE result<quantizer> quantizer::make(graph g, const quantize_options& 
     how.open_batch = false;
     model m;
     GRAFT_TRY_ASSIGN(m, graft::load(std::move(watched), how));
-    quantizer made(std::move(g), m, options.session);
+    quantizer made(std::move(g), m, options);
     made.watched_ = std::move(wanted);
     made.outputs_ = std::move(places);
     made.observers_.assign(made.watched_.size(), range_observer(options.method, options.percentile));
@@ -33804,11 +33812,11 @@ GRAFT_MEMORY_CATCH("quantizer::finish")
 
 GRAFT_INLINE result<graph> quantizer::finish(const std::vector<std::string>& keep) {
     GRAFT_TRY(take_ranges());
-    return quantize_network(float_, ranges_, keep);
+    return quantize_network(float_, ranges_, keep, weights_);
 }
 GRAFT_INLINE result<graph> quantizer::finish_to_learn(const std::vector<std::string>& keep) {
     GRAFT_TRY(take_ranges());
-    return quantize_to_learn(float_, ranges_, keep);
+    return quantize_to_learn(float_, ranges_, keep, weights_);
 }
 
 GRAFT_END_NAMESPACE

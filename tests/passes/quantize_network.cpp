@@ -149,12 +149,12 @@ TEST_CASE("a quantised network answers nearly as the float one does, and holds i
     REQUIRE(made.ok());
     CHECK(count(*made, "QuantizeLinear") >= 6);
     CHECK(*made->find_metadata("graft.preprocess") == "imagenet");
-    int int8 = 0, int32 = 0;
+    int uint8 = 0, int32 = 0;
     for (const graft::value& v : made->values) {
-        int8 += v.constant && v.constant.type() == graft::dtype::int8 && v.constant.shape().rank() > 1;
+        uint8 += v.constant && v.constant.type() == graft::dtype::uint8 && v.constant.shape().rank() > 1;
         int32 += v.constant && v.constant.type() == graft::dtype::int32 && v.constant.elements() > 1;
     }
-    CHECK(int8 == 3);
+    CHECK(uint8 == 3);
     CHECK(int32 >= 3);
     const graft::model plain = graft::load(small_network()), small = graft::load(*made);
     graft::session a(plain), b(small);
@@ -166,6 +166,45 @@ TEST_CASE("a quantised network answers nearly as the float one does, and holds i
     }
     CHECK(noise > 0);
     CHECK(10 * std::log10(signal / noise) > 20);
+}
+
+TEST_CASE("weights of either type are the same numbers, with the same answers") {
+    const auto weights_of = [](const graft::graph& g, graft::dtype type) {
+        std::vector<int> codes;
+        for (const graft::node& n : g.nodes) {
+            const graft::tensor w = n.op_type == "DequantizeLinear" ? g.at(n.inputs[0]).constant : graft::tensor();
+            if (!w || w.type() != type || w.shape().rank() < 2) continue;
+            const graft::tensor zero = g.at(n.inputs[2]).constant;
+            for (std::int64_t i = 0; i < zero.elements(); ++i) CHECK(zero.raw()[i] == static_cast<std::byte>(type == graft::dtype::uint8 ? 128 : 0));
+            for (std::int64_t i = 0; i < w.elements(); ++i)
+                codes.push_back(type == graft::dtype::uint8 ? w.data<std::uint8_t>()[i] - 128 : w.data<std::int8_t>()[i]);
+        }
+        return codes;
+    };
+    std::vector<graft::graph> made;
+    for (const graft::dtype type : {graft::dtype::uint8, graft::dtype::int8}) {
+        graft::quantize_options how;
+        how.weights = type;
+        auto q = graft::quantizer::make(graft::load(small_network())->graph(), how);
+        REQUIRE(q.ok());
+        REQUIRE(q->observe(random_batch()).ok());
+        made.push_back(q->finish().value());
+    }
+    const std::vector<int> codes = weights_of(made[0], graft::dtype::uint8);
+    CHECK(codes.size() > 200);
+    CHECK(codes == weights_of(made[1], graft::dtype::int8));
+    CHECK(*std::max_element(codes.begin(), codes.end()) == 127);
+    CHECK(*std::min_element(codes.begin(), codes.end()) == -127);
+    graft::session a(graft::load(made[0]).value()), b(graft::load(made[1]).value());
+    const graft::tensor one = a.run(random_batch()).value(), other = b.run(random_batch()).value();
+    for (std::int64_t i = 0; i < one.elements(); ++i) CHECK(one.data<float>()[i] == other.data<float>()[i]);
+
+    graft::quantize_options how;
+    how.weights = graft::dtype::float16;
+    auto q = graft::quantizer::make(graft::load(small_network())->graph(), how);
+    REQUIRE(q.ok());
+    REQUIRE(q->observe(random_batch()).ok());
+    CHECK(q->finish().error().code() == graft::errc::usage);
 }
 
 TEST_CASE("a network that is to learn holds its weights in float, and answers as the stored one does up to the rounding of biases") {

@@ -192,7 +192,7 @@ TEST_CASE("A network that learns with the rounding of eight bits is written in t
     const graft::graph before = graft::store_quantized(setup.network.graph).value();
     int integers = 0, moved = 0;
     for (const graft::value& v : done->network.values) {
-        if (!v.constant || v.type != graft::dtype::int8 || v.constant.elements() < 2 || v.name.find("zero_point") != std::string::npos) continue;
+        if (!v.constant || v.type != graft::dtype::uint8 || v.constant.elements() < 2 || v.name.find("zero_point") != std::string::npos) continue;
         ++integers;
         for (const graft::value& w : before.values)
             if (w.name == v.name) moved += std::memcmp(w.constant.raw(), v.constant.raw(), v.constant.bytes()) != 0;

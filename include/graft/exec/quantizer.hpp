@@ -12,8 +12,9 @@ GRAFT_BEGIN_NAMESPACE
 /// How a network is quantised.
 struct quantize_options {
     calibration_method method = calibration_method::minmax;
-    double percentile = 99.99;  ///< in percent, of the values that a range by percentile keeps
-    load_options load;          ///< how the network runs while its values are observed
+    double percentile = 99.99;     ///< in percent, of the values that a range by percentile keeps
+    dtype weights = dtype::uint8;  ///< or int8: see quantize_network
+    load_options load;             ///< how the network runs while its values are observed
     session_options session;
 };
 
@@ -40,10 +41,11 @@ public:
 
 private:
     status take_ranges();
-    quantizer(graph g, const model& m, const session_options& options) : float_(std::move(g)), session_(m, options) {}
+    quantizer(graph g, const model& m, const quantize_options& options) : float_(std::move(g)), session_(m, options.session), weights_(options.weights) {}
 
     graph float_;
     session session_;
+    dtype weights_;
     std::vector<value_id> watched_;
     std::vector<std::size_t> outputs_;  // by watched value: its place among the outputs
     std::vector<range_observer> observers_;
@@ -74,7 +76,7 @@ GRAFT_INLINE result<quantizer> quantizer::make(graph g, const quantize_options& 
     how.open_batch = false;
     model m;
     GRAFT_TRY_ASSIGN(m, graft::load(std::move(watched), how));
-    quantizer made(std::move(g), m, options.session);
+    quantizer made(std::move(g), m, options);
     made.watched_ = std::move(wanted);
     made.outputs_ = std::move(places);
     made.observers_.assign(made.watched_.size(), range_observer(options.method, options.percentile));
@@ -108,11 +110,11 @@ GRAFT_MEMORY_CATCH("quantizer::finish")
 
 GRAFT_INLINE result<graph> quantizer::finish(const std::vector<std::string>& keep) {
     GRAFT_TRY(take_ranges());
-    return quantize_network(float_, ranges_, keep);
+    return quantize_network(float_, ranges_, keep, weights_);
 }
 GRAFT_INLINE result<graph> quantizer::finish_to_learn(const std::vector<std::string>& keep) {
     GRAFT_TRY(take_ranges());
-    return quantize_to_learn(float_, ranges_, keep);
+    return quantize_to_learn(float_, ranges_, keep, weights_);
 }
 
 GRAFT_END_NAMESPACE

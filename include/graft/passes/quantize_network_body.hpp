@@ -18,9 +18,9 @@ inline bool cuts_range(const node& n) { return integers_of(n) == eight_bits::cut
 class network_quantizer {
 public:
     // Without ranges it only notes which values would have to be known.
-    network_quantizer(const graph& from, const std::vector<value_range>* ranges, const std::vector<std::string>& keep)
-        : g_(from), ranges_(ranges), keep_(keep), write_(g_, "quantize"), count_(readers_of(from)), stands_for_(from.values.size(), no_value),
-          number_of_(from.values.size(), -1), coming_(from.values.size(), 0) {}
+    network_quantizer(const graph& from, const std::vector<value_range>* ranges, const std::vector<std::string>& keep, dtype weights = dtype::uint8)
+        : g_(from), ranges_(ranges), keep_(keep), weights_(weights), write_(g_, "quantize"), count_(readers_of(from)),
+          stands_for_(from.values.size(), no_value), number_of_(from.values.size(), -1), coming_(from.values.size(), 0) {}
 
     result<graph> run() {
         std::vector<node> all = std::move(g_.nodes);
@@ -146,7 +146,7 @@ private:
                        z = write_.constant(stem + "/zero_point", std::vector<std::uint8_t>{with.zero_point}, shape{});
         return pair(id, s, z, {});
     }
-    // A scale for each channel, whose largest weight is 127 steps.
+    // A scale for each channel, whose largest weight is 127 steps from zero, which is in the middle.
     void quantize_weight(node& n, const multiplication& m, value_id activation) {
         const tensor w = g_.at(n.inputs[1]).constant;
         const attribute* transposed = n.find("transB");
@@ -169,14 +169,17 @@ private:
                 if (static_cast<double>(scale[c]) < least) scale[c] = static_cast<float>(least * 1.0001);
             }
         const std::string stem = g_.at(n.inputs[1]).name;
-        const value_id s = write_.constant(stem + "/scale", scale, shape{channels}),
-                       z = write_.constant(stem + "/zero_point", std::vector<std::int8_t>(scale.size(), 0), shape{channels});
+        const value_id s = write_.constant(stem + "/scale", scale, shape{channels});
+        const value_id z = weights_ == dtype::int8
+                               ? write_.constant(stem + "/zero_point", std::vector<std::int8_t>(scale.size(), 0), shape{channels})
+                               : write_.constant(stem + "/zero_point", std::vector<std::uint8_t>(scale.size(), std::uint8_t(128)), shape{channels});
         n.inputs[1] = pair(n.inputs[1], s, z, {integer_attribute("axis", axis)});
     }
 
     graph g_;
     const std::vector<value_range>* ranges_;
     const std::vector<std::string>& keep_;
+    dtype weights_;
     node_writer write_;
     std::vector<int> count_;
     std::vector<value_id> stands_for_;  // by value of the float network: what its readers read
@@ -238,13 +241,15 @@ GRAFT_INLINE result<std::vector<value_id>> values_to_observe(const graph& g) GRA
 }
 GRAFT_MEMORY_CATCH("values_to_observe")
 
-GRAFT_INLINE result<graph> quantize_to_learn(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<graph> quantize_to_learn(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep,
+                                             dtype weights) GRAFT_MEMORY_TRY {
+    if (weights != dtype::uint8 && weights != dtype::int8) return fail(errc::usage, name(weights), "weights in eight bits are uint8 or int8");
     if (ranges.size() != g.values.size()) return fail(errc::usage, "ranges", "it takes a range for each value of the graph");
     const std::vector<std::string> known = quantizable_nodes(g);
     for (const std::string& name : keep)
         if (std::find(known.begin(), known.end(), name) == known.end())
             return fail(errc::input_name, name, "no node of that name could be quantised; graft info --placement lists the nodes");
-    detail::network_quantizer rewrite(g, &ranges, keep);
+    detail::network_quantizer rewrite(g, &ranges, keep, weights);
     graph made;
     GRAFT_TRY_ASSIGN(made, rewrite.run());
     if (!rewrite.done()) return fail(errc::quantize_nothing, g.name.empty() ? "model" : g.name, "every node stays float");
@@ -252,9 +257,9 @@ GRAFT_INLINE result<graph> quantize_to_learn(const graph& g, const std::vector<v
 }
 GRAFT_MEMORY_CATCH("quantize_to_learn")
 
-GRAFT_INLINE result<graph> quantize_network(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep) {
+GRAFT_INLINE result<graph> quantize_network(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep, dtype weights) {
     graph made;
-    GRAFT_TRY_ASSIGN(made, quantize_to_learn(g, ranges, keep));
+    GRAFT_TRY_ASSIGN(made, quantize_to_learn(g, ranges, keep, weights));
     return store_quantized(std::move(made));
 }
 
