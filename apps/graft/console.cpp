@@ -242,6 +242,19 @@ double seconds_now() {
     return std::chrono::duration<double>(clock::now().time_since_epoch()).count();
 }
 
+std::string clock_text(double s) {
+    if (!std::isfinite(s) || s < 0) s = 0;
+    const auto all = static_cast<std::int64_t>(std::min(s, 1e9) + 0.5);
+    char text[48];
+    if (all < 60)
+        std::snprintf(text, sizeof text, "%d s", static_cast<int>(all));
+    else if (all < 3600)
+        std::snprintf(text, sizeof text, "%d:%02d", static_cast<int>(all / 60), static_cast<int>(all % 60));
+    else
+        std::snprintf(text, sizeof text, "%lld:%02d:%02d", static_cast<long long>(all / 3600), static_cast<int>(all / 60 % 60), static_cast<int>(all % 60));
+    return text;
+}
+
 progress::progress(std::string what, std::int64_t total, bool quiet)
     : what_(std::move(what)), total_(total), quiet_(quiet), terminal_(is_terminal(stderr)), begun_(seconds_now()), last_(begun_) {}
 
@@ -252,14 +265,14 @@ void progress::step(std::int64_t done) {
     if (now - begun_ < 0.7 || now - last_ < (terminal_ ? 0.1 : 5)) return;
     last_ = now;
     const double share = static_cast<double>(done) / static_cast<double>(total_);
-    const double left = share > 0 ? (now - begun_) / share * (1 - share) : 0;
-    const std::string counts = std::to_string(done) + "/" + std::to_string(total_);
+    const double left = share > 0 ? (now - begun_) / share * (1 - share) : 0, rate = static_cast<double>(done) / (now - begun_);
+    const std::string counts = std::to_string(done) + "/" + std::to_string(total_), speed = formatted(rate < 9.95 ? "%.1f" : "%.0f", rate) + "/s";
     if (!terminal_) {
-        std::fprintf(stderr, "graft: %s %s, about %.0f s left\n", what_.c_str(), counts.c_str(), left);
+        std::fprintf(stderr, "graft: %s %s, %s, ETA %s\n", what_.c_str(), counts.c_str(), speed.c_str(), clock_text(left).c_str());
         return;
     }
     const terminal plain;
-    std::fprintf(stderr, "\r\x1b[K%s %s %s  %.0f s left", what_.c_str(), bar(plain, share, 24).c_str(), counts.c_str(), left);
+    std::fprintf(stderr, "\r\x1b[K%s %s %s  %s  ETA %s", what_.c_str(), bar(plain, share, 24).c_str(), counts.c_str(), speed.c_str(), clock_text(left).c_str());
     std::fflush(stderr);
     shown_ = true;
 }

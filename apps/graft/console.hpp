@@ -57,6 +57,7 @@ std::string bytes_text(std::int64_t bytes);               ///< "13.6 MB"
 std::string count_text(std::int64_t count);               ///< "3.5 M"
 std::string milliseconds_text(double ms);                 ///< "0.42 ms"
 std::string percent_text(double share);                   ///< "99.8 %"
+std::string clock_text(double seconds);                   ///< "9 s", "1:23", "2:03:04"
 
 /// Seconds of a steady clock.
 double seconds_now();

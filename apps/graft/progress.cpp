@@ -61,19 +61,6 @@ std::vector<std::string> figures(const terminal& screen, const training_figures&
 
 }  // namespace
 
-std::string clock_text(double s) {
-    if (!std::isfinite(s) || s < 0) s = 0;
-    const auto all = static_cast<std::int64_t>(std::min(s, 1e9) + 0.5);
-    char text[48];
-    if (all < 60)
-        std::snprintf(text, sizeof text, "%d s", static_cast<int>(all));
-    else if (all < 3600)
-        std::snprintf(text, sizeof text, "%d:%02d", static_cast<int>(all / 60), static_cast<int>(all % 60));
-    else
-        std::snprintf(text, sizeof text, "%lld:%02d:%02d", static_cast<long long>(all / 3600), static_cast<int>(all / 60 % 60), static_cast<int>(all % 60));
-    return text;
-}
-
 std::string progress_line(const terminal& screen, const training_figures& at) {
     const double share = at.steps > 0 ? static_cast<double>(at.step) / static_cast<double>(at.steps) : 0;
     const std::string head = at.phase + (at.epochs > 0 ? " " + count_of(at.epoch, at.epochs) : "");

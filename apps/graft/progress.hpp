@@ -44,8 +44,6 @@ std::string progress_log(const training_figures& at);
 std::string summary_line(const terminal& screen, const epoch_summary& done);
 /// ", balanced 50.0 % (majority 92.3 %)"; nothing where they are NaN.
 std::string uneven_text(double balanced, double majority);
-/// "9 s", "1:23", "2:03:04".
-std::string clock_text(double seconds);
 
 /// Shows a run. On a terminal the bar is drawn anew ten times a second at most; elsewhere there is a line every ten seconds and
 /// one for each epoch.

@@ -6,13 +6,13 @@
 #include <graft/data/splits.hpp>
 #include <graft/io/onnx_write.hpp>
 #include <graft/quantize.hpp>
+#include <graft/train/batch_parts.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <limits>
 #include <memory>
 
@@ -26,7 +26,9 @@ struct quantize_verb_options {
     double percentile = 99.99, max_drop = 0.5;
 };
 
-constexpr std::size_t compared = 16;  // pictures that the cost of a node is measured on
+constexpr std::size_t compared = 16;                            // pictures that the cost of a node is measured on
+constexpr std::size_t at_once = 32;                             // pictures that are scored together,
+constexpr std::int64_t pixels_at_once = std::int64_t(1) << 28;  // or fewer, where so many bytes of pixels have been read
 
 // A dataset, or pictures that nobody has labelled.
 struct picture_source {
@@ -85,13 +87,8 @@ graft::result<graft::tensor> batch_of(const graft::image& picture, const graft::
     graft::tensor one;
     GRAFT_TRY_ASSIGN(one, graft::preprocess(picture, by.preprocessing().spec, {info.type, info.extents, true}));
     const std::int64_t fixed = info.has_shape && info.extents.rank() > 0 ? info.extents[0] : -1;
-    if (fixed <= 1) return one;
-    graft::shape extents = one.shape();
-    extents[0] = fixed;
-    graft::tensor all;
-    GRAFT_TRY_ASSIGN(all, graft::tensor::make(one.type(), extents));
-    for (std::int64_t i = 0; i < fixed; ++i) std::memcpy(all.raw() + static_cast<std::size_t>(i) * one.bytes(), one.raw(), one.bytes());
-    return all;
+    if (fixed > 1) GRAFT_TRY(graft::detail::filled_up(graft::view(one), fixed, true, one));
+    return one;
 }
 
 using rows = std::vector<std::vector<double>>;
@@ -132,24 +129,7 @@ public:
         if (!opened.ok()) return opened.take_status();
         graft::quantizer quantizer = std::move(opened).value();
         for (const std::string& name : o_.keep) GRAFT_TRY(known(quantizer, name));
-        const std::vector<std::int64_t> seen = chosen(pictures_, o_.samples, common_.seed);
-        {
-            progress bar("calibrate", static_cast<std::int64_t>(seen.size()), common_.quiet);
-            std::int64_t done = 0;
-            for (std::int64_t i : seen) {
-                auto picture = pictures_.read(i);
-                if (!picture.ok())
-                    warn(common_, pictures_.name(i) + ": left out: " + picture.error().detail());
-                else {
-                    graft::tensor batch;
-                    GRAFT_TRY_ASSIGN(batch, batch_of(*picture, by));
-                    GRAFT_TRY(quantizer.observe(batch));
-                    ++observed_;
-                }
-                bar.step(++done);
-            }
-        }
-        if (!observed_) return graft::fail(graft::errc::data_too_many_bad, o_.data, "none of the pictures chosen can be read");
+        GRAFT_TRY(observe(quantizer, by));
         GRAFT_TRY_ASSIGN(float_, scores("float", by, pictures_.size()));
         graft::graph made;
         std::vector<std::string> keep = o_.keep;
@@ -167,6 +147,25 @@ public:
     }
 
 private:
+    graft::status observe(graft::quantizer& quantizer, const graft::classifier& by) {
+        const std::vector<std::int64_t> seen = chosen(pictures_, o_.samples, common_.seed);
+        progress bar("calibrate", static_cast<std::int64_t>(seen.size()), common_.quiet);
+        std::int64_t done = 0;
+        for (std::int64_t i : seen) {
+            auto picture = pictures_.read(i);
+            if (!picture.ok())
+                warn(common_, pictures_.name(i) + ": left out: " + picture.error().detail());
+            else {
+                graft::tensor batch;
+                GRAFT_TRY_ASSIGN(batch, batch_of(*picture, by));
+                GRAFT_TRY(quantizer.observe(batch));
+                ++observed_;
+            }
+            bar.step(++done);
+        }
+        if (!observed_) return graft::fail(graft::errc::data_too_many_bad, o_.data, "none of the pictures chosen can be read");
+        return {};
+    }
     const char* measure() const { return labelled_ ? "top-1" : "agreement of top-1 with the float network"; }
     static graft::status known(const graft::quantizer& q, const std::string& name) {
         const std::vector<std::string> all = q.nodes();
@@ -196,16 +195,32 @@ private:
     graft::result<rows> scores(const char* what, graft::classifier& by, std::int64_t count) {
         rows made(static_cast<std::size_t>(count));
         progress bar(what, count, common_.quiet);
+        std::vector<graft::image> some;
+        std::vector<std::size_t> which;
+        std::int64_t bytes = 0;
         for (std::int64_t i = 0; i < count; ++i) {
             auto picture = pictures_.read(i);
-            if (picture.ok()) GRAFT_TRY_ASSIGN(made[static_cast<std::size_t>(i)], by.probabilities(*picture));
+            if (picture.ok()) {
+                bytes += picture->height * picture->width * 3;
+                some.push_back(std::move(picture).value());
+                which.push_back(static_cast<std::size_t>(i));
+            }
+            if (some.size() < at_once && bytes < pixels_at_once && i + 1 < count) continue;
+            rows answers;
+            GRAFT_TRY_ASSIGN(answers, by.probabilities(some));
+            for (std::size_t k = 0; k < which.size(); ++k) made[which[k]] = std::move(answers[k]);
+            some.clear();
+            which.clear();
+            bytes = 0;
             bar.step(i + 1);
         }
         return made;
     }
     graft::result<graft::classifier> classifier_of(const graft::graph& g) {
+        graft::load_options how = how_.load;
+        how.open_batch = true;
         graft::model m;
-        GRAFT_TRY_ASSIGN(m, graft::load(g, how_.load));
+        GRAFT_TRY_ASSIGN(m, graft::load(g, how));
         return graft::classifier::make(m, how_);
     }
     // Quantises with these nodes in float, and measures by how much it is worse.
@@ -236,7 +251,15 @@ private:
     graft::status keep_costly(graft::quantizer& q, std::vector<std::string>& keep, graft::graph& made) {
         std::vector<std::pair<double, std::string>> costly;
         const std::vector<std::string> all = q.nodes();
-        const auto few = static_cast<std::int64_t>(std::min<std::size_t>(compared, float_.size()));
+        std::vector<graft::image> few;
+        rows wanted;
+        for (std::int64_t i : chosen(pictures_, pictures_.size(), common_.seed)) {
+            if (few.size() == compared) break;
+            auto picture = pictures_.read(i);
+            if (!picture.ok() || float_[static_cast<std::size_t>(i)].empty()) continue;
+            few.push_back(std::move(picture).value());
+            wanted.push_back(float_[static_cast<std::size_t>(i)]);
+        }
         progress bar("layers", static_cast<std::int64_t>(all.size()), common_.quiet);
         std::int64_t done = 0;
         for (const std::string& name : all) {
@@ -249,14 +272,8 @@ private:
             if (!one.ok()) return one.take_status();
             auto by = classifier_of(*one);
             if (!by.ok()) return by.take_status();
-            rows got, wanted;
-            for (std::int64_t i = 0; i < few; ++i) {
-                auto picture = pictures_.read(i);
-                if (!picture.ok() || float_[static_cast<std::size_t>(i)].empty()) continue;
-                got.emplace_back();
-                GRAFT_TRY_ASSIGN(got.back(), by->probabilities(*picture));
-                wanted.push_back(float_[static_cast<std::size_t>(i)]);
-            }
+            rows got;
+            GRAFT_TRY_ASSIGN(got, by->probabilities(few));
             costly.push_back({signal_to_noise(wanted, got), name});
         }
         bar.finish();
