@@ -183,12 +183,18 @@ private:
         if (names.empty())
             for (std::int64_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
         labelled_ = pictures_.loose.empty();
+        std::string missing;
         for (const std::string& c : pictures_.data.classes()) {
             const auto at = std::find(names.begin(), names.end(), c);
+            if (at == names.end() && missing.empty()) missing = c;
             labelled_ = labelled_ && at != names.end();
             output_of_.push_back(static_cast<std::size_t>(at - names.begin()));
         }
-        if (!labelled_) warn(common_, o_.data + ": its classes are not the model's: agreement with the float network is measured in place of top-1");
+        constexpr const char* instead = "how often the quantised network names what the float one does is measured in place of top-1";
+        if (!pictures_.loose.empty())
+            warn(common_, o_.data + ": its pictures have no labels: " + instead + "; a folder for each class, named as the model names it, gives them labels");
+        else if (!labelled_)
+            warn(common_, o_.data + ": its class \"" + missing + "\" is none of the model's: " + instead + "; --labels names the model's classes");
         return {};
     }
     // A row for each picture that can be read, of the first `count`; empty for the others.

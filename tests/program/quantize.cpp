@@ -47,6 +47,27 @@ TEST_CASE("quantize writes a network of integers that graft reads, with its meta
     CHECK(contains(kept.err, "did you mean first?"));
 }
 
+TEST_CASE("quantize says what is measured where pictures have no labels, or labels that the model does not know") {
+    made_folder folder;
+    for (int i = 0; i < 40; ++i) folder.put("loose/" + std::to_string(i) + ".pgm", picture(i));
+    folder.put("loose/broken.pgm", "P5 16 16 255\n");
+    for (const char* name : {"0", "1", "cat"})
+        for (int i = 0; i < 4; ++i) folder.put(std::string("named/") + name + "/" + std::to_string(i) + ".pgm", picture(i));
+    const std::string net = folder.path + "/net.onnx", how = " --out " + folder.path + "/o.onnx --json --max-drop 100 --preprocess resize=16,crop=16";
+    save_network(net);
+    const done loose = quantize(net + " " + folder.path + "/loose" + how);
+    INFO(loose.err);
+    REQUIRE(loose.code == 0);
+    CHECK(loose.number("images") == 40);
+    CHECK(loose.has("\"labelled\":false"));
+    CHECK(contains(loose.err, "its pictures have no labels"));
+    CHECK(contains(loose.err, "broken.pgm: left out: "));
+    const done named = quantize(net + " " + folder.path + "/named" + how);
+    CHECK(named.has("\"labelled\":false"));
+    CHECK(contains(named.err, "its class \"cat\" is none of the model's"));
+    CHECK(contains(named.err, "--labels"));
+}
+
 TEST_CASE("quantize refuses a folder without pictures, and no pictures to take ranges from") {
     made_folder folder;
     const std::string net = folder.path + "/net.onnx";
