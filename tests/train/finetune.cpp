@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 
 namespace {
 
@@ -210,6 +212,63 @@ TEST_CASE("A network that learns with the rounding of eight bits is written in t
     CHECK(!fresh.network.head_is_trained);
     CHECK(fresh.network.in_eight_bits);
     CHECK(fresh.notes.back().find("stays in float32") != std::string::npos);
+}
+
+TEST_CASE("A run with the rounding of eight bits that is stopped and resumed ends with the bytes of one that is not") {
+    struct stopper final : graft::training_observer {
+        std::int64_t left = 0;
+        graft::training_verdict on_step(const graft::trainer_progress&) override {
+            return --left == 0 ? graft::training_verdict::stop : graft::training_verdict::go_on;
+        }
+    };
+    const auto bytes_of_model = [](const std::string& folder) {
+        std::ifstream in(folder + "/model.onnx", std::ios::binary);
+        return std::string(std::istreambuf_iterator<char>(in), {});
+    };
+    const made_folder folder;
+    put_pictures(folder);
+    graft::finetune_options how;
+    how.epochs = 3;
+    how.batch = 6;
+    how.learning_rate = 0.005;
+    how.threads = 1;
+    how.preprocessing = "signed";
+    how.quantize = true;
+    const graft::dataset_splits data = graft::open_splits(folder.path + "/data").value();
+    // First the head is new, then it is the model's own.
+    graft::model from = graft::load(exported()).value();
+    for (const char* head : {"new", "kept"}) {
+        CAPTURE(head);
+        how.resume = false;
+        how.out = folder.path + "/" + head;
+        stopper watcher;
+        const auto whole = graft::finetune(data, from, how, watcher);
+        REQUIRE_MESSAGE(whole.ok(), std::string(whole.ok() ? "" : whole.error().what()));
+        const std::string wanted = bytes_of_model(how.out);
+        REQUIRE(!wanted.empty());
+        // Four steps an epoch: in the middle of the first, at its end, and in the middle of the last.
+        for (const std::int64_t step : {2, 4, 10}) {
+            CAPTURE(step);
+            how.resume = false;
+            how.out = folder.path + "/" + head + std::to_string(step);
+            watcher.left = step;
+            auto stopped = graft::finetune(data, from, how, watcher);
+            REQUIRE(stopped.ok());
+            CHECK(stopped->stopped);
+            how.resume = true;
+            auto resumed = graft::finetune(data, from, how, watcher);
+            REQUIRE_MESSAGE(resumed.ok(), std::string(resumed.ok() ? "" : resumed.error().what()));
+            CHECK(!resumed->stopped);
+            CHECK(bytes_of_model(how.out) == wanted);
+        }
+        if (head[0] == 'n') {
+            how.quantize = false;
+            how.out = folder.path + "/float";
+            REQUIRE(graft::finetune(data, from, how, watcher).ok());
+            from = graft::load(how.out + "/model.onnx").value();
+            how.quantize = true;
+        }
+    }
 }
 
 TEST_CASE("A search looks at the same few pictures of all classes") {
