@@ -15768,6 +15768,15 @@ GRAFT_NOINLINE inline void store_affine(const tensor_view& out, std::int64_t fir
 
 inline double epsilon_of(const op_context& c) { return static_cast<double>(c.real("epsilon", 1e-5f)); }
 
+// What batch normalisation with given statistics does to a channel: y = scale * x + shift.
+struct channel_affine {
+    double scale, shift;
+};
+inline channel_affine normalized_channel(double gamma, double beta, double mean, double variance, double epsilon) {
+    const double scale = gamma / std::sqrt(variance + epsilon);
+    return {scale, beta - mean * scale};
+}
+
 // BatchNormalization-1,6,7,9,14,15: Y = (X - mean) / sqrt(var + epsilon) * scale + B, by channel; in training mean and var are
 // the batch's own, and running = running * momentum + batch * (1 - momentum)
 inline bool batch_norm_trains(const op_context& c) {
@@ -15814,10 +15823,10 @@ inline status batch_norm_run(run_context& c) {
                 const double kept = i % 2 ? m.mean : m.variance;
                 if (c.wants(i)) store_from_double(c.out[i].type, c.out[i].data, channel, 1, &kept);
             }
-        const double scale = c.in[1].real(channel) / std::sqrt(m.variance + epsilon), shift = c.in[2].real(channel) - m.mean * scale;
+        const channel_affine y = normalized_channel(c.in[1].real(channel), c.in[2].real(channel), m.mean, m.variance, epsilon);
         for (std::int64_t image = 0; c.wants(0) && image < images; ++image) {
             const std::int64_t first = (image * channels + channel) * plane;
-            store_affine(c.out[0], first, plane, in.data + first, scale, shift);
+            store_affine(c.out[0], first, plane, in.data + first, y.scale, y.shift);
         }
     });
     return {};
@@ -31883,9 +31892,9 @@ private:
         const double epsilon = static_cast<double>(real(n, "epsilon", 1e-5f));
         const auto p = [&](int i, std::int64_t c) { return static_cast<double>(at(n.inputs[static_cast<std::size_t>(i)]).constant.data<float>()[c]); };
         for (std::int64_t c = 0; c < channels; ++c) {
-            const double s = p(1, c) / std::sqrt(p(4, c) + epsilon);
-            scale->data<float>()[c] = static_cast<float>(s);
-            shift->data<float>()[c] = static_cast<float>(p(2, c) - p(3, c) * s);
+            const ops::channel_affine y = ops::normalized_channel(p(1, c), p(2, c), p(3, c), p(4, c), epsilon);
+            scale->data<float>()[c] = static_cast<float>(y.scale);
+            shift->data<float>()[c] = static_cast<float>(y.shift);
         }
         const auto constant = [&](int i) { return &at(n.inputs[static_cast<std::size_t>(i)]).constant; };
         derive(*scale, "batch normalisation's scale " + shortest_text(epsilon, false), {constant(1), constant(4)});

@@ -231,9 +231,9 @@ private:
         const double epsilon = static_cast<double>(real(n, "epsilon", 1e-5f));
         const auto p = [&](int i, std::int64_t c) { return static_cast<double>(at(n.inputs[static_cast<std::size_t>(i)]).constant.data<float>()[c]); };
         for (std::int64_t c = 0; c < channels; ++c) {
-            const double s = p(1, c) / std::sqrt(p(4, c) + epsilon);
-            scale->data<float>()[c] = static_cast<float>(s);
-            shift->data<float>()[c] = static_cast<float>(p(2, c) - p(3, c) * s);
+            const ops::channel_affine y = ops::normalized_channel(p(1, c), p(2, c), p(3, c), p(4, c), epsilon);
+            scale->data<float>()[c] = static_cast<float>(y.scale);
+            shift->data<float>()[c] = static_cast<float>(y.shift);
         }
         const auto constant = [&](int i) { return &at(n.inputs[static_cast<std::size_t>(i)]).constant; };
         derive(*scale, "batch normalisation's scale " + shortest_text(epsilon, false), {constant(1), constant(4)});

@@ -43,6 +43,15 @@ GRAFT_NOINLINE inline void store_affine(const tensor_view& out, std::int64_t fir
 
 inline double epsilon_of(const op_context& c) { return static_cast<double>(c.real("epsilon", 1e-5f)); }
 
+// What batch normalisation with given statistics does to a channel: y = scale * x + shift.
+struct channel_affine {
+    double scale, shift;
+};
+inline channel_affine normalized_channel(double gamma, double beta, double mean, double variance, double epsilon) {
+    const double scale = gamma / std::sqrt(variance + epsilon);
+    return {scale, beta - mean * scale};
+}
+
 // BatchNormalization-1,6,7,9,14,15: Y = (X - mean) / sqrt(var + epsilon) * scale + B, by channel; in training mean and var are
 // the batch's own, and running = running * momentum + batch * (1 - momentum)
 inline bool batch_norm_trains(const op_context& c) {
@@ -89,10 +98,10 @@ inline status batch_norm_run(run_context& c) {
                 const double kept = i % 2 ? m.mean : m.variance;
                 if (c.wants(i)) store_from_double(c.out[i].type, c.out[i].data, channel, 1, &kept);
             }
-        const double scale = c.in[1].real(channel) / std::sqrt(m.variance + epsilon), shift = c.in[2].real(channel) - m.mean * scale;
+        const channel_affine y = normalized_channel(c.in[1].real(channel), c.in[2].real(channel), m.mean, m.variance, epsilon);
         for (std::int64_t image = 0; c.wants(0) && image < images; ++image) {
             const std::int64_t first = (image * channels + channel) * plane;
-            store_affine(c.out[0], first, plane, in.data + first, scale, shift);
+            store_affine(c.out[0], first, plane, in.data + first, y.scale, y.shift);
         }
     });
     return {};

@@ -1,10 +1,10 @@
 // Folds batch normalisation into the convolutions before it.
 #pragma once
 
+#include "../ops/norm.hpp"
 #include "graph_queries.hpp"
 #include "node_writer.hpp"
 
-#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,7 +13,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 // Batch normalisation that only a convolution of constant weights stands before becomes part of it:
-// y = (conv(x) - mean) * s / sqrt(variance + epsilon) + b, with the factor in the convolution's weights. Errors: memory.oom.
+// y = scale * conv(x) + shift, with the scale in the convolution's weights. Errors: memory.oom.
 inline status fold_batch_norm(graph& g) {
     std::vector<int> readers = readers_of(g);
     std::vector<std::size_t> maker(g.values.size(), g.nodes.size());
@@ -45,11 +45,11 @@ inline status fold_batch_norm(graph& g) {
         GRAFT_TRY_ASSIGN(bias, tensor::make(dtype::float32, shape{channels}));
         const auto number = [&](std::size_t k, std::int64_t c) { return static_cast<double>(g.at(norm.inputs[k]).constant.data<float>()[c]); };
         for (std::int64_t c = 0; c < channels; ++c) {
-            const double factor = number(1, c) / std::sqrt(number(4, c) + epsilon),
-                         before = biased ? static_cast<double>(g.at(conv.inputs[2]).constant.data<float>()[c]) : 0;
-            bias.data<float>()[c] = static_cast<float>((before - number(3, c)) * factor + number(2, c));
+            const ops::channel_affine y = ops::normalized_channel(number(1, c), number(2, c), number(3, c), number(4, c), epsilon);
+            const double before = biased ? static_cast<double>(g.at(conv.inputs[2]).constant.data<float>()[c]) : 0;
+            bias.data<float>()[c] = static_cast<float>(before * y.scale + y.shift);
             for (std::int64_t k = c * each; k < (c + 1) * each; ++k)
-                folded.data<float>()[k] = static_cast<float>(static_cast<double>(weight.data<float>()[k]) * factor);
+                folded.data<float>()[k] = static_cast<float>(static_cast<double>(weight.data<float>()[k]) * y.scale);
         }
         const std::string stem = g.at(conv.inputs[1]).name;
         conv.inputs.resize(2);
