@@ -28972,7 +28972,7 @@ private:
         const form* old = std::find_if(std::begin(forms), std::end(forms), [&](const form& f) { return n.op_type == f.op; });
         if (!newer || !n.op || old == std::end(forms) || !(this->*old->raise)(n)) return refused(n);
         n.version = wanted;
-        n.op = newer;
+        n.op = ops::find_op("", n.op_type.c_str(), wanted);
         return {};
     }
     bool axes(node& n) { return move_list(n, "axes"), true; }
@@ -28990,12 +28990,18 @@ private:
     bool norm(node& n) { return drop(n, "spatial"), n.outputs.size() == 1; }
     bool axis(node& n) {
         // The old form joins all axes from `axis` on: the same where that is the last.
-        const value& x = g_.at(n.inputs[0]);
+        const value_id x = n.inputs[0];
         const attribute* given = n.find("axis");
         const std::int64_t at = given ? given->integer : 1;
-        if (at != -1 && !(x.has_shape && x.extents.rank() == at + 1) && !is_matrix(n.inputs[0])) return false;
-        drop(n, "axis");
-        n.attributes.push_back(integer_attribute("axis", -1));
+        n.attributes = {integer_attribute("axis", -1)};
+        if (at == -1 || rank_of(x) == at + 1) return true;
+        const std::string stem = g_.at(n.outputs[0]).name;
+        const dtype type = g_.at(x).type;
+        const value_id joined = write_.add("Flatten", stem, {x}, {integer_attribute("axis", at)}, type),
+                       extents = write_.add("Shape", stem, {x}, {}, dtype::int64);
+        n.inputs = {write_.add(n.op_type.c_str(), stem, {joined}, std::move(n.attributes), type), extents};
+        n.attributes.clear();
+        write_.become(n, "Reshape");
         return true;
     }
     bool pads(node& n) {
@@ -29007,20 +29013,22 @@ private:
         n.inputs.push_back(write_.number("value", with));
         return true;
     }
-    // Whether a value is a matrix because of what makes it, a few nodes back.
-    bool is_matrix(value_id id) const {
-        for (int steps = 0; steps < 8; ++steps) {
-            const auto made = std::find_if(g_.nodes.begin(), g_.nodes.end(),
-                                           [&](const node& n) { return std::find(n.outputs.begin(), n.outputs.end(), id) != n.outputs.end(); });
-            if (made == g_.nodes.end()) return false;
-            if (is_named(*made, "Gemm") || is_named(*made, "Flatten")) return true;
-            if (made->inputs.size() < 2 || made->inputs[1] == no_value || !g_.at(made->inputs[1]).constant) return false;
-            const tensor& second = g_.at(made->inputs[1]).constant;
-            if (is_named(*made, "Reshape")) return second.elements() == 2;
-            if (!(is_named(*made, "Add") || is_named(*made, "MatMul")) || second.shape().rank() > 2) return false;
-            id = made->inputs[0];
-        }
-        return false;
+    // The rank of a value, by its shape or by what makes it, a few nodes back; -1: not known.
+    int rank_of(value_id id, int steps = 8) const {
+        if (g_.at(id).has_shape) return g_.at(id).extents.rank();
+        const auto made =
+            std::find_if(g_.nodes.begin(), g_.nodes.end(), [&](const node& n) { return std::find(n.outputs.begin(), n.outputs.end(), id) != n.outputs.end(); });
+        if (made == g_.nodes.end() || steps == 0) return -1;
+        if (is_named(*made, "Gemm") || is_named(*made, "Flatten")) return 2;
+        if (is_named(*made, "GlobalAveragePool")) return rank_of(made->inputs[0], steps - 1);
+        const tensor second = made->inputs.size() > 1 && made->inputs[1] != no_value ? g_.at(made->inputs[1]).constant : tensor();
+        if (!second) return -1;
+        if (is_named(*made, "Conv")) return second.shape().rank();
+        if (is_named(*made, "Reshape")) return static_cast<int>(second.elements());
+        const bool squeezes = is_named(*made, "Squeeze");
+        if (!squeezes && !is_named(*made, "Add") && !is_named(*made, "MatMul")) return -1;
+        const int rank = rank_of(made->inputs[0], steps - 1);
+        return squeezes && rank > 0 ? rank - static_cast<int>(second.elements()) : second.shape().rank() <= std::max(rank, 2) ? rank : -1;
     }
     void move_list(node& n, const char* name) {
         const attribute* list = n.find(name);

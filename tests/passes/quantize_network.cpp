@@ -238,6 +238,32 @@ TEST_CASE("nodes that are kept stay float, and a name of none is refused") {
     CHECK(q->finish(q->nodes()).error().code() == graft::errc::quantize_nothing);
 }
 
+TEST_CASE("a Softmax that joins several axes, as it did before operator set 13, goes on doing so") {
+    graft::builder b("net", 7);
+    const graft::value_id x = b.conv2d(b.input("x", graft::dtype::float32, {2, 3, 8, 8}), 4);
+    b.output(b.apply("Softmax", {x}, {graft::integer_attribute("axis", 1)}), "y");
+    graft::graph g = b.finish().value();
+    g.opsets = {{"", 11}};
+    for (graft::node& n : g.nodes) {
+        n.op = graft::ops::find_op("", n.op_type.c_str(), 11);
+        n.version = 11;
+    }
+    const graft::model old = graft::load(std::move(g)).value();
+    auto q = graft::quantizer::make(old.graph());
+    REQUIRE(q.ok());
+    REQUIRE(q->observe(random_batch()).ok());
+    const graft::graph made = q->finish().value();
+    CHECK(made.version_of("") == 13);
+    CHECK(count(made, "Flatten") == 1);
+    graft::session a(old), c(graft::load(made).value());
+    const graft::tensor wanted = a.run(random_batch()).value(), got = c.run(random_batch()).value();
+    REQUIRE(got.shape() == wanted.shape());
+    for (std::int64_t i = 0; i < got.elements(); ++i) CHECK(got.data<float>()[i] == doctest::Approx(wanted.data<float>()[i]).epsilon(0.05));
+    double sum = 0;
+    for (std::int64_t i = 0; i < got.elements() / 2; ++i) sum += static_cast<double>(got.data<float>()[i]);
+    CHECK(sum == doctest::Approx(1));
+}
+
 TEST_CASE("networks that are quantised already or have nothing to quantise are refused") {
     auto q = graft::quantizer::make(graft::load(small_network())->graph());
     REQUIRE(q.ok());
