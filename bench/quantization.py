@@ -149,8 +149,15 @@ class Runner:
         options = onnxruntime.SessionOptions()
         options.add_session_config_entry("session.x64quantprecision", "1" if exact else "0")
         options.intra_op_num_threads = self.a.threads
-        options.log_severity_level = 3
-        session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        options.log_severity_level = 4
+        try:
+            session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        except Exception:
+            # It fails at some files with exact sums; without rewriting the graph they are exact, too.
+            if not exact:
+                raise
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+            session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
         name = session.get_inputs()[0].name
         return np.stack([session.run([session.get_outputs()[0].name], {name: x})[0].reshape(-1) for x in tensors]).astype(np.float64)
 
