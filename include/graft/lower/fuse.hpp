@@ -3,6 +3,7 @@
 
 #include "../graph/activation.hpp"
 #include "../core/number_text.hpp"
+#include "../ops/channel_affine.hpp"
 #include "../ops/product_batches.hpp"
 #include "pattern.hpp"
 

@@ -2,6 +2,7 @@
 // GroupNormalization, LayerNormalization, RMSNormalization, MeanVarianceNormalization; and their gradients.
 #pragma once
 
+#include "channel_affine.hpp"
 #include "window_gradient.hpp"
 
 #include <cmath>
@@ -42,15 +43,6 @@ GRAFT_NOINLINE inline void store_affine(const tensor_view& out, std::int64_t fir
 }
 
 inline double epsilon_of(const op_context& c) { return static_cast<double>(c.real("epsilon", 1e-5f)); }
-
-// What batch normalisation with given statistics does to a channel: y = scale * x + shift.
-struct channel_affine {
-    double scale, shift;
-};
-inline channel_affine normalized_channel(double gamma, double beta, double mean, double variance, double epsilon) {
-    const double scale = gamma / std::sqrt(variance + epsilon);
-    return {scale, beta - mean * scale};
-}
 
 // BatchNormalization-1,6,7,9,14,15: Y = (X - mean) / sqrt(var + epsilon) * scale + B, by channel; in training mean and var are
 // the batch's own, and running = running * momentum + batch * (1 - momentum)

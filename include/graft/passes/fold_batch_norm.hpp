@@ -1,7 +1,7 @@
 // Folds batch normalisation into the convolutions before it.
 #pragma once
 
-#include "../ops/norm.hpp"
+#include "../ops/channel_affine.hpp"
 #include "graph_queries.hpp"
 #include "node_writer.hpp"
 
