@@ -1,4 +1,4 @@
-// Convolutions and sums of 8-bit images: text, included once for each instruction set. Sums are integers, so their order changes nothing;
+// Convolutions of 8-bit images: text, included once for each instruction set. Sums are integers, so their order changes nothing;
 // reals behind them are computed one by one, in the same steps on every set.
 
 // Pixels of two or four channels in 32-bit lanes: differences from the zero point in 16 bits, or unsigned bytes.
@@ -31,7 +31,9 @@ GRAFT_VECTOR std::int64_t steps_up(std::int64_t n, std::int64_t step) { return s
 // Codes `stride` apart, 1 or 2, each in a lane; 2 V::W bytes may be read where it is 2.
 GRAFT_VECTOR I load_apart(const std::uint8_t* from, std::int64_t stride) {
     if (stride == 1) return load_u8(from);
-    return shift_right<24>(shift_left<8>(as_int(load_bf16(reinterpret_cast<const std::uint16_t*>(from)))));
+    std::uint16_t pairs[V::W];  // that need not lie on even addresses
+    std::memcpy(pairs, from, sizeof pairs);
+    return shift_right<24>(shift_left<8>(as_int(load_bf16(pairs))));
 }
 // to[i] = the lane of the pixel `offset + i * stride` of each plane, for i in [0, count); up to `room` may be written.
 GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std::int64_t stride, std::int64_t count, std::int64_t room, std::uint32_t* to) {
