@@ -33029,8 +33029,7 @@ struct quantized_sum_problem {
 };
 
 /// Tasks: `gather` and `gather_winograd` take one lane of channels each (the latter of some tiles), `gather_tile` the tile of pixels for a slot of the
-/// memory, `conv` and
-/// `winograd` a tile, its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane.
+/// memory, `conv` and `winograd` a tile, its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane.
 struct quantized_kernels {
     void (*gather)(const quantized_conv_args&, std::int64_t lane);
     void (*gather_tile)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot);
@@ -35339,7 +35338,7 @@ inline void conv_shared(const conv_args& a, std::int64_t task) {
 // Tiles of m x m outputs read (m + 2) x (m + 2) inputs. Three passes over a run of tiles: inputs transformed to
 // [element][block][tile][W], one matrix product for each element (the tiles are its pixels), products transformed back.
 
-// d = B^T d, for F(4) by the points 0, 1, -1, 2, -2 and infinity, for F(2) by 0, 1, -1 and infinity.
+// d = B^T d, for F(4) by the points 0, 1, -1, 2, -2 and infinity, for F(2), also of whole numbers, by 0, 1, -1 and infinity.
 GRAFT_VECTOR void input_transform(V (&d)[6]) {
     const V four = V::set1(4), five = V::set1(5), two = V::set1(2);
     const V a = fnma(four, d[2], d[4]), b = fnma(four, d[1], d[3]), c = d[4] - d[2], e = two * (d[3] - d[1]);
@@ -35351,8 +35350,9 @@ GRAFT_VECTOR void input_transform(V (&d)[6]) {
     d[4] = c - e;
     d[5] = last;
 }
-GRAFT_VECTOR void input_transform(V (&d)[4]) {
-    const V first = d[0] - d[2], second = d[1] + d[2], third = d[2] - d[1], last = d[1] - d[3];
+template <class T>
+GRAFT_VECTOR void input_transform(T (&d)[4]) {
+    const T first = d[0] - d[2], second = d[1] + d[2], third = d[2] - d[1], last = d[1] - d[3];
     d[0] = first;
     d[1] = second;
     d[2] = third;
@@ -35367,7 +35367,8 @@ GRAFT_VECTOR void output_transform(const V (&m)[6], V (&y)[4]) {
     y[2] = fma(V::set1(4), c, a);
     y[3] = fma(V::set1(8), d, b) + m[5];
 }
-GRAFT_VECTOR void output_transform(const V (&m)[4], V (&y)[2]) {
+template <class T>
+GRAFT_VECTOR void output_transform(const T (&m)[4], T (&y)[2]) {
     y[0] = m[0] + m[1] + m[2];
     y[1] = m[1] - m[2] - m[3];
 }
@@ -35573,6 +35574,23 @@ GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std:
         to[i] = ((all ^ l.flip) + l.add) ^ l.flip_back;
     }
 }
+// Of columns ix, ix + step, ...: which of the first `count` are inside an image of that width.
+struct column_span {
+    std::int64_t first, last;
+};
+GRAFT_VECTOR column_span columns_inside(std::int64_t ix, std::int64_t width, std::int64_t step, std::int64_t count) {
+    const std::int64_t end = width > ix ? steps_up(width - ix, step) : 0, start = ix < 0 ? steps_up(-ix, step) : 0, last = end < count ? end : count;
+    return {start < last ? start : last, last};
+}
+// The lanes of `count` pixels of row iy, `step` apart from column ix on, padding among them; up to `room` may be written.
+GRAFT_VECTOR void fill_row(const quantized_conv_problem& p, const quantized_lanes& l, std::int64_t iy, std::int64_t ix, std::int64_t step, std::int64_t count,
+                           std::int64_t room, std::uint32_t* to) {
+    const column_span inside = columns_inside(ix, p.iw, step, iy >= 0 && iy < p.ih ? count : 0);
+    for (std::int64_t i = 0; i < inside.first; ++i) to[i] = l.empty;
+    if (inside.first < inside.last)
+        fill_lanes(l, iy * p.iw + ix + inside.first * step, step, inside.last - inside.first, room - inside.first, to + inside.first);
+    for (std::int64_t i = inside.last; i < count; ++i) to[i] = l.empty;
+}
 // What the taps of all tiles read, of one lane of channels.
 inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
@@ -35581,17 +35599,8 @@ inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px)
-            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch) {
-                const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt, ix = g.column_phase[px] - p.pl;
-                // Columns [first, last) are pixels of the image.
-                std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
-                if (iy < 0 || iy >= p.ih) last = 0;
-                last = last < g.pitch ? last : g.pitch;
-                first = first < last ? first : last;
-                for (std::int64_t i = 0; i < first; ++i) to[i] = l.empty;
-                if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, last - first, to + first);
-                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = l.empty;
-            }
+            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch)
+                fill_row(p, l, row * p.sh + g.row_phase[py] - p.pt, g.column_phase[px] - p.pl, p.sw, g.pitch, g.pitch, to);
 }
 // What the taps of one tile read: [lanes][taps][pixels of the tile], which it takes in one stream. `slot` is the tile's place in the memory.
 inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot) {
@@ -35613,16 +35622,8 @@ inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t til
                 std::int64_t oy = first_row, ox = first_column;
                 std::uint32_t* at = to;
                 for (std::int64_t left = end - begin; left > 0; ++oy, ox = 0) {
-                    const std::int64_t here = p.ow - ox < left ? p.ow - ox : left, iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh,
-                                       ix = ox * p.sw - p.pl + std::int64_t(kx) * p.dw;
-                    // Outputs [first, last) of these see pixels of the image.
-                    std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
-                    if (iy < 0 || iy >= p.ih) last = 0;
-                    last = last < here ? last : here;
-                    first = first < last ? first : last;
-                    for (std::int64_t i = 0; i < first; ++i) at[i] = l.empty;
-                    if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, stop - (at + first), at + first);
-                    for (std::int64_t i = last; i < here; ++i) at[i] = l.empty;
+                    const std::int64_t here = p.ow - ox < left ? p.ow - ox : left;
+                    fill_row(p, l, oy * p.sh - p.pt + std::int64_t(ky) * p.dh, ox * p.sw - p.pl + std::int64_t(kx) * p.dw, p.sw, here, stop - at, at);
                     at += here;
                     left -= here;
                 }
@@ -35798,9 +35799,8 @@ inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t chann
         float* to = image;
         for (std::int64_t py = 0; py < g.row_phases; ++py)
             for (std::int64_t px = 0; px < g.column_phases; ++px) {
-                // Columns [first, last) of the image's rows are pixels.
-                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0, last = end < g.pitch ? end : g.pitch;
-                const std::int64_t start = ix < 0 ? steps_up(-ix, p.sw) : 0, first = start < last ? start : last;
+                const std::int64_t ix = g.column_phase[px] - p.pl;
+                const auto [first, last] = columns_inside(ix, p.iw, p.sw, g.pitch);
                 for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
                     const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
                     // Whole vectors: what comes behind their pixels is written later.
@@ -35828,14 +35828,6 @@ inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t chann
 // point, weights four times what Lavin and Gray (Fast Algorithms for Convolutional Neural Networks, 2015) have, so that both are whole numbers of 16
 // bits and sums four times those of the window: the answer is exact. Sums may leave int32 on the way and are right again at the end, modulo 2^32.
 
-// B^T d for the points 0, 1, -1 and infinity.
-GRAFT_VECTOR void quantized_input_transform(const I (&d)[4], I (&out)[4]) {
-    out[0] = d[0] - d[2];
-    out[1] = d[1] + d[2];
-    out[2] = d[2] - d[1];
-    out[3] = d[1] - d[3];
-}
-
 // One lane of channels, two of them, for `count` tiles from `first` on: [tasks][16][lanes][tiles of a task]. Until it is stored a pair of numbers is low +
 // 65536 * high: sums of such are the sums of both.
 inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std::int64_t first_tile, std::int64_t count) {
@@ -35853,24 +35845,14 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
         for (; row < 2 * ty + 4; ++row) {
             const std::int64_t iy = row - p.pt;
             std::int32_t(&h)[4][room] = rows[row % 4];
-            for (int phase = 0; phase < 2; ++phase) {
-                std::int32_t* const by = phase ? odd : even;
-                // Padded columns phase, phase + 2, ..., of which [first, last) are pixels.
-                const std::int64_t ix = phase - p.pl, columns = wide + V::W;
-                std::int64_t first = ix < 0 ? (1 - ix) / 2 : 0, last = p.iw > ix ? (p.iw - ix + 1) / 2 : 0;
-                if (iy < 0 || iy >= p.ih) last = 0;
-                last = last < columns ? last : columns;
-                first = first < last ? first : last;
-                for (std::int64_t i = 0; i < first; ++i) by[i] = 0;
-                if (first < last) fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
-                for (std::int64_t i = last; i < columns; ++i) by[i] = 0;
-            }
+            // Padded columns 0, 2, ... and 1, 3, ....
+            for (int phase = 0; phase < 2; ++phase)
+                fill_row(p, l, iy, phase - p.pl, 2, wide + V::W, wide + V::W, reinterpret_cast<std::uint32_t*>(phase ? odd : even));
             for (std::int64_t i = 0; i < wide; i += V::W) {
-                const I d[4] = {I::load(even + i), I::load(odd + i), I::load(even + i + 1), I::load(odd + i + 1)};
-                I out[4];
-                quantized_input_transform(d, out);
+                I d[4] = {I::load(even + i), I::load(odd + i), I::load(even + i + 1), I::load(odd + i + 1)};
+                input_transform(d);
                 GRAFT_UNROLL
-                for (int j = 0; j < 4; ++j) out[j].store(h[j] + i);
+                for (int j = 0; j < 4; ++j) d[j].store(h[j] + i);
             }
         }
         for (std::int64_t i = 0; i < wide; i += V::W) {
@@ -35878,13 +35860,13 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
             const bool whole = tile >= 0 && tile % quantized_pixels + V::W <= quantized_pixels && tile < count;
             GRAFT_UNROLL
             for (int j = 0; j < 4; ++j) {
-                I d[4], out[4];
+                I d[4];
                 GRAFT_UNROLL
                 for (int k = 0; k < 4; ++k) d[k] = I::load(rows[(2 * ty + k) % 4][j] + i);
-                quantized_input_transform(d, out);
+                input_transform(d);
                 for (int k = 0; k < 4; ++k) {
                     // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
-                    const I pair = (out[k] + half) ^ half;
+                    const I pair = (d[k] + half) ^ half;
                     std::int32_t* const one = to + (4 * k + j) * element;
                     if (whole) {
                         // Beyond the row lie tiles that come later.
@@ -35909,20 +35891,21 @@ GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t cha
     const I bias = I::set1(a.bias[channel]);
     float steps[2][2 * quantized_pixels];
     for (std::int64_t i = 0; i < count; i += V::W) {
-        I above[4], below[4];
+        I half[2][4];  // of the two rows of outputs
         GRAFT_UNROLL
         for (int j = 0; j < 4; ++j) {
-            I m[4];
+            I m[4], y[2];
             GRAFT_UNROLL
             for (int k = 0; k < 4; ++k) m[k] = I::load(sums + (4 * k + j) * quantized_rows * quantized_pixels + i);
-            above[j] = m[0] + m[1] + m[2];
-            below[j] = m[1] - m[2] - m[3];
+            output_transform(m, y);
+            half[0][j] = y[0];
+            half[1][j] = y[1];
         }
         GRAFT_UNROLL
         for (int row = 0; row < 2; ++row) {
-            const I(&m)[4] = row ? below : above;
-            const V left = to_float(shift_right_arithmetic<2>(m[0] + m[1] + m[2]) + bias) * scale;
-            const V right = to_float(shift_right_arithmetic<2>(m[1] - m[2] - m[3]) + bias) * scale;
+            I y[2];
+            output_transform(half[row], y);
+            const V left = to_float(shift_right_arithmetic<2>(y[0]) + bias) * scale, right = to_float(shift_right_arithmetic<2>(y[1]) + bias) * scale;
             zip_low(left, right).store(steps[row] + 2 * i);
             zip_high(left, right).store(steps[row] + 2 * i + V::W);
         }
@@ -38100,7 +38083,7 @@ inline void conv_shared(const conv_args& a, std::int64_t task) {
 // Tiles of m x m outputs read (m + 2) x (m + 2) inputs. Three passes over a run of tiles: inputs transformed to
 // [element][block][tile][W], one matrix product for each element (the tiles are its pixels), products transformed back.
 
-// d = B^T d, for F(4) by the points 0, 1, -1, 2, -2 and infinity, for F(2) by 0, 1, -1 and infinity.
+// d = B^T d, for F(4) by the points 0, 1, -1, 2, -2 and infinity, for F(2), also of whole numbers, by 0, 1, -1 and infinity.
 GRAFT_VECTOR void input_transform(V (&d)[6]) {
     const V four = V::set1(4), five = V::set1(5), two = V::set1(2);
     const V a = fnma(four, d[2], d[4]), b = fnma(four, d[1], d[3]), c = d[4] - d[2], e = two * (d[3] - d[1]);
@@ -38112,8 +38095,9 @@ GRAFT_VECTOR void input_transform(V (&d)[6]) {
     d[4] = c - e;
     d[5] = last;
 }
-GRAFT_VECTOR void input_transform(V (&d)[4]) {
-    const V first = d[0] - d[2], second = d[1] + d[2], third = d[2] - d[1], last = d[1] - d[3];
+template <class T>
+GRAFT_VECTOR void input_transform(T (&d)[4]) {
+    const T first = d[0] - d[2], second = d[1] + d[2], third = d[2] - d[1], last = d[1] - d[3];
     d[0] = first;
     d[1] = second;
     d[2] = third;
@@ -38128,7 +38112,8 @@ GRAFT_VECTOR void output_transform(const V (&m)[6], V (&y)[4]) {
     y[2] = fma(V::set1(4), c, a);
     y[3] = fma(V::set1(8), d, b) + m[5];
 }
-GRAFT_VECTOR void output_transform(const V (&m)[4], V (&y)[2]) {
+template <class T>
+GRAFT_VECTOR void output_transform(const T (&m)[4], T (&y)[2]) {
     y[0] = m[0] + m[1] + m[2];
     y[1] = m[1] - m[2] - m[3];
 }
@@ -38334,6 +38319,23 @@ GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std:
         to[i] = ((all ^ l.flip) + l.add) ^ l.flip_back;
     }
 }
+// Of columns ix, ix + step, ...: which of the first `count` are inside an image of that width.
+struct column_span {
+    std::int64_t first, last;
+};
+GRAFT_VECTOR column_span columns_inside(std::int64_t ix, std::int64_t width, std::int64_t step, std::int64_t count) {
+    const std::int64_t end = width > ix ? steps_up(width - ix, step) : 0, start = ix < 0 ? steps_up(-ix, step) : 0, last = end < count ? end : count;
+    return {start < last ? start : last, last};
+}
+// The lanes of `count` pixels of row iy, `step` apart from column ix on, padding among them; up to `room` may be written.
+GRAFT_VECTOR void fill_row(const quantized_conv_problem& p, const quantized_lanes& l, std::int64_t iy, std::int64_t ix, std::int64_t step, std::int64_t count,
+                           std::int64_t room, std::uint32_t* to) {
+    const column_span inside = columns_inside(ix, p.iw, step, iy >= 0 && iy < p.ih ? count : 0);
+    for (std::int64_t i = 0; i < inside.first; ++i) to[i] = l.empty;
+    if (inside.first < inside.last)
+        fill_lanes(l, iy * p.iw + ix + inside.first * step, step, inside.last - inside.first, room - inside.first, to + inside.first);
+    for (std::int64_t i = inside.last; i < count; ++i) to[i] = l.empty;
+}
 // What the taps of all tiles read, of one lane of channels.
 inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
@@ -38342,17 +38344,8 @@ inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px)
-            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch) {
-                const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt, ix = g.column_phase[px] - p.pl;
-                // Columns [first, last) are pixels of the image.
-                std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
-                if (iy < 0 || iy >= p.ih) last = 0;
-                last = last < g.pitch ? last : g.pitch;
-                first = first < last ? first : last;
-                for (std::int64_t i = 0; i < first; ++i) to[i] = l.empty;
-                if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, last - first, to + first);
-                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = l.empty;
-            }
+            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch)
+                fill_row(p, l, row * p.sh + g.row_phase[py] - p.pt, g.column_phase[px] - p.pl, p.sw, g.pitch, g.pitch, to);
 }
 // What the taps of one tile read: [lanes][taps][pixels of the tile], which it takes in one stream. `slot` is the tile's place in the memory.
 inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot) {
@@ -38374,16 +38367,8 @@ inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t til
                 std::int64_t oy = first_row, ox = first_column;
                 std::uint32_t* at = to;
                 for (std::int64_t left = end - begin; left > 0; ++oy, ox = 0) {
-                    const std::int64_t here = p.ow - ox < left ? p.ow - ox : left, iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh,
-                                       ix = ox * p.sw - p.pl + std::int64_t(kx) * p.dw;
-                    // Outputs [first, last) of these see pixels of the image.
-                    std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
-                    if (iy < 0 || iy >= p.ih) last = 0;
-                    last = last < here ? last : here;
-                    first = first < last ? first : last;
-                    for (std::int64_t i = 0; i < first; ++i) at[i] = l.empty;
-                    if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, stop - (at + first), at + first);
-                    for (std::int64_t i = last; i < here; ++i) at[i] = l.empty;
+                    const std::int64_t here = p.ow - ox < left ? p.ow - ox : left;
+                    fill_row(p, l, oy * p.sh - p.pt + std::int64_t(ky) * p.dh, ox * p.sw - p.pl + std::int64_t(kx) * p.dw, p.sw, here, stop - at, at);
                     at += here;
                     left -= here;
                 }
@@ -38559,9 +38544,8 @@ inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t chann
         float* to = image;
         for (std::int64_t py = 0; py < g.row_phases; ++py)
             for (std::int64_t px = 0; px < g.column_phases; ++px) {
-                // Columns [first, last) of the image's rows are pixels.
-                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0, last = end < g.pitch ? end : g.pitch;
-                const std::int64_t start = ix < 0 ? steps_up(-ix, p.sw) : 0, first = start < last ? start : last;
+                const std::int64_t ix = g.column_phase[px] - p.pl;
+                const auto [first, last] = columns_inside(ix, p.iw, p.sw, g.pitch);
                 for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
                     const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
                     // Whole vectors: what comes behind their pixels is written later.
@@ -38589,14 +38573,6 @@ inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t chann
 // point, weights four times what Lavin and Gray (Fast Algorithms for Convolutional Neural Networks, 2015) have, so that both are whole numbers of 16
 // bits and sums four times those of the window: the answer is exact. Sums may leave int32 on the way and are right again at the end, modulo 2^32.
 
-// B^T d for the points 0, 1, -1 and infinity.
-GRAFT_VECTOR void quantized_input_transform(const I (&d)[4], I (&out)[4]) {
-    out[0] = d[0] - d[2];
-    out[1] = d[1] + d[2];
-    out[2] = d[2] - d[1];
-    out[3] = d[1] - d[3];
-}
-
 // One lane of channels, two of them, for `count` tiles from `first` on: [tasks][16][lanes][tiles of a task]. Until it is stored a pair of numbers is low +
 // 65536 * high: sums of such are the sums of both.
 inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std::int64_t first_tile, std::int64_t count) {
@@ -38614,24 +38590,14 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
         for (; row < 2 * ty + 4; ++row) {
             const std::int64_t iy = row - p.pt;
             std::int32_t(&h)[4][room] = rows[row % 4];
-            for (int phase = 0; phase < 2; ++phase) {
-                std::int32_t* const by = phase ? odd : even;
-                // Padded columns phase, phase + 2, ..., of which [first, last) are pixels.
-                const std::int64_t ix = phase - p.pl, columns = wide + V::W;
-                std::int64_t first = ix < 0 ? (1 - ix) / 2 : 0, last = p.iw > ix ? (p.iw - ix + 1) / 2 : 0;
-                if (iy < 0 || iy >= p.ih) last = 0;
-                last = last < columns ? last : columns;
-                first = first < last ? first : last;
-                for (std::int64_t i = 0; i < first; ++i) by[i] = 0;
-                if (first < last) fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
-                for (std::int64_t i = last; i < columns; ++i) by[i] = 0;
-            }
+            // Padded columns 0, 2, ... and 1, 3, ....
+            for (int phase = 0; phase < 2; ++phase)
+                fill_row(p, l, iy, phase - p.pl, 2, wide + V::W, wide + V::W, reinterpret_cast<std::uint32_t*>(phase ? odd : even));
             for (std::int64_t i = 0; i < wide; i += V::W) {
-                const I d[4] = {I::load(even + i), I::load(odd + i), I::load(even + i + 1), I::load(odd + i + 1)};
-                I out[4];
-                quantized_input_transform(d, out);
+                I d[4] = {I::load(even + i), I::load(odd + i), I::load(even + i + 1), I::load(odd + i + 1)};
+                input_transform(d);
                 GRAFT_UNROLL
-                for (int j = 0; j < 4; ++j) out[j].store(h[j] + i);
+                for (int j = 0; j < 4; ++j) d[j].store(h[j] + i);
             }
         }
         for (std::int64_t i = 0; i < wide; i += V::W) {
@@ -38639,13 +38605,13 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
             const bool whole = tile >= 0 && tile % quantized_pixels + V::W <= quantized_pixels && tile < count;
             GRAFT_UNROLL
             for (int j = 0; j < 4; ++j) {
-                I d[4], out[4];
+                I d[4];
                 GRAFT_UNROLL
                 for (int k = 0; k < 4; ++k) d[k] = I::load(rows[(2 * ty + k) % 4][j] + i);
-                quantized_input_transform(d, out);
+                input_transform(d);
                 for (int k = 0; k < 4; ++k) {
                     // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
-                    const I pair = (out[k] + half) ^ half;
+                    const I pair = (d[k] + half) ^ half;
                     std::int32_t* const one = to + (4 * k + j) * element;
                     if (whole) {
                         // Beyond the row lie tiles that come later.
@@ -38670,20 +38636,21 @@ GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t cha
     const I bias = I::set1(a.bias[channel]);
     float steps[2][2 * quantized_pixels];
     for (std::int64_t i = 0; i < count; i += V::W) {
-        I above[4], below[4];
+        I half[2][4];  // of the two rows of outputs
         GRAFT_UNROLL
         for (int j = 0; j < 4; ++j) {
-            I m[4];
+            I m[4], y[2];
             GRAFT_UNROLL
             for (int k = 0; k < 4; ++k) m[k] = I::load(sums + (4 * k + j) * quantized_rows * quantized_pixels + i);
-            above[j] = m[0] + m[1] + m[2];
-            below[j] = m[1] - m[2] - m[3];
+            output_transform(m, y);
+            half[0][j] = y[0];
+            half[1][j] = y[1];
         }
         GRAFT_UNROLL
         for (int row = 0; row < 2; ++row) {
-            const I(&m)[4] = row ? below : above;
-            const V left = to_float(shift_right_arithmetic<2>(m[0] + m[1] + m[2]) + bias) * scale;
-            const V right = to_float(shift_right_arithmetic<2>(m[1] - m[2] - m[3]) + bias) * scale;
+            I y[2];
+            output_transform(half[row], y);
+            const V left = to_float(shift_right_arithmetic<2>(y[0]) + bias) * scale, right = to_float(shift_right_arithmetic<2>(y[1]) + bias) * scale;
             zip_low(left, right).store(steps[row] + 2 * i);
             zip_high(left, right).store(steps[row] + 2 * i + V::W);
         }
@@ -40881,7 +40848,7 @@ inline void conv_shared(const conv_args& a, std::int64_t task) {
 // Tiles of m x m outputs read (m + 2) x (m + 2) inputs. Three passes over a run of tiles: inputs transformed to
 // [element][block][tile][W], one matrix product for each element (the tiles are its pixels), products transformed back.
 
-// d = B^T d, for F(4) by the points 0, 1, -1, 2, -2 and infinity, for F(2) by 0, 1, -1 and infinity.
+// d = B^T d, for F(4) by the points 0, 1, -1, 2, -2 and infinity, for F(2), also of whole numbers, by 0, 1, -1 and infinity.
 GRAFT_VECTOR void input_transform(V (&d)[6]) {
     const V four = V::set1(4), five = V::set1(5), two = V::set1(2);
     const V a = fnma(four, d[2], d[4]), b = fnma(four, d[1], d[3]), c = d[4] - d[2], e = two * (d[3] - d[1]);
@@ -40893,8 +40860,9 @@ GRAFT_VECTOR void input_transform(V (&d)[6]) {
     d[4] = c - e;
     d[5] = last;
 }
-GRAFT_VECTOR void input_transform(V (&d)[4]) {
-    const V first = d[0] - d[2], second = d[1] + d[2], third = d[2] - d[1], last = d[1] - d[3];
+template <class T>
+GRAFT_VECTOR void input_transform(T (&d)[4]) {
+    const T first = d[0] - d[2], second = d[1] + d[2], third = d[2] - d[1], last = d[1] - d[3];
     d[0] = first;
     d[1] = second;
     d[2] = third;
@@ -40909,7 +40877,8 @@ GRAFT_VECTOR void output_transform(const V (&m)[6], V (&y)[4]) {
     y[2] = fma(V::set1(4), c, a);
     y[3] = fma(V::set1(8), d, b) + m[5];
 }
-GRAFT_VECTOR void output_transform(const V (&m)[4], V (&y)[2]) {
+template <class T>
+GRAFT_VECTOR void output_transform(const T (&m)[4], T (&y)[2]) {
     y[0] = m[0] + m[1] + m[2];
     y[1] = m[1] - m[2] - m[3];
 }
@@ -41115,6 +41084,23 @@ GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std:
         to[i] = ((all ^ l.flip) + l.add) ^ l.flip_back;
     }
 }
+// Of columns ix, ix + step, ...: which of the first `count` are inside an image of that width.
+struct column_span {
+    std::int64_t first, last;
+};
+GRAFT_VECTOR column_span columns_inside(std::int64_t ix, std::int64_t width, std::int64_t step, std::int64_t count) {
+    const std::int64_t end = width > ix ? steps_up(width - ix, step) : 0, start = ix < 0 ? steps_up(-ix, step) : 0, last = end < count ? end : count;
+    return {start < last ? start : last, last};
+}
+// The lanes of `count` pixels of row iy, `step` apart from column ix on, padding among them; up to `room` may be written.
+GRAFT_VECTOR void fill_row(const quantized_conv_problem& p, const quantized_lanes& l, std::int64_t iy, std::int64_t ix, std::int64_t step, std::int64_t count,
+                           std::int64_t room, std::uint32_t* to) {
+    const column_span inside = columns_inside(ix, p.iw, step, iy >= 0 && iy < p.ih ? count : 0);
+    for (std::int64_t i = 0; i < inside.first; ++i) to[i] = l.empty;
+    if (inside.first < inside.last)
+        fill_lanes(l, iy * p.iw + ix + inside.first * step, step, inside.last - inside.first, room - inside.first, to + inside.first);
+    for (std::int64_t i = inside.last; i < count; ++i) to[i] = l.empty;
+}
 // What the taps of all tiles read, of one lane of channels.
 inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
@@ -41123,17 +41109,8 @@ inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px)
-            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch) {
-                const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt, ix = g.column_phase[px] - p.pl;
-                // Columns [first, last) are pixels of the image.
-                std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
-                if (iy < 0 || iy >= p.ih) last = 0;
-                last = last < g.pitch ? last : g.pitch;
-                first = first < last ? first : last;
-                for (std::int64_t i = 0; i < first; ++i) to[i] = l.empty;
-                if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, last - first, to + first);
-                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = l.empty;
-            }
+            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch)
+                fill_row(p, l, row * p.sh + g.row_phase[py] - p.pt, g.column_phase[px] - p.pl, p.sw, g.pitch, g.pitch, to);
 }
 // What the taps of one tile read: [lanes][taps][pixels of the tile], which it takes in one stream. `slot` is the tile's place in the memory.
 inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot) {
@@ -41155,16 +41132,8 @@ inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t til
                 std::int64_t oy = first_row, ox = first_column;
                 std::uint32_t* at = to;
                 for (std::int64_t left = end - begin; left > 0; ++oy, ox = 0) {
-                    const std::int64_t here = p.ow - ox < left ? p.ow - ox : left, iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh,
-                                       ix = ox * p.sw - p.pl + std::int64_t(kx) * p.dw;
-                    // Outputs [first, last) of these see pixels of the image.
-                    std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
-                    if (iy < 0 || iy >= p.ih) last = 0;
-                    last = last < here ? last : here;
-                    first = first < last ? first : last;
-                    for (std::int64_t i = 0; i < first; ++i) at[i] = l.empty;
-                    if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, stop - (at + first), at + first);
-                    for (std::int64_t i = last; i < here; ++i) at[i] = l.empty;
+                    const std::int64_t here = p.ow - ox < left ? p.ow - ox : left;
+                    fill_row(p, l, oy * p.sh - p.pt + std::int64_t(ky) * p.dh, ox * p.sw - p.pl + std::int64_t(kx) * p.dw, p.sw, here, stop - at, at);
                     at += here;
                     left -= here;
                 }
@@ -41340,9 +41309,8 @@ inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t chann
         float* to = image;
         for (std::int64_t py = 0; py < g.row_phases; ++py)
             for (std::int64_t px = 0; px < g.column_phases; ++px) {
-                // Columns [first, last) of the image's rows are pixels.
-                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0, last = end < g.pitch ? end : g.pitch;
-                const std::int64_t start = ix < 0 ? steps_up(-ix, p.sw) : 0, first = start < last ? start : last;
+                const std::int64_t ix = g.column_phase[px] - p.pl;
+                const auto [first, last] = columns_inside(ix, p.iw, p.sw, g.pitch);
                 for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
                     const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
                     // Whole vectors: what comes behind their pixels is written later.
@@ -41370,14 +41338,6 @@ inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t chann
 // point, weights four times what Lavin and Gray (Fast Algorithms for Convolutional Neural Networks, 2015) have, so that both are whole numbers of 16
 // bits and sums four times those of the window: the answer is exact. Sums may leave int32 on the way and are right again at the end, modulo 2^32.
 
-// B^T d for the points 0, 1, -1 and infinity.
-GRAFT_VECTOR void quantized_input_transform(const I (&d)[4], I (&out)[4]) {
-    out[0] = d[0] - d[2];
-    out[1] = d[1] + d[2];
-    out[2] = d[2] - d[1];
-    out[3] = d[1] - d[3];
-}
-
 // One lane of channels, two of them, for `count` tiles from `first` on: [tasks][16][lanes][tiles of a task]. Until it is stored a pair of numbers is low +
 // 65536 * high: sums of such are the sums of both.
 inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std::int64_t first_tile, std::int64_t count) {
@@ -41395,24 +41355,14 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
         for (; row < 2 * ty + 4; ++row) {
             const std::int64_t iy = row - p.pt;
             std::int32_t(&h)[4][room] = rows[row % 4];
-            for (int phase = 0; phase < 2; ++phase) {
-                std::int32_t* const by = phase ? odd : even;
-                // Padded columns phase, phase + 2, ..., of which [first, last) are pixels.
-                const std::int64_t ix = phase - p.pl, columns = wide + V::W;
-                std::int64_t first = ix < 0 ? (1 - ix) / 2 : 0, last = p.iw > ix ? (p.iw - ix + 1) / 2 : 0;
-                if (iy < 0 || iy >= p.ih) last = 0;
-                last = last < columns ? last : columns;
-                first = first < last ? first : last;
-                for (std::int64_t i = 0; i < first; ++i) by[i] = 0;
-                if (first < last) fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
-                for (std::int64_t i = last; i < columns; ++i) by[i] = 0;
-            }
+            // Padded columns 0, 2, ... and 1, 3, ....
+            for (int phase = 0; phase < 2; ++phase)
+                fill_row(p, l, iy, phase - p.pl, 2, wide + V::W, wide + V::W, reinterpret_cast<std::uint32_t*>(phase ? odd : even));
             for (std::int64_t i = 0; i < wide; i += V::W) {
-                const I d[4] = {I::load(even + i), I::load(odd + i), I::load(even + i + 1), I::load(odd + i + 1)};
-                I out[4];
-                quantized_input_transform(d, out);
+                I d[4] = {I::load(even + i), I::load(odd + i), I::load(even + i + 1), I::load(odd + i + 1)};
+                input_transform(d);
                 GRAFT_UNROLL
-                for (int j = 0; j < 4; ++j) out[j].store(h[j] + i);
+                for (int j = 0; j < 4; ++j) d[j].store(h[j] + i);
             }
         }
         for (std::int64_t i = 0; i < wide; i += V::W) {
@@ -41420,13 +41370,13 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
             const bool whole = tile >= 0 && tile % quantized_pixels + V::W <= quantized_pixels && tile < count;
             GRAFT_UNROLL
             for (int j = 0; j < 4; ++j) {
-                I d[4], out[4];
+                I d[4];
                 GRAFT_UNROLL
                 for (int k = 0; k < 4; ++k) d[k] = I::load(rows[(2 * ty + k) % 4][j] + i);
-                quantized_input_transform(d, out);
+                input_transform(d);
                 for (int k = 0; k < 4; ++k) {
                     // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
-                    const I pair = (out[k] + half) ^ half;
+                    const I pair = (d[k] + half) ^ half;
                     std::int32_t* const one = to + (4 * k + j) * element;
                     if (whole) {
                         // Beyond the row lie tiles that come later.
@@ -41451,20 +41401,21 @@ GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t cha
     const I bias = I::set1(a.bias[channel]);
     float steps[2][2 * quantized_pixels];
     for (std::int64_t i = 0; i < count; i += V::W) {
-        I above[4], below[4];
+        I half[2][4];  // of the two rows of outputs
         GRAFT_UNROLL
         for (int j = 0; j < 4; ++j) {
-            I m[4];
+            I m[4], y[2];
             GRAFT_UNROLL
             for (int k = 0; k < 4; ++k) m[k] = I::load(sums + (4 * k + j) * quantized_rows * quantized_pixels + i);
-            above[j] = m[0] + m[1] + m[2];
-            below[j] = m[1] - m[2] - m[3];
+            output_transform(m, y);
+            half[0][j] = y[0];
+            half[1][j] = y[1];
         }
         GRAFT_UNROLL
         for (int row = 0; row < 2; ++row) {
-            const I(&m)[4] = row ? below : above;
-            const V left = to_float(shift_right_arithmetic<2>(m[0] + m[1] + m[2]) + bias) * scale;
-            const V right = to_float(shift_right_arithmetic<2>(m[1] - m[2] - m[3]) + bias) * scale;
+            I y[2];
+            output_transform(half[row], y);
+            const V left = to_float(shift_right_arithmetic<2>(y[0]) + bias) * scale, right = to_float(shift_right_arithmetic<2>(y[1]) + bias) * scale;
             zip_low(left, right).store(steps[row] + 2 * i);
             zip_high(left, right).store(steps[row] + 2 * i + V::W);
         }
@@ -43629,7 +43580,7 @@ inline void conv_shared(const conv_args& a, std::int64_t task) {
 // Tiles of m x m outputs read (m + 2) x (m + 2) inputs. Three passes over a run of tiles: inputs transformed to
 // [element][block][tile][W], one matrix product for each element (the tiles are its pixels), products transformed back.
 
-// d = B^T d, for F(4) by the points 0, 1, -1, 2, -2 and infinity, for F(2) by 0, 1, -1 and infinity.
+// d = B^T d, for F(4) by the points 0, 1, -1, 2, -2 and infinity, for F(2), also of whole numbers, by 0, 1, -1 and infinity.
 GRAFT_VECTOR void input_transform(V (&d)[6]) {
     const V four = V::set1(4), five = V::set1(5), two = V::set1(2);
     const V a = fnma(four, d[2], d[4]), b = fnma(four, d[1], d[3]), c = d[4] - d[2], e = two * (d[3] - d[1]);
@@ -43641,8 +43592,9 @@ GRAFT_VECTOR void input_transform(V (&d)[6]) {
     d[4] = c - e;
     d[5] = last;
 }
-GRAFT_VECTOR void input_transform(V (&d)[4]) {
-    const V first = d[0] - d[2], second = d[1] + d[2], third = d[2] - d[1], last = d[1] - d[3];
+template <class T>
+GRAFT_VECTOR void input_transform(T (&d)[4]) {
+    const T first = d[0] - d[2], second = d[1] + d[2], third = d[2] - d[1], last = d[1] - d[3];
     d[0] = first;
     d[1] = second;
     d[2] = third;
@@ -43657,7 +43609,8 @@ GRAFT_VECTOR void output_transform(const V (&m)[6], V (&y)[4]) {
     y[2] = fma(V::set1(4), c, a);
     y[3] = fma(V::set1(8), d, b) + m[5];
 }
-GRAFT_VECTOR void output_transform(const V (&m)[4], V (&y)[2]) {
+template <class T>
+GRAFT_VECTOR void output_transform(const T (&m)[4], T (&y)[2]) {
     y[0] = m[0] + m[1] + m[2];
     y[1] = m[1] - m[2] - m[3];
 }
@@ -43863,6 +43816,23 @@ GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std:
         to[i] = ((all ^ l.flip) + l.add) ^ l.flip_back;
     }
 }
+// Of columns ix, ix + step, ...: which of the first `count` are inside an image of that width.
+struct column_span {
+    std::int64_t first, last;
+};
+GRAFT_VECTOR column_span columns_inside(std::int64_t ix, std::int64_t width, std::int64_t step, std::int64_t count) {
+    const std::int64_t end = width > ix ? steps_up(width - ix, step) : 0, start = ix < 0 ? steps_up(-ix, step) : 0, last = end < count ? end : count;
+    return {start < last ? start : last, last};
+}
+// The lanes of `count` pixels of row iy, `step` apart from column ix on, padding among them; up to `room` may be written.
+GRAFT_VECTOR void fill_row(const quantized_conv_problem& p, const quantized_lanes& l, std::int64_t iy, std::int64_t ix, std::int64_t step, std::int64_t count,
+                           std::int64_t room, std::uint32_t* to) {
+    const column_span inside = columns_inside(ix, p.iw, step, iy >= 0 && iy < p.ih ? count : 0);
+    for (std::int64_t i = 0; i < inside.first; ++i) to[i] = l.empty;
+    if (inside.first < inside.last)
+        fill_lanes(l, iy * p.iw + ix + inside.first * step, step, inside.last - inside.first, room - inside.first, to + inside.first);
+    for (std::int64_t i = inside.last; i < count; ++i) to[i] = l.empty;
+}
 // What the taps of all tiles read, of one lane of channels.
 inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
@@ -43871,17 +43841,8 @@ inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px)
-            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch) {
-                const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt, ix = g.column_phase[px] - p.pl;
-                // Columns [first, last) are pixels of the image.
-                std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
-                if (iy < 0 || iy >= p.ih) last = 0;
-                last = last < g.pitch ? last : g.pitch;
-                first = first < last ? first : last;
-                for (std::int64_t i = 0; i < first; ++i) to[i] = l.empty;
-                if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, last - first, to + first);
-                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = l.empty;
-            }
+            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch)
+                fill_row(p, l, row * p.sh + g.row_phase[py] - p.pt, g.column_phase[px] - p.pl, p.sw, g.pitch, g.pitch, to);
 }
 // What the taps of one tile read: [lanes][taps][pixels of the tile], which it takes in one stream. `slot` is the tile's place in the memory.
 inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot) {
@@ -43903,16 +43864,8 @@ inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t til
                 std::int64_t oy = first_row, ox = first_column;
                 std::uint32_t* at = to;
                 for (std::int64_t left = end - begin; left > 0; ++oy, ox = 0) {
-                    const std::int64_t here = p.ow - ox < left ? p.ow - ox : left, iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh,
-                                       ix = ox * p.sw - p.pl + std::int64_t(kx) * p.dw;
-                    // Outputs [first, last) of these see pixels of the image.
-                    std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
-                    if (iy < 0 || iy >= p.ih) last = 0;
-                    last = last < here ? last : here;
-                    first = first < last ? first : last;
-                    for (std::int64_t i = 0; i < first; ++i) at[i] = l.empty;
-                    if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, stop - (at + first), at + first);
-                    for (std::int64_t i = last; i < here; ++i) at[i] = l.empty;
+                    const std::int64_t here = p.ow - ox < left ? p.ow - ox : left;
+                    fill_row(p, l, oy * p.sh - p.pt + std::int64_t(ky) * p.dh, ox * p.sw - p.pl + std::int64_t(kx) * p.dw, p.sw, here, stop - at, at);
                     at += here;
                     left -= here;
                 }
@@ -44088,9 +44041,8 @@ inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t chann
         float* to = image;
         for (std::int64_t py = 0; py < g.row_phases; ++py)
             for (std::int64_t px = 0; px < g.column_phases; ++px) {
-                // Columns [first, last) of the image's rows are pixels.
-                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0, last = end < g.pitch ? end : g.pitch;
-                const std::int64_t start = ix < 0 ? steps_up(-ix, p.sw) : 0, first = start < last ? start : last;
+                const std::int64_t ix = g.column_phase[px] - p.pl;
+                const auto [first, last] = columns_inside(ix, p.iw, p.sw, g.pitch);
                 for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
                     const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
                     // Whole vectors: what comes behind their pixels is written later.
@@ -44118,14 +44070,6 @@ inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t chann
 // point, weights four times what Lavin and Gray (Fast Algorithms for Convolutional Neural Networks, 2015) have, so that both are whole numbers of 16
 // bits and sums four times those of the window: the answer is exact. Sums may leave int32 on the way and are right again at the end, modulo 2^32.
 
-// B^T d for the points 0, 1, -1 and infinity.
-GRAFT_VECTOR void quantized_input_transform(const I (&d)[4], I (&out)[4]) {
-    out[0] = d[0] - d[2];
-    out[1] = d[1] + d[2];
-    out[2] = d[2] - d[1];
-    out[3] = d[1] - d[3];
-}
-
 // One lane of channels, two of them, for `count` tiles from `first` on: [tasks][16][lanes][tiles of a task]. Until it is stored a pair of numbers is low +
 // 65536 * high: sums of such are the sums of both.
 inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std::int64_t first_tile, std::int64_t count) {
@@ -44143,24 +44087,14 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
         for (; row < 2 * ty + 4; ++row) {
             const std::int64_t iy = row - p.pt;
             std::int32_t(&h)[4][room] = rows[row % 4];
-            for (int phase = 0; phase < 2; ++phase) {
-                std::int32_t* const by = phase ? odd : even;
-                // Padded columns phase, phase + 2, ..., of which [first, last) are pixels.
-                const std::int64_t ix = phase - p.pl, columns = wide + V::W;
-                std::int64_t first = ix < 0 ? (1 - ix) / 2 : 0, last = p.iw > ix ? (p.iw - ix + 1) / 2 : 0;
-                if (iy < 0 || iy >= p.ih) last = 0;
-                last = last < columns ? last : columns;
-                first = first < last ? first : last;
-                for (std::int64_t i = 0; i < first; ++i) by[i] = 0;
-                if (first < last) fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
-                for (std::int64_t i = last; i < columns; ++i) by[i] = 0;
-            }
+            // Padded columns 0, 2, ... and 1, 3, ....
+            for (int phase = 0; phase < 2; ++phase)
+                fill_row(p, l, iy, phase - p.pl, 2, wide + V::W, wide + V::W, reinterpret_cast<std::uint32_t*>(phase ? odd : even));
             for (std::int64_t i = 0; i < wide; i += V::W) {
-                const I d[4] = {I::load(even + i), I::load(odd + i), I::load(even + i + 1), I::load(odd + i + 1)};
-                I out[4];
-                quantized_input_transform(d, out);
+                I d[4] = {I::load(even + i), I::load(odd + i), I::load(even + i + 1), I::load(odd + i + 1)};
+                input_transform(d);
                 GRAFT_UNROLL
-                for (int j = 0; j < 4; ++j) out[j].store(h[j] + i);
+                for (int j = 0; j < 4; ++j) d[j].store(h[j] + i);
             }
         }
         for (std::int64_t i = 0; i < wide; i += V::W) {
@@ -44168,13 +44102,13 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
             const bool whole = tile >= 0 && tile % quantized_pixels + V::W <= quantized_pixels && tile < count;
             GRAFT_UNROLL
             for (int j = 0; j < 4; ++j) {
-                I d[4], out[4];
+                I d[4];
                 GRAFT_UNROLL
                 for (int k = 0; k < 4; ++k) d[k] = I::load(rows[(2 * ty + k) % 4][j] + i);
-                quantized_input_transform(d, out);
+                input_transform(d);
                 for (int k = 0; k < 4; ++k) {
                     // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
-                    const I pair = (out[k] + half) ^ half;
+                    const I pair = (d[k] + half) ^ half;
                     std::int32_t* const one = to + (4 * k + j) * element;
                     if (whole) {
                         // Beyond the row lie tiles that come later.
@@ -44199,20 +44133,21 @@ GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t cha
     const I bias = I::set1(a.bias[channel]);
     float steps[2][2 * quantized_pixels];
     for (std::int64_t i = 0; i < count; i += V::W) {
-        I above[4], below[4];
+        I half[2][4];  // of the two rows of outputs
         GRAFT_UNROLL
         for (int j = 0; j < 4; ++j) {
-            I m[4];
+            I m[4], y[2];
             GRAFT_UNROLL
             for (int k = 0; k < 4; ++k) m[k] = I::load(sums + (4 * k + j) * quantized_rows * quantized_pixels + i);
-            above[j] = m[0] + m[1] + m[2];
-            below[j] = m[1] - m[2] - m[3];
+            output_transform(m, y);
+            half[0][j] = y[0];
+            half[1][j] = y[1];
         }
         GRAFT_UNROLL
         for (int row = 0; row < 2; ++row) {
-            const I(&m)[4] = row ? below : above;
-            const V left = to_float(shift_right_arithmetic<2>(m[0] + m[1] + m[2]) + bias) * scale;
-            const V right = to_float(shift_right_arithmetic<2>(m[1] - m[2] - m[3]) + bias) * scale;
+            I y[2];
+            output_transform(half[row], y);
+            const V left = to_float(shift_right_arithmetic<2>(y[0]) + bias) * scale, right = to_float(shift_right_arithmetic<2>(y[1]) + bias) * scale;
             zip_low(left, right).store(steps[row] + 2 * i);
             zip_high(left, right).store(steps[row] + 2 * i + V::W);
         }
@@ -46369,7 +46304,7 @@ inline void conv_shared(const conv_args& a, std::int64_t task) {
 // Tiles of m x m outputs read (m + 2) x (m + 2) inputs. Three passes over a run of tiles: inputs transformed to
 // [element][block][tile][W], one matrix product for each element (the tiles are its pixels), products transformed back.
 
-// d = B^T d, for F(4) by the points 0, 1, -1, 2, -2 and infinity, for F(2) by 0, 1, -1 and infinity.
+// d = B^T d, for F(4) by the points 0, 1, -1, 2, -2 and infinity, for F(2), also of whole numbers, by 0, 1, -1 and infinity.
 GRAFT_VECTOR void input_transform(V (&d)[6]) {
     const V four = V::set1(4), five = V::set1(5), two = V::set1(2);
     const V a = fnma(four, d[2], d[4]), b = fnma(four, d[1], d[3]), c = d[4] - d[2], e = two * (d[3] - d[1]);
@@ -46381,8 +46316,9 @@ GRAFT_VECTOR void input_transform(V (&d)[6]) {
     d[4] = c - e;
     d[5] = last;
 }
-GRAFT_VECTOR void input_transform(V (&d)[4]) {
-    const V first = d[0] - d[2], second = d[1] + d[2], third = d[2] - d[1], last = d[1] - d[3];
+template <class T>
+GRAFT_VECTOR void input_transform(T (&d)[4]) {
+    const T first = d[0] - d[2], second = d[1] + d[2], third = d[2] - d[1], last = d[1] - d[3];
     d[0] = first;
     d[1] = second;
     d[2] = third;
@@ -46397,7 +46333,8 @@ GRAFT_VECTOR void output_transform(const V (&m)[6], V (&y)[4]) {
     y[2] = fma(V::set1(4), c, a);
     y[3] = fma(V::set1(8), d, b) + m[5];
 }
-GRAFT_VECTOR void output_transform(const V (&m)[4], V (&y)[2]) {
+template <class T>
+GRAFT_VECTOR void output_transform(const T (&m)[4], T (&y)[2]) {
     y[0] = m[0] + m[1] + m[2];
     y[1] = m[1] - m[2] - m[3];
 }
@@ -46603,6 +46540,23 @@ GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std:
         to[i] = ((all ^ l.flip) + l.add) ^ l.flip_back;
     }
 }
+// Of columns ix, ix + step, ...: which of the first `count` are inside an image of that width.
+struct column_span {
+    std::int64_t first, last;
+};
+GRAFT_VECTOR column_span columns_inside(std::int64_t ix, std::int64_t width, std::int64_t step, std::int64_t count) {
+    const std::int64_t end = width > ix ? steps_up(width - ix, step) : 0, start = ix < 0 ? steps_up(-ix, step) : 0, last = end < count ? end : count;
+    return {start < last ? start : last, last};
+}
+// The lanes of `count` pixels of row iy, `step` apart from column ix on, padding among them; up to `room` may be written.
+GRAFT_VECTOR void fill_row(const quantized_conv_problem& p, const quantized_lanes& l, std::int64_t iy, std::int64_t ix, std::int64_t step, std::int64_t count,
+                           std::int64_t room, std::uint32_t* to) {
+    const column_span inside = columns_inside(ix, p.iw, step, iy >= 0 && iy < p.ih ? count : 0);
+    for (std::int64_t i = 0; i < inside.first; ++i) to[i] = l.empty;
+    if (inside.first < inside.last)
+        fill_lanes(l, iy * p.iw + ix + inside.first * step, step, inside.last - inside.first, room - inside.first, to + inside.first);
+    for (std::int64_t i = inside.last; i < count; ++i) to[i] = l.empty;
+}
 // What the taps of all tiles read, of one lane of channels.
 inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
@@ -46611,17 +46565,8 @@ inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px)
-            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch) {
-                const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt, ix = g.column_phase[px] - p.pl;
-                // Columns [first, last) are pixels of the image.
-                std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
-                if (iy < 0 || iy >= p.ih) last = 0;
-                last = last < g.pitch ? last : g.pitch;
-                first = first < last ? first : last;
-                for (std::int64_t i = 0; i < first; ++i) to[i] = l.empty;
-                if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, last - first, to + first);
-                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = l.empty;
-            }
+            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch)
+                fill_row(p, l, row * p.sh + g.row_phase[py] - p.pt, g.column_phase[px] - p.pl, p.sw, g.pitch, g.pitch, to);
 }
 // What the taps of one tile read: [lanes][taps][pixels of the tile], which it takes in one stream. `slot` is the tile's place in the memory.
 inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot) {
@@ -46643,16 +46588,8 @@ inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t til
                 std::int64_t oy = first_row, ox = first_column;
                 std::uint32_t* at = to;
                 for (std::int64_t left = end - begin; left > 0; ++oy, ox = 0) {
-                    const std::int64_t here = p.ow - ox < left ? p.ow - ox : left, iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh,
-                                       ix = ox * p.sw - p.pl + std::int64_t(kx) * p.dw;
-                    // Outputs [first, last) of these see pixels of the image.
-                    std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
-                    if (iy < 0 || iy >= p.ih) last = 0;
-                    last = last < here ? last : here;
-                    first = first < last ? first : last;
-                    for (std::int64_t i = 0; i < first; ++i) at[i] = l.empty;
-                    if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, stop - (at + first), at + first);
-                    for (std::int64_t i = last; i < here; ++i) at[i] = l.empty;
+                    const std::int64_t here = p.ow - ox < left ? p.ow - ox : left;
+                    fill_row(p, l, oy * p.sh - p.pt + std::int64_t(ky) * p.dh, ox * p.sw - p.pl + std::int64_t(kx) * p.dw, p.sw, here, stop - at, at);
                     at += here;
                     left -= here;
                 }
@@ -46828,9 +46765,8 @@ inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t chann
         float* to = image;
         for (std::int64_t py = 0; py < g.row_phases; ++py)
             for (std::int64_t px = 0; px < g.column_phases; ++px) {
-                // Columns [first, last) of the image's rows are pixels.
-                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0, last = end < g.pitch ? end : g.pitch;
-                const std::int64_t start = ix < 0 ? steps_up(-ix, p.sw) : 0, first = start < last ? start : last;
+                const std::int64_t ix = g.column_phase[px] - p.pl;
+                const auto [first, last] = columns_inside(ix, p.iw, p.sw, g.pitch);
                 for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
                     const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
                     // Whole vectors: what comes behind their pixels is written later.
@@ -46858,14 +46794,6 @@ inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t chann
 // point, weights four times what Lavin and Gray (Fast Algorithms for Convolutional Neural Networks, 2015) have, so that both are whole numbers of 16
 // bits and sums four times those of the window: the answer is exact. Sums may leave int32 on the way and are right again at the end, modulo 2^32.
 
-// B^T d for the points 0, 1, -1 and infinity.
-GRAFT_VECTOR void quantized_input_transform(const I (&d)[4], I (&out)[4]) {
-    out[0] = d[0] - d[2];
-    out[1] = d[1] + d[2];
-    out[2] = d[2] - d[1];
-    out[3] = d[1] - d[3];
-}
-
 // One lane of channels, two of them, for `count` tiles from `first` on: [tasks][16][lanes][tiles of a task]. Until it is stored a pair of numbers is low +
 // 65536 * high: sums of such are the sums of both.
 inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std::int64_t first_tile, std::int64_t count) {
@@ -46883,24 +46811,14 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
         for (; row < 2 * ty + 4; ++row) {
             const std::int64_t iy = row - p.pt;
             std::int32_t(&h)[4][room] = rows[row % 4];
-            for (int phase = 0; phase < 2; ++phase) {
-                std::int32_t* const by = phase ? odd : even;
-                // Padded columns phase, phase + 2, ..., of which [first, last) are pixels.
-                const std::int64_t ix = phase - p.pl, columns = wide + V::W;
-                std::int64_t first = ix < 0 ? (1 - ix) / 2 : 0, last = p.iw > ix ? (p.iw - ix + 1) / 2 : 0;
-                if (iy < 0 || iy >= p.ih) last = 0;
-                last = last < columns ? last : columns;
-                first = first < last ? first : last;
-                for (std::int64_t i = 0; i < first; ++i) by[i] = 0;
-                if (first < last) fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
-                for (std::int64_t i = last; i < columns; ++i) by[i] = 0;
-            }
+            // Padded columns 0, 2, ... and 1, 3, ....
+            for (int phase = 0; phase < 2; ++phase)
+                fill_row(p, l, iy, phase - p.pl, 2, wide + V::W, wide + V::W, reinterpret_cast<std::uint32_t*>(phase ? odd : even));
             for (std::int64_t i = 0; i < wide; i += V::W) {
-                const I d[4] = {I::load(even + i), I::load(odd + i), I::load(even + i + 1), I::load(odd + i + 1)};
-                I out[4];
-                quantized_input_transform(d, out);
+                I d[4] = {I::load(even + i), I::load(odd + i), I::load(even + i + 1), I::load(odd + i + 1)};
+                input_transform(d);
                 GRAFT_UNROLL
-                for (int j = 0; j < 4; ++j) out[j].store(h[j] + i);
+                for (int j = 0; j < 4; ++j) d[j].store(h[j] + i);
             }
         }
         for (std::int64_t i = 0; i < wide; i += V::W) {
@@ -46908,13 +46826,13 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
             const bool whole = tile >= 0 && tile % quantized_pixels + V::W <= quantized_pixels && tile < count;
             GRAFT_UNROLL
             for (int j = 0; j < 4; ++j) {
-                I d[4], out[4];
+                I d[4];
                 GRAFT_UNROLL
                 for (int k = 0; k < 4; ++k) d[k] = I::load(rows[(2 * ty + k) % 4][j] + i);
-                quantized_input_transform(d, out);
+                input_transform(d);
                 for (int k = 0; k < 4; ++k) {
                     // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
-                    const I pair = (out[k] + half) ^ half;
+                    const I pair = (d[k] + half) ^ half;
                     std::int32_t* const one = to + (4 * k + j) * element;
                     if (whole) {
                         // Beyond the row lie tiles that come later.
@@ -46939,20 +46857,21 @@ GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t cha
     const I bias = I::set1(a.bias[channel]);
     float steps[2][2 * quantized_pixels];
     for (std::int64_t i = 0; i < count; i += V::W) {
-        I above[4], below[4];
+        I half[2][4];  // of the two rows of outputs
         GRAFT_UNROLL
         for (int j = 0; j < 4; ++j) {
-            I m[4];
+            I m[4], y[2];
             GRAFT_UNROLL
             for (int k = 0; k < 4; ++k) m[k] = I::load(sums + (4 * k + j) * quantized_rows * quantized_pixels + i);
-            above[j] = m[0] + m[1] + m[2];
-            below[j] = m[1] - m[2] - m[3];
+            output_transform(m, y);
+            half[0][j] = y[0];
+            half[1][j] = y[1];
         }
         GRAFT_UNROLL
         for (int row = 0; row < 2; ++row) {
-            const I(&m)[4] = row ? below : above;
-            const V left = to_float(shift_right_arithmetic<2>(m[0] + m[1] + m[2]) + bias) * scale;
-            const V right = to_float(shift_right_arithmetic<2>(m[1] - m[2] - m[3]) + bias) * scale;
+            I y[2];
+            output_transform(half[row], y);
+            const V left = to_float(shift_right_arithmetic<2>(y[0]) + bias) * scale, right = to_float(shift_right_arithmetic<2>(y[1]) + bias) * scale;
             zip_low(left, right).store(steps[row] + 2 * i);
             zip_high(left, right).store(steps[row] + 2 * i + V::W);
         }
@@ -49295,8 +49214,7 @@ struct quantized_sum_problem {
 };
 
 /// Tasks: `gather` and `gather_winograd` take one lane of channels each (the latter of some tiles), `gather_tile` the tile of pixels for a slot of the
-/// memory, `conv` and
-/// `winograd` a tile, its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane.
+/// memory, `conv` and `winograd` a tile, its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane.
 struct quantized_kernels {
     void (*gather)(const quantized_conv_args&, std::int64_t lane);
     void (*gather_tile)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot);

@@ -79,8 +79,7 @@ struct quantized_sum_problem {
 };
 
 /// Tasks: `gather` and `gather_winograd` take one lane of channels each (the latter of some tiles), `gather_tile` the tile of pixels for a slot of the
-/// memory, `conv` and
-/// `winograd` a tile, its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane.
+/// memory, `conv` and `winograd` a tile, its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane.
 struct quantized_kernels {
     void (*gather)(const quantized_conv_args&, std::int64_t lane);
     void (*gather_tile)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot);

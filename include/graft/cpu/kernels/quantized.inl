@@ -61,6 +61,23 @@ GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std:
         to[i] = ((all ^ l.flip) + l.add) ^ l.flip_back;
     }
 }
+// Of columns ix, ix + step, ...: which of the first `count` are inside an image of that width.
+struct column_span {
+    std::int64_t first, last;
+};
+GRAFT_VECTOR column_span columns_inside(std::int64_t ix, std::int64_t width, std::int64_t step, std::int64_t count) {
+    const std::int64_t end = width > ix ? steps_up(width - ix, step) : 0, start = ix < 0 ? steps_up(-ix, step) : 0, last = end < count ? end : count;
+    return {start < last ? start : last, last};
+}
+// The lanes of `count` pixels of row iy, `step` apart from column ix on, padding among them; up to `room` may be written.
+GRAFT_VECTOR void fill_row(const quantized_conv_problem& p, const quantized_lanes& l, std::int64_t iy, std::int64_t ix, std::int64_t step, std::int64_t count,
+                           std::int64_t room, std::uint32_t* to) {
+    const column_span inside = columns_inside(ix, p.iw, step, iy >= 0 && iy < p.ih ? count : 0);
+    for (std::int64_t i = 0; i < inside.first; ++i) to[i] = l.empty;
+    if (inside.first < inside.last)
+        fill_lanes(l, iy * p.iw + ix + inside.first * step, step, inside.last - inside.first, room - inside.first, to + inside.first);
+    for (std::int64_t i = inside.last; i < count; ++i) to[i] = l.empty;
+}
 // What the taps of all tiles read, of one lane of channels.
 inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
@@ -69,17 +86,8 @@ inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px)
-            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch) {
-                const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt, ix = g.column_phase[px] - p.pl;
-                // Columns [first, last) are pixels of the image.
-                std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
-                if (iy < 0 || iy >= p.ih) last = 0;
-                last = last < g.pitch ? last : g.pitch;
-                first = first < last ? first : last;
-                for (std::int64_t i = 0; i < first; ++i) to[i] = l.empty;
-                if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, last - first, to + first);
-                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = l.empty;
-            }
+            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch)
+                fill_row(p, l, row * p.sh + g.row_phase[py] - p.pt, g.column_phase[px] - p.pl, p.sw, g.pitch, g.pitch, to);
 }
 // What the taps of one tile read: [lanes][taps][pixels of the tile], which it takes in one stream. `slot` is the tile's place in the memory.
 inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot) {
@@ -101,16 +109,8 @@ inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t til
                 std::int64_t oy = first_row, ox = first_column;
                 std::uint32_t* at = to;
                 for (std::int64_t left = end - begin; left > 0; ++oy, ox = 0) {
-                    const std::int64_t here = p.ow - ox < left ? p.ow - ox : left, iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh,
-                                       ix = ox * p.sw - p.pl + std::int64_t(kx) * p.dw;
-                    // Outputs [first, last) of these see pixels of the image.
-                    std::int64_t first = ix < 0 ? steps_up(-ix, p.sw) : 0, last = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0;
-                    if (iy < 0 || iy >= p.ih) last = 0;
-                    last = last < here ? last : here;
-                    first = first < last ? first : last;
-                    for (std::int64_t i = 0; i < first; ++i) at[i] = l.empty;
-                    if (first < last) fill_lanes(l, iy * p.iw + ix + first * p.sw, p.sw, last - first, stop - (at + first), at + first);
-                    for (std::int64_t i = last; i < here; ++i) at[i] = l.empty;
+                    const std::int64_t here = p.ow - ox < left ? p.ow - ox : left;
+                    fill_row(p, l, oy * p.sh - p.pt + std::int64_t(ky) * p.dh, ox * p.sw - p.pl + std::int64_t(kx) * p.dw, p.sw, here, stop - at, at);
                     at += here;
                     left -= here;
                 }
@@ -286,9 +286,8 @@ inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t chann
         float* to = image;
         for (std::int64_t py = 0; py < g.row_phases; ++py)
             for (std::int64_t px = 0; px < g.column_phases; ++px) {
-                // Columns [first, last) of the image's rows are pixels.
-                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? steps_up(p.iw - ix, p.sw) : 0, last = end < g.pitch ? end : g.pitch;
-                const std::int64_t start = ix < 0 ? steps_up(-ix, p.sw) : 0, first = start < last ? start : last;
+                const std::int64_t ix = g.column_phase[px] - p.pl;
+                const auto [first, last] = columns_inside(ix, p.iw, p.sw, g.pitch);
                 for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
                     const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
                     // Whole vectors: what comes behind their pixels is written later.

@@ -2,14 +2,6 @@
 // point, weights four times what Lavin and Gray (Fast Algorithms for Convolutional Neural Networks, 2015) have, so that both are whole numbers of 16
 // bits and sums four times those of the window: the answer is exact. Sums may leave int32 on the way and are right again at the end, modulo 2^32.
 
-// B^T d for the points 0, 1, -1 and infinity.
-GRAFT_VECTOR void quantized_input_transform(const I (&d)[4], I (&out)[4]) {
-    out[0] = d[0] - d[2];
-    out[1] = d[1] + d[2];
-    out[2] = d[2] - d[1];
-    out[3] = d[1] - d[3];
-}
-
 // One lane of channels, two of them, for `count` tiles from `first` on: [tasks][16][lanes][tiles of a task]. Until it is stored a pair of numbers is low +
 // 65536 * high: sums of such are the sums of both.
 inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std::int64_t first_tile, std::int64_t count) {
@@ -27,24 +19,14 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
         for (; row < 2 * ty + 4; ++row) {
             const std::int64_t iy = row - p.pt;
             std::int32_t(&h)[4][room] = rows[row % 4];
-            for (int phase = 0; phase < 2; ++phase) {
-                std::int32_t* const by = phase ? odd : even;
-                // Padded columns phase, phase + 2, ..., of which [first, last) are pixels.
-                const std::int64_t ix = phase - p.pl, columns = wide + V::W;
-                std::int64_t first = ix < 0 ? (1 - ix) / 2 : 0, last = p.iw > ix ? (p.iw - ix + 1) / 2 : 0;
-                if (iy < 0 || iy >= p.ih) last = 0;
-                last = last < columns ? last : columns;
-                first = first < last ? first : last;
-                for (std::int64_t i = 0; i < first; ++i) by[i] = 0;
-                if (first < last) fill_lanes(l, iy * p.iw + ix + 2 * first, 2, last - first, columns - first, reinterpret_cast<std::uint32_t*>(by) + first);
-                for (std::int64_t i = last; i < columns; ++i) by[i] = 0;
-            }
+            // Padded columns 0, 2, ... and 1, 3, ....
+            for (int phase = 0; phase < 2; ++phase)
+                fill_row(p, l, iy, phase - p.pl, 2, wide + V::W, wide + V::W, reinterpret_cast<std::uint32_t*>(phase ? odd : even));
             for (std::int64_t i = 0; i < wide; i += V::W) {
-                const I d[4] = {I::load(even + i), I::load(odd + i), I::load(even + i + 1), I::load(odd + i + 1)};
-                I out[4];
-                quantized_input_transform(d, out);
+                I d[4] = {I::load(even + i), I::load(odd + i), I::load(even + i + 1), I::load(odd + i + 1)};
+                input_transform(d);
                 GRAFT_UNROLL
-                for (int j = 0; j < 4; ++j) out[j].store(h[j] + i);
+                for (int j = 0; j < 4; ++j) d[j].store(h[j] + i);
             }
         }
         for (std::int64_t i = 0; i < wide; i += V::W) {
@@ -52,13 +34,13 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
             const bool whole = tile >= 0 && tile % quantized_pixels + V::W <= quantized_pixels && tile < count;
             GRAFT_UNROLL
             for (int j = 0; j < 4; ++j) {
-                I d[4], out[4];
+                I d[4];
                 GRAFT_UNROLL
                 for (int k = 0; k < 4; ++k) d[k] = I::load(rows[(2 * ty + k) % 4][j] + i);
-                quantized_input_transform(d, out);
+                input_transform(d);
                 for (int k = 0; k < 4; ++k) {
                     // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
-                    const I pair = (out[k] + half) ^ half;
+                    const I pair = (d[k] + half) ^ half;
                     std::int32_t* const one = to + (4 * k + j) * element;
                     if (whole) {
                         // Beyond the row lie tiles that come later.
@@ -83,20 +65,21 @@ GRAFT_VECTOR void finish_winograd(const quantized_conv_args& a, std::int64_t cha
     const I bias = I::set1(a.bias[channel]);
     float steps[2][2 * quantized_pixels];
     for (std::int64_t i = 0; i < count; i += V::W) {
-        I above[4], below[4];
+        I half[2][4];  // of the two rows of outputs
         GRAFT_UNROLL
         for (int j = 0; j < 4; ++j) {
-            I m[4];
+            I m[4], y[2];
             GRAFT_UNROLL
             for (int k = 0; k < 4; ++k) m[k] = I::load(sums + (4 * k + j) * quantized_rows * quantized_pixels + i);
-            above[j] = m[0] + m[1] + m[2];
-            below[j] = m[1] - m[2] - m[3];
+            output_transform(m, y);
+            half[0][j] = y[0];
+            half[1][j] = y[1];
         }
         GRAFT_UNROLL
         for (int row = 0; row < 2; ++row) {
-            const I(&m)[4] = row ? below : above;
-            const V left = to_float(shift_right_arithmetic<2>(m[0] + m[1] + m[2]) + bias) * scale;
-            const V right = to_float(shift_right_arithmetic<2>(m[1] - m[2] - m[3]) + bias) * scale;
+            I y[2];
+            output_transform(half[row], y);
+            const V left = to_float(shift_right_arithmetic<2>(y[0]) + bias) * scale, right = to_float(shift_right_arithmetic<2>(y[1]) + bias) * scale;
             zip_low(left, right).store(steps[row] + 2 * i);
             zip_high(left, right).store(steps[row] + 2 * i + V::W);
         }

@@ -2,7 +2,7 @@
 // Tiles of m x m outputs read (m + 2) x (m + 2) inputs. Three passes over a run of tiles: inputs transformed to
 // [element][block][tile][W], one matrix product for each element (the tiles are its pixels), products transformed back.
 
-// d = B^T d, for F(4) by the points 0, 1, -1, 2, -2 and infinity, for F(2) by 0, 1, -1 and infinity.
+// d = B^T d, for F(4) by the points 0, 1, -1, 2, -2 and infinity, for F(2), also of whole numbers, by 0, 1, -1 and infinity.
 GRAFT_VECTOR void input_transform(V (&d)[6]) {
     const V four = V::set1(4), five = V::set1(5), two = V::set1(2);
     const V a = fnma(four, d[2], d[4]), b = fnma(four, d[1], d[3]), c = d[4] - d[2], e = two * (d[3] - d[1]);
@@ -14,8 +14,9 @@ GRAFT_VECTOR void input_transform(V (&d)[6]) {
     d[4] = c - e;
     d[5] = last;
 }
-GRAFT_VECTOR void input_transform(V (&d)[4]) {
-    const V first = d[0] - d[2], second = d[1] + d[2], third = d[2] - d[1], last = d[1] - d[3];
+template <class T>
+GRAFT_VECTOR void input_transform(T (&d)[4]) {
+    const T first = d[0] - d[2], second = d[1] + d[2], third = d[2] - d[1], last = d[1] - d[3];
     d[0] = first;
     d[1] = second;
     d[2] = third;
@@ -30,7 +31,8 @@ GRAFT_VECTOR void output_transform(const V (&m)[6], V (&y)[4]) {
     y[2] = fma(V::set1(4), c, a);
     y[3] = fma(V::set1(8), d, b) + m[5];
 }
-GRAFT_VECTOR void output_transform(const V (&m)[4], V (&y)[2]) {
+template <class T>
+GRAFT_VECTOR void output_transform(const T (&m)[4], T (&y)[2]) {
     y[0] = m[0] + m[1] + m[2];
     y[1] = m[1] - m[2] - m[3];
 }
