@@ -35183,8 +35183,8 @@ template <int S, int KW>
 GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, const depthwise_input& in, std::int64_t oy0, std::int64_t oy1) {
     constexpr int M = 7;
     const conv_problem& p = a.p;
-    // Outputs [left, right) read no column outside.
-    std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
+    // Outputs [left, right) read no column outside. Pads are below zero in a gradient of a convolution whose pads exceed its kernel.
+    std::int64_t left = in.pl > 0 ? (in.pl + p.sw - 1) / p.sw : 0, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
     right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
     // The last tile of a row reaches back and computes some outputs again; not where it adds to them, as y may be the residual.
@@ -35264,7 +35264,7 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
         for (std::int64_t y = 0; y < part.ih; ++y) {
             const std::int64_t iy = oy0 * p.sh - p.pt + y, inside = wide - p.pl < p.iw ? wide - p.pl : p.iw;
             const bool real = iy >= 0 && iy < p.ih;
-            const float* from = whole.x + iy * p.iw * V::W;
+            const float* from = whole.x + (iy * p.iw + (p.pl < 0 ? -p.pl : 0)) * V::W;
             std::int64_t x = 0;
             for (; x < (real && p.pl < wide ? p.pl : wide); ++x, to += V::W) V::zero().store(to);
             for (; x < (real ? p.pl + inside : 0); ++x, to += V::W, from += V::W) V::load(from).store(to);
@@ -37928,8 +37928,8 @@ template <int S, int KW>
 GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, const depthwise_input& in, std::int64_t oy0, std::int64_t oy1) {
     constexpr int M = 7;
     const conv_problem& p = a.p;
-    // Outputs [left, right) read no column outside.
-    std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
+    // Outputs [left, right) read no column outside. Pads are below zero in a gradient of a convolution whose pads exceed its kernel.
+    std::int64_t left = in.pl > 0 ? (in.pl + p.sw - 1) / p.sw : 0, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
     right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
     // The last tile of a row reaches back and computes some outputs again; not where it adds to them, as y may be the residual.
@@ -38009,7 +38009,7 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
         for (std::int64_t y = 0; y < part.ih; ++y) {
             const std::int64_t iy = oy0 * p.sh - p.pt + y, inside = wide - p.pl < p.iw ? wide - p.pl : p.iw;
             const bool real = iy >= 0 && iy < p.ih;
-            const float* from = whole.x + iy * p.iw * V::W;
+            const float* from = whole.x + (iy * p.iw + (p.pl < 0 ? -p.pl : 0)) * V::W;
             std::int64_t x = 0;
             for (; x < (real && p.pl < wide ? p.pl : wide); ++x, to += V::W) V::zero().store(to);
             for (; x < (real ? p.pl + inside : 0); ++x, to += V::W, from += V::W) V::load(from).store(to);
@@ -40693,8 +40693,8 @@ template <int S, int KW>
 GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, const depthwise_input& in, std::int64_t oy0, std::int64_t oy1) {
     constexpr int M = 7;
     const conv_problem& p = a.p;
-    // Outputs [left, right) read no column outside.
-    std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
+    // Outputs [left, right) read no column outside. Pads are below zero in a gradient of a convolution whose pads exceed its kernel.
+    std::int64_t left = in.pl > 0 ? (in.pl + p.sw - 1) / p.sw : 0, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
     right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
     // The last tile of a row reaches back and computes some outputs again; not where it adds to them, as y may be the residual.
@@ -40774,7 +40774,7 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
         for (std::int64_t y = 0; y < part.ih; ++y) {
             const std::int64_t iy = oy0 * p.sh - p.pt + y, inside = wide - p.pl < p.iw ? wide - p.pl : p.iw;
             const bool real = iy >= 0 && iy < p.ih;
-            const float* from = whole.x + iy * p.iw * V::W;
+            const float* from = whole.x + (iy * p.iw + (p.pl < 0 ? -p.pl : 0)) * V::W;
             std::int64_t x = 0;
             for (; x < (real && p.pl < wide ? p.pl : wide); ++x, to += V::W) V::zero().store(to);
             for (; x < (real ? p.pl + inside : 0); ++x, to += V::W, from += V::W) V::load(from).store(to);
@@ -43425,8 +43425,8 @@ template <int S, int KW>
 GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, const depthwise_input& in, std::int64_t oy0, std::int64_t oy1) {
     constexpr int M = 7;
     const conv_problem& p = a.p;
-    // Outputs [left, right) read no column outside.
-    std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
+    // Outputs [left, right) read no column outside. Pads are below zero in a gradient of a convolution whose pads exceed its kernel.
+    std::int64_t left = in.pl > 0 ? (in.pl + p.sw - 1) / p.sw : 0, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
     right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
     // The last tile of a row reaches back and computes some outputs again; not where it adds to them, as y may be the residual.
@@ -43506,7 +43506,7 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
         for (std::int64_t y = 0; y < part.ih; ++y) {
             const std::int64_t iy = oy0 * p.sh - p.pt + y, inside = wide - p.pl < p.iw ? wide - p.pl : p.iw;
             const bool real = iy >= 0 && iy < p.ih;
-            const float* from = whole.x + iy * p.iw * V::W;
+            const float* from = whole.x + (iy * p.iw + (p.pl < 0 ? -p.pl : 0)) * V::W;
             std::int64_t x = 0;
             for (; x < (real && p.pl < wide ? p.pl : wide); ++x, to += V::W) V::zero().store(to);
             for (; x < (real ? p.pl + inside : 0); ++x, to += V::W, from += V::W) V::load(from).store(to);
@@ -46149,8 +46149,8 @@ template <int S, int KW>
 GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, const depthwise_input& in, std::int64_t oy0, std::int64_t oy1) {
     constexpr int M = 7;
     const conv_problem& p = a.p;
-    // Outputs [left, right) read no column outside.
-    std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
+    // Outputs [left, right) read no column outside. Pads are below zero in a gradient of a convolution whose pads exceed its kernel.
+    std::int64_t left = in.pl > 0 ? (in.pl + p.sw - 1) / p.sw : 0, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
     right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
     if (right > p.ow) right = p.ow;
     // The last tile of a row reaches back and computes some outputs again; not where it adds to them, as y may be the residual.
@@ -46230,7 +46230,7 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
         for (std::int64_t y = 0; y < part.ih; ++y) {
             const std::int64_t iy = oy0 * p.sh - p.pt + y, inside = wide - p.pl < p.iw ? wide - p.pl : p.iw;
             const bool real = iy >= 0 && iy < p.ih;
-            const float* from = whole.x + iy * p.iw * V::W;
+            const float* from = whole.x + (iy * p.iw + (p.pl < 0 ? -p.pl : 0)) * V::W;
             std::int64_t x = 0;
             for (; x < (real && p.pl < wide ? p.pl : wide); ++x, to += V::W) V::zero().store(to);
             for (; x < (real ? p.pl + inside : 0); ++x, to += V::W, from += V::W) V::load(from).store(to);
