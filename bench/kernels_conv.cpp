@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
         const conv_choice c = choose_conv(set, p);
         const array x((p.ic + w) * p.ih * p.iw), y((p.oc + w) * p.oh * p.ow), bias(p.oc);
         const array weight(p.oc * p.ic / p.groups * p.kh * p.kw), packed(c.packed_bytes / 4), space(c.workspace_bytes / 4);
-        pack_conv_weights(set, p, c, weight.data, packed.data);
+        pack_conv_weights(set, p, c, weight.data, packed.data, pool);
         const double s = best_seconds(pool.threads(), [&] { run_conv(set, p, c, x.data, packed.data, bias.data, nullptr, y.data, space.data, pool); });
         const double flops = 2.0 * double(p.oc * p.oh * p.ow) * double(p.ic / p.groups * p.kh * p.kw);
         std::printf("%-28s %9.1f %8.1f %9.1f  %s\n", l.name, s * 1e6, flops / s / 1e9, l.prototype, c.reason);

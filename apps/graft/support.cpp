@@ -107,6 +107,7 @@ graft::load_options load_options_of(const common_options& common, std::shared_pt
     options.strict_placement = common.strict_placement;
     options.exact = common.exact;
     options.seed = common.seed;
+    options.threads = common.threads;
     return options;
 }
 graft::result<graft::load_options> load_options_of(const common_options& common) {

@@ -23322,6 +23322,7 @@ struct load_options {
     int parts = 1;                                    ///< that a batch goes through the stages in, so that they work beside each other: 1 to 256
     std::int64_t stage_bytes = 0;                     ///< of memory that a stage may take for what it computes and its weights; 0: no limit
     bool open_batch = false;  ///< a network with one input that was exported for a fixed batch takes any, where graft::open_batch can prove it; else it stays
+    int threads = 0;          ///< that weights are brought into the form of kernels by; 0: default_threads()
     std::shared_ptr<trace_recorder> trace;  ///< takes down the runs of all its sessions and the steps in them, while it records; null: nothing does
 };
 
@@ -30069,13 +30070,12 @@ inline std::vector<tensor_view> views_of(const model_state& state, const std::ve
     }
     return views;
 }
-inline result<std::shared_ptr<const plan>> plan_of(const model_state& state, const std::vector<value_info>& given) {
+inline result<std::shared_ptr<const plan>> plan_of(const model_state& state, const std::vector<value_info>& given, executor& pool) {
     const std::vector<tensor_view> views = views_of(state, given);
     for (std::size_t i = 0; i < views.size(); ++i)
         if (views[i].type != dtype::undefined && !views[i].extents.known())
             return fail(errc::input_shape, state.inputs[i].name, "its open extents have to be given: " + text(views[i].extents));
-    executor serial;
-    return state.folded.plan_for(views.data(), serial);
+    return state.folded.plan_for(views.data(), pool);
 }
 }  // namespace detail
 
@@ -30100,7 +30100,8 @@ GRAFT_INLINE void warn_on_stderr(const char* text) { std::fprintf(stderr, "graft
 GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_info>& inputs) const GRAFT_MEMORY_TRY {
     if (!state_) return detail::no_model("model");
     std::shared_ptr<const plan> p;
-    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
+    executor serial;
+    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs, serial));
     memory_use use;
     use.arena = host_arena_bytes(*p);
     use.scratch = p->scratch_bytes;
@@ -30133,7 +30134,8 @@ GRAFT_INLINE result<std::vector<stage_use>> model::stages(const std::vector<valu
     if (!state_) return detail::no_model("model");
     if (!state_->folded.pipeline.stages) return std::vector<stage_use>();
     std::shared_ptr<const plan> p;
-    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
+    executor serial;
+    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs, serial));
     return detail::stages_of_plan(*p);
 }
 GRAFT_MEMORY_CATCH("model::stages")
@@ -30141,7 +30143,8 @@ GRAFT_MEMORY_CATCH("model::stages")
 GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<value_info>& inputs) const GRAFT_MEMORY_TRY {
     if (!state_) return detail::no_model("model");
     std::shared_ptr<const plan> p;
-    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
+    executor serial;
+    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs, serial));
     std::vector<placement> all;
     for (const step& s : p->steps) {
         const node& n = p->lowered.nodes[static_cast<std::size_t>(s.node)];
@@ -30241,11 +30244,11 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     state->replaced.pipeline = state->folded.pipeline;
     state->replaced.staged = state->folded.staged;
     state->replaced.declared = state->folded.declared;
-    executor serial;
+    pool_executor pool(options.threads);
     graft::graph runnable = state->source;
     if (options.operators.size) detail::set_apart(runnable, options.operators);
     if (has_defaults) state->replaced.graph = runnable;
-    GRAFT_TRY_ASSIGN(state->folded.graph, specialize(std::move(runnable), nullptr, {options.limits, serial, nullptr, options.seed, state->budget}));
+    GRAFT_TRY_ASSIGN(state->folded.graph, specialize(std::move(runnable), nullptr, {options.limits, pool, nullptr, options.seed, state->budget}));
     if (!typed_outputs) detail::tell_output_types(*state);
     // Where every input shape is known, what is wrong with the graph can be told now rather than at the first run.
     bool known = true;
@@ -30253,7 +30256,7 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     model m;
     m.state_ = state;
     if (known) {
-        auto planned = detail::plan_of(*state, {});
+        auto planned = detail::plan_of(*state, {}, pool);
         if (!planned.ok()) return planned.take_status();
     }
     return m;
@@ -31993,10 +31996,12 @@ private:
                 if (!copy_floats(m.inputs[1], weight)) return false;
                 const std::int64_t inner = first ? extents.product(1, extents.rank()) : 1;
                 float *w = weight.data<float>(), *const end = w + weight.elements();
-                for (std::int64_t c = 0; w < end; c = (c + 1) % channels) {
-                    const float by = element(factor, c);
-                    for (std::int64_t i = 0; i < inner; ++i) *w++ *= by;
-                }
+                const tensor& factors = at(factor).constant;
+                const float* const by = factors.data<float>();
+                const std::int64_t step = factors.elements() == 1 ? 0 : 1;
+                for (; w < end; w += channels * inner)
+                    for (std::int64_t c = 0; c < channels; ++c)
+                        for (std::int64_t i = 0; i < inner; ++i) w[c * inner + i] *= by[c * step];
                 derive(weight, how, sources);
             }
             for (std::int64_t c = 0; c < channels; ++c) bias.data<float>()[c] *= element(factor, c);
@@ -32699,8 +32704,15 @@ struct conv_choice {
 /// Picks the algorithm. `problem.in` says what is at hand: planes are taken as they are only by first_layer.
 conv_choice choose_conv(isa set, const conv_problem& problem);
 
-/// Writes the weights, [oc][ic / groups][kh][kw], in the order in which the algorithm reads them.
-void pack_conv_weights(isa set, const conv_problem& problem, const conv_choice& choice, const float* weight, void* packed);
+/// Writes the weights, [oc][ic / groups][kh][kw], in the order in which the algorithm reads them. `weight` holds those of output channels
+/// [begin, end), of which conv_channels_at_once gives the parts; `packed` is room for all.
+void pack_conv_weights(isa set, const conv_problem& problem, const conv_choice& choice, const float* weight, std::int64_t begin, std::int64_t end, void* packed,
+                       executor& pool);
+inline void pack_conv_weights(isa set, const conv_problem& problem, const conv_choice& choice, const float* weight, void* packed, executor& pool) {
+    pack_conv_weights(set, problem, choice, weight, 0, problem.oc, packed, pool);
+}
+/// Output channels that are packed in one part, so that their weights are some `floats`: all where groups have to be packed whole.
+std::int64_t conv_channels_at_once(isa set, const conv_problem& problem, std::int64_t floats);
 
 /// y = epilogue(conv(x, weight) + bias). `bias` is null or oc floats; `residual` (null, or of y's shape and layout) may be y.
 void run_conv(isa set, const conv_problem& problem, const conv_choice& choice, const float* x, const void* packed, const float* bias, const float* residual,
@@ -47146,32 +47158,6 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
     return a;
 }
 
-// Winograd's weights: U = G g G^T for each pair of channels, [element][pair][ic][2 W] as the direct kernel reads one tap.
-inline void pack_winograd(const conv_problem& p, int m, std::int64_t width, const float* weight, float* to) {
-    static constexpr double g4[6][3] = {
-        {1.0 / 4, 0, 0}, {-1.0 / 6, -1.0 / 6, -1.0 / 6}, {-1.0 / 6, 1.0 / 6, -1.0 / 6}, {1.0 / 24, 1.0 / 12, 1.0 / 6}, {1.0 / 24, -1.0 / 12, 1.0 / 6},
-        {0, 0, 1}};
-    static constexpr double g2[4][3] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
-    const double(*g)[3] = m == 4 ? g4 : g2;
-    const int n = m + 2;
-    const std::int64_t element = ceil_div(p.oc, width) * width * p.ic;
-    for (std::int64_t o = 0; o < p.oc; o += 2 * width) {
-        const std::int64_t vectors = p.oc - o > width ? 2 * width : width;
-        for (std::int64_t c = 0; c < p.ic; ++c)
-            for (std::int64_t j = 0; j < vectors; ++j) {
-                const float* w = weight + ((o + j) * p.ic + c) * 9;
-                double half[6][3];
-                for (int r = 0; r < n; ++r)
-                    for (int k = 0; k < 3; ++k)
-                        half[r][k] = o + j >= p.oc ? 0 : g[r][0] * double(w[k]) + g[r][1] * double(w[3 + k]) + g[r][2] * double(w[6 + k]);
-                for (int r = 0; r < n; ++r)
-                    for (int k = 0; k < n; ++k)
-                        to[(r * n + k) * element + o * p.ic + c * vectors + j] =
-                            static_cast<float>(half[r][0] * g[k][0] + half[r][1] * g[k][1] + half[r][2] * g[k][2]);
-            }
-    }
-}
-
 // Tiles that are transformed at once: as many as keep both sides of the products in the second cache, but not too few for
 // the weights, which are read once for each run of tiles.
 inline std::int64_t winograd_room(const conv_problem& p, int m, std::int64_t width) {
@@ -47288,38 +47274,6 @@ GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
     return c;
 }
 
-GRAFT_INLINE void pack_conv_weights(isa set, const conv_problem& p, const conv_choice& choice, const float* weight, void* packed) {
-    const std::int64_t width = vector_width(set), taps = std::int64_t(p.kh) * p.kw, icg = p.ic / p.groups, ocg = p.oc / p.groups;
-    float* to = static_cast<float*>(packed);
-    if (choice.algorithm == conv_algorithm::depthwise) {
-        for (std::int64_t c = 0; c < p.oc; c += width)
-            for (std::int64_t t = 0; t < taps; ++t)
-                for (std::int64_t j = c; j < c + width; ++j) *to++ = j < p.oc ? weight[j * taps + t] : 0;
-        return;
-    }
-    if (choice.algorithm == conv_algorithm::shared) {
-        for (std::int64_t c = 0; c < p.oc; c += width)
-            for (std::int64_t t = 0; t < taps; ++t)
-                for (std::int64_t k = 0; k < icg; ++k)
-                    for (std::int64_t j = c; j < c + width; ++j) *to++ = j < p.oc ? weight[(j * icg + k) * taps + t] : 0;
-        return;
-    }
-    if (choice.algorithm == conv_algorithm::winograd2 || choice.algorithm == conv_algorithm::winograd4)
-        return detail::pack_winograd(p, choice.algorithm == conv_algorithm::winograd4 ? 4 : 2, width, weight, to);
-    const bool planes = choice.algorithm == conv_algorithm::first_layer;
-    for (std::int64_t g = 0; g < p.groups; ++g)
-        for (std::int64_t o = 0; o < ocg; o += 2 * width) {
-            const std::int64_t vectors = ocg - o > width ? 2 * width : width;
-            std::int64_t lane = g * icg % width, length = 0;
-            for (std::int64_t c = 0; c < icg; c += length, lane = 0) {
-                length = planes ? 1 : icg - c < width - lane ? icg - c : width - lane;
-                for (std::int64_t t = 0; t < taps; ++t)
-                    for (std::int64_t k = c; k < c + length; ++k)
-                        for (std::int64_t j = o; j < o + vectors; ++j) *to++ = j < ocg ? weight[((g * ocg + j) * icg + k) * taps + t] : 0;
-            }
-        }
-}
-
 GRAFT_INLINE void run_conv(isa set, const conv_problem& p, const conv_choice& choice, const float* x, const void* packed, const float* bias,
                            const float* residual, float* y, void* workspace, executor& pool) {
     const conv_kernels& k = *kernels(set).conv;
@@ -47355,6 +47309,144 @@ GRAFT_INLINE void run_conv(isa set, const conv_problem& p, const conv_choice& ch
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_CONV_PACK_BODY_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_CONV_PACK_BODY_HPP
+// ---- graft/cpu/conv_pack_body.hpp
+// Bodies of cpu/conv.hpp: weights in the order in which kernels read them: whole rows at a time, on all threads.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+// Output channels that are transformed side by side: a fixed number, so that compilers make vectors of them.
+constexpr int pack_lanes = 4;
+struct pack_row {
+    double lane[pack_lanes];
+};
+
+// u = G g of F(4x4, 3x3) and of F(2x2, 3x3) (Lavin and Gray, 2015).
+inline void winograd_weights(const pack_row& a, const pack_row& b, const pack_row& c, pack_row (&u)[6]) {
+    constexpr double sixth = 1.0 / 6, twelfth = 1.0 / 12, least = 1.0 / 24;
+    for (int i = 0; i < pack_lanes; ++i) {
+        const double even = -sixth * (a.lane[i] + c.lane[i]), odd = sixth * b.lane[i];
+        const double wide_even = least * a.lane[i] + sixth * c.lane[i], wide_odd = twelfth * b.lane[i];
+        u[0].lane[i] = 0.25 * a.lane[i];
+        u[1].lane[i] = even - odd;
+        u[2].lane[i] = even + odd;
+        u[3].lane[i] = wide_even + wide_odd;
+        u[4].lane[i] = wide_even - wide_odd;
+        u[5].lane[i] = c.lane[i];
+    }
+}
+inline void winograd_weights(const pack_row& a, const pack_row& b, const pack_row& c, pack_row (&u)[4]) {
+    for (int i = 0; i < pack_lanes; ++i) {
+        const double even = 0.5 * (a.lane[i] + c.lane[i]), odd = 0.5 * b.lane[i];
+        u[0].lane[i] = a.lane[i];
+        u[1].lane[i] = even + odd;
+        u[2].lane[i] = even - odd;
+        u[3].lane[i] = c.lane[i];
+    }
+}
+
+// U = G g G^T of some output channels with one input channel. `from`: nine taps of each, `step` apart, null past the last; `to`: U's first
+// element, `element` before its next. Rounded once.
+template <int N>
+inline void pack_winograd_lanes(const float* const (&from)[pack_lanes], float* to, std::int64_t element) {
+    pack_row g[9], half[3][N];
+    for (int t = 0; t < 9; ++t)
+        for (int i = 0; i < pack_lanes; ++i) g[t].lane[i] = from[i] ? double(from[i][t]) : 0;
+    for (int k = 0; k < 3; ++k) winograd_weights(g[k], g[3 + k], g[6 + k], half[k]);
+    for (int r = 0; r < N; ++r) {
+        pack_row u[N];
+        winograd_weights(half[0][r], half[1][r], half[2][r], u);
+        for (int k = 0; k < N; ++k, to += element)
+            for (int i = 0; i < pack_lanes; ++i) to[i] = static_cast<float>(u[k].lane[i]);
+    }
+}
+
+// A pair of vectors of output channels, [element][ic][lanes] with `element` floats between the elements.
+template <int N>
+inline void pack_winograd_pair(const float* weight, std::int64_t ic, std::int64_t channels, std::int64_t lanes, float* to, std::int64_t element) {
+    for (std::int64_t c = 0; c < ic; ++c)
+        for (std::int64_t j = 0; j < lanes; j += pack_lanes) {
+            const float* from[pack_lanes];
+            for (int i = 0; i < pack_lanes; ++i) from[i] = j + i < channels ? weight + ((j + i) * ic + c) * 9 : nullptr;
+            pack_winograd_lanes<N>(from, to + c * lanes + j, element);
+        }
+}
+
+// The same for kernels that read taps: blocks of input channels, [tap][input channel of the block][lanes] in each. `first` is the length of
+// the first block, `block` that of the others.
+inline void pack_taps_pair(const float* weight, std::int64_t ic, std::int64_t taps, std::int64_t channels, std::int64_t lanes, std::int64_t first,
+                           std::int64_t block, float* to) {
+    // One row of weights after the other, as far as what is written stays in the first cache.
+    const std::int64_t blocks_at_once = 128 / (block * taps) + 1;
+    for (std::int64_t c = 0, end; c < ic; c = end) {
+        end = (c ? c : first - block) + blocks_at_once * block;
+        if (end > ic) end = ic;
+        for (std::int64_t j = 0; j < lanes; ++j) {
+            if (j >= channels) {
+                for (std::int64_t i = c * taps; i < end * taps; ++i) to[i * lanes + j] = 0;
+                continue;
+            }
+            const float* from = weight + (j * ic + c) * taps;
+            float* out = to + c * taps * lanes + j;
+            if (taps == 1) {
+                for (std::int64_t i = 0; i < end - c; ++i) out[i * lanes] = from[i];
+                continue;
+            }
+            for (std::int64_t start = c, length; start < end; start += length, out += length * taps * lanes) {
+                length = start ? block : first;
+                if (length > end - start) length = end - start;
+                for (std::int64_t k = 0; k < length; ++k)
+                    for (std::int64_t t = 0; t < taps; ++t) out[(t * length + k) * lanes] = *from++;
+            }
+        }
+    }
+}
+
+}  // namespace detail
+
+GRAFT_INLINE std::int64_t conv_channels_at_once(isa set, const conv_problem& p, std::int64_t floats) {
+    const std::int64_t pair = 2 * vector_width(set), of_pair = pair * p.ic * p.kh * p.kw;
+    return p.groups > 1 || of_pair == 0 || floats / of_pair * pair >= p.oc ? p.oc : floats > of_pair ? floats / of_pair * pair : pair;
+}
+
+GRAFT_INLINE void pack_conv_weights(isa set, const conv_problem& p, const conv_choice& choice, const float* weight, std::int64_t begin, std::int64_t end,
+                                    void* packed, executor& pool) {
+    const std::int64_t width = vector_width(set), taps = std::int64_t(p.kh) * p.kw, icg = p.ic / p.groups, ocg = p.oc / p.groups;
+    float* const all = static_cast<float*>(packed);
+    if (choice.algorithm == conv_algorithm::depthwise || choice.algorithm == conv_algorithm::shared) {
+        parallel_for(pool, detail::ceil_div(p.oc, width), [&](std::int64_t block) {
+            const std::int64_t channels = p.oc - block * width;
+            const float* const from = weight + block * width * icg * taps;
+            float* to = all + block * width * icg * taps;
+            for (std::int64_t t = 0; t < taps; ++t)
+                for (std::int64_t k = 0; k < icg; ++k)
+                    for (std::int64_t j = 0; j < width; ++j) *to++ = j < channels ? from[(j * icg + k) * taps + t] : 0;
+        });
+        return;
+    }
+    const bool planes = choice.algorithm == conv_algorithm::first_layer;
+    const std::int64_t element = detail::ceil_div(p.oc, width) * width * p.ic, whole = detail::direct_weights(p, static_cast<int>(width));
+    // A pair of vectors of channels is a task; a group's last pair may be one vector.
+    const std::int64_t first_pair = begin / (2 * width),
+                       pairs = p.groups > 1 ? detail::ceil_div(ocg, 2 * width) : detail::ceil_div(end, 2 * width) - first_pair;
+    parallel_for(pool, p.groups * pairs, [&](std::int64_t task) {
+        const std::int64_t group = task / pairs, o = (first_pair + task % pairs) * 2 * width, left = ocg - o, lanes = left > width ? 2 * width : width;
+        const float* const from = weight + (group * ocg + o - begin) * icg * taps;
+        if (choice.algorithm == conv_algorithm::winograd4) return detail::pack_winograd_pair<6>(from, icg, left, lanes, all + o * icg, element);
+        if (choice.algorithm == conv_algorithm::winograd2) return detail::pack_winograd_pair<4>(from, icg, left, lanes, all + o * icg, element);
+        const std::int64_t block = planes ? 1 : width, first = planes ? 1 : width - group * icg % width;
+        detail::pack_taps_pair(from, icg, taps, left, lanes, first, block, all + group * whole + o * icg * taps);
+    });
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 #endif
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_CONV_HPP
@@ -47561,7 +47653,7 @@ inline void run_conv_kernel(const kernel_call& c) {
 }
 inline void run_conv_pack_kernel(const kernel_call& c) {
     const conv_parameters& p = c.parameters<conv_parameters>();
-    pack_conv_weights(c.level, p.problem, p.choice, c.input(0), c.out[0].data);
+    pack_conv_weights(c.level, p.problem, p.choice, c.input(0), c.out[0].data, c.pool);
 }
 inline const char* choose_conv_pack_kernel(const kernel_query& q, kernel_choice& choice) {
     const char* refused = choose_conv_kernel(q, choice);
@@ -50172,10 +50264,14 @@ protected:
         const std::string key = cpu::conv_pack_key(level_, problem, choice);
         tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
         if (!data) {
-            tensor weights;
-            GRAFT_TRY_ASSIGN(weights, source.to_read_once());
             GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}, with_.budget));
-            cpu::pack_conv_weights(level_, problem, choice, weights.data<float>(), data.raw());
+            const std::int64_t at_once = cpu::conv_channels_at_once(level_, problem, floats_at_once);
+            for (std::int64_t first = 0; first < problem.oc; first += at_once) {
+                const std::int64_t last = std::min(first + at_once, problem.oc), row = static_cast<std::int64_t>(source.bytes()) / problem.oc;
+                buffer weights;
+                GRAFT_TRY_ASSIGN(weights, source.storage().to_read_once(static_cast<std::size_t>(first * row), static_cast<std::size_t>((last - first) * row)));
+                cpu::pack_conv_weights(level_, problem, choice, reinterpret_cast<const float*>(weights.data()), first, last, data.raw(), with_.pool);
+            }
             if (with_.packed) with_.packed->add(source, key, data);
         }
         at(packed).constant = data;
@@ -50213,7 +50309,6 @@ protected:
 
     // A transposed matrix a few megabytes at a time, since the largest may be most of a network; another is packed by columns, and whole.
     status pack_rows(const cpu::gemm_problem& p, const tensor& source, float* packed) {
-        constexpr std::int64_t floats_at_once = 1 << 20;
         const std::int64_t panel = cpu::packed_b_bytes(level_, 1, 1) / 4, row = static_cast<std::int64_t>(sizeof(float)) * p.k;
         const std::int64_t at_once = p.trans_b && p.k ? std::max<std::int64_t>(1, floats_at_once / (p.k * panel)) * panel : p.n;
         for (std::int64_t first = 0; first < p.n; first += at_once) {
@@ -50225,6 +50320,8 @@ protected:
         }
         return {};
     }
+
+    static constexpr std::int64_t floats_at_once = 1 << 20;  // of weights that are read and packed
 
     const lowering& with_;
     cpu::isa level_;

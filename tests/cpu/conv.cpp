@@ -5,6 +5,7 @@
 
 #include <graft/cpu/reorder.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -65,7 +66,10 @@ std::vector<float> run(isa set, const conv_problem& p, const inputs& in, bool wi
     const conv_choice choice = choose_conv(set, p);
     if (chosen) *chosen = choice;
     buffer packed = room(choice.packed_bytes / 4), space = room(choice.workspace_bytes / 4);
-    pack_conv_weights(set, p, choice, in.w.data(), packed.data());
+    // In parts, as layers of large networks are.
+    const std::int64_t at_once = conv_channels_at_once(set, p, 1), row = static_cast<std::int64_t>(in.w.size()) / p.oc;
+    for (std::int64_t first = 0; first < p.oc; first += at_once)
+        pack_conv_weights(set, p, choice, in.w.data() + first * row, first, std::min(first + at_once, p.oc), packed.data(), pool);
     const std::int64_t pixels = p.oh * p.ow;
     buffer x = blocked(set, in.x, p.n, p.ic, p.ih * p.iw), residual = blocked(set, in.residual, p.n, p.oc, pixels);
     buffer y = in_place ? residual : room(blocked_floats(set, p.n, p.oc, pixels));

@@ -32,8 +32,15 @@ struct conv_choice {
 /// Picks the algorithm. `problem.in` says what is at hand: planes are taken as they are only by first_layer.
 conv_choice choose_conv(isa set, const conv_problem& problem);
 
-/// Writes the weights, [oc][ic / groups][kh][kw], in the order in which the algorithm reads them.
-void pack_conv_weights(isa set, const conv_problem& problem, const conv_choice& choice, const float* weight, void* packed);
+/// Writes the weights, [oc][ic / groups][kh][kw], in the order in which the algorithm reads them. `weight` holds those of output channels
+/// [begin, end), of which conv_channels_at_once gives the parts; `packed` is room for all.
+void pack_conv_weights(isa set, const conv_problem& problem, const conv_choice& choice, const float* weight, std::int64_t begin, std::int64_t end, void* packed,
+                       executor& pool);
+inline void pack_conv_weights(isa set, const conv_problem& problem, const conv_choice& choice, const float* weight, void* packed, executor& pool) {
+    pack_conv_weights(set, problem, choice, weight, 0, problem.oc, packed, pool);
+}
+/// Output channels that are packed in one part, so that their weights are some `floats`: all where groups have to be packed whole.
+std::int64_t conv_channels_at_once(isa set, const conv_problem& problem, std::int64_t floats);
 
 /// y = epilogue(conv(x, weight) + bias). `bias` is null or oc floats; `residual` (null, or of y's shape and layout) may be y.
 void run_conv(isa set, const conv_problem& problem, const conv_choice& choice, const float* x, const void* packed, const float* bias, const float* residual,
@@ -129,32 +136,6 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
         a.tasks_per_batch = ceil_div(a.pairs, a.pairs_per_task);
     }
     return a;
-}
-
-// Winograd's weights: U = G g G^T for each pair of channels, [element][pair][ic][2 W] as the direct kernel reads one tap.
-inline void pack_winograd(const conv_problem& p, int m, std::int64_t width, const float* weight, float* to) {
-    static constexpr double g4[6][3] = {
-        {1.0 / 4, 0, 0}, {-1.0 / 6, -1.0 / 6, -1.0 / 6}, {-1.0 / 6, 1.0 / 6, -1.0 / 6}, {1.0 / 24, 1.0 / 12, 1.0 / 6}, {1.0 / 24, -1.0 / 12, 1.0 / 6},
-        {0, 0, 1}};
-    static constexpr double g2[4][3] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
-    const double(*g)[3] = m == 4 ? g4 : g2;
-    const int n = m + 2;
-    const std::int64_t element = ceil_div(p.oc, width) * width * p.ic;
-    for (std::int64_t o = 0; o < p.oc; o += 2 * width) {
-        const std::int64_t vectors = p.oc - o > width ? 2 * width : width;
-        for (std::int64_t c = 0; c < p.ic; ++c)
-            for (std::int64_t j = 0; j < vectors; ++j) {
-                const float* w = weight + ((o + j) * p.ic + c) * 9;
-                double half[6][3];
-                for (int r = 0; r < n; ++r)
-                    for (int k = 0; k < 3; ++k)
-                        half[r][k] = o + j >= p.oc ? 0 : g[r][0] * double(w[k]) + g[r][1] * double(w[3 + k]) + g[r][2] * double(w[6 + k]);
-                for (int r = 0; r < n; ++r)
-                    for (int k = 0; k < n; ++k)
-                        to[(r * n + k) * element + o * p.ic + c * vectors + j] =
-                            static_cast<float>(half[r][0] * g[k][0] + half[r][1] * g[k][1] + half[r][2] * g[k][2]);
-            }
-    }
 }
 
 // Tiles that are transformed at once: as many as keep both sides of the products in the second cache, but not too few for
@@ -273,38 +254,6 @@ GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
     return c;
 }
 
-GRAFT_INLINE void pack_conv_weights(isa set, const conv_problem& p, const conv_choice& choice, const float* weight, void* packed) {
-    const std::int64_t width = vector_width(set), taps = std::int64_t(p.kh) * p.kw, icg = p.ic / p.groups, ocg = p.oc / p.groups;
-    float* to = static_cast<float*>(packed);
-    if (choice.algorithm == conv_algorithm::depthwise) {
-        for (std::int64_t c = 0; c < p.oc; c += width)
-            for (std::int64_t t = 0; t < taps; ++t)
-                for (std::int64_t j = c; j < c + width; ++j) *to++ = j < p.oc ? weight[j * taps + t] : 0;
-        return;
-    }
-    if (choice.algorithm == conv_algorithm::shared) {
-        for (std::int64_t c = 0; c < p.oc; c += width)
-            for (std::int64_t t = 0; t < taps; ++t)
-                for (std::int64_t k = 0; k < icg; ++k)
-                    for (std::int64_t j = c; j < c + width; ++j) *to++ = j < p.oc ? weight[(j * icg + k) * taps + t] : 0;
-        return;
-    }
-    if (choice.algorithm == conv_algorithm::winograd2 || choice.algorithm == conv_algorithm::winograd4)
-        return detail::pack_winograd(p, choice.algorithm == conv_algorithm::winograd4 ? 4 : 2, width, weight, to);
-    const bool planes = choice.algorithm == conv_algorithm::first_layer;
-    for (std::int64_t g = 0; g < p.groups; ++g)
-        for (std::int64_t o = 0; o < ocg; o += 2 * width) {
-            const std::int64_t vectors = ocg - o > width ? 2 * width : width;
-            std::int64_t lane = g * icg % width, length = 0;
-            for (std::int64_t c = 0; c < icg; c += length, lane = 0) {
-                length = planes ? 1 : icg - c < width - lane ? icg - c : width - lane;
-                for (std::int64_t t = 0; t < taps; ++t)
-                    for (std::int64_t k = c; k < c + length; ++k)
-                        for (std::int64_t j = o; j < o + vectors; ++j) *to++ = j < ocg ? weight[((g * ocg + j) * icg + k) * taps + t] : 0;
-            }
-        }
-}
-
 GRAFT_INLINE void run_conv(isa set, const conv_problem& p, const conv_choice& choice, const float* x, const void* packed, const float* bias,
                            const float* residual, float* y, void* workspace, executor& pool) {
     const conv_kernels& k = *kernels(set).conv;
@@ -340,4 +289,6 @@ GRAFT_INLINE void run_conv(isa set, const conv_problem& p, const conv_choice& ch
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
+
+#include "conv_pack_body.hpp"
 #endif

@@ -97,6 +97,7 @@ struct load_options {
     int parts = 1;                                    ///< that a batch goes through the stages in, so that they work beside each other: 1 to 256
     std::int64_t stage_bytes = 0;                     ///< of memory that a stage may take for what it computes and its weights; 0: no limit
     bool open_batch = false;  ///< a network with one input that was exported for a fixed batch takes any, where graft::open_batch can prove it; else it stays
+    int threads = 0;          ///< that weights are brought into the form of kernels by; 0: default_threads()
     std::shared_ptr<trace_recorder> trace;  ///< takes down the runs of all its sessions and the steps in them, while it records; null: nothing does
 };
 

@@ -106,13 +106,12 @@ inline std::vector<tensor_view> views_of(const model_state& state, const std::ve
     }
     return views;
 }
-inline result<std::shared_ptr<const plan>> plan_of(const model_state& state, const std::vector<value_info>& given) {
+inline result<std::shared_ptr<const plan>> plan_of(const model_state& state, const std::vector<value_info>& given, executor& pool) {
     const std::vector<tensor_view> views = views_of(state, given);
     for (std::size_t i = 0; i < views.size(); ++i)
         if (views[i].type != dtype::undefined && !views[i].extents.known())
             return fail(errc::input_shape, state.inputs[i].name, "its open extents have to be given: " + text(views[i].extents));
-    executor serial;
-    return state.folded.plan_for(views.data(), serial);
+    return state.folded.plan_for(views.data(), pool);
 }
 }  // namespace detail
 
@@ -137,7 +136,8 @@ GRAFT_INLINE void warn_on_stderr(const char* text) { std::fprintf(stderr, "graft
 GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_info>& inputs) const GRAFT_MEMORY_TRY {
     if (!state_) return detail::no_model("model");
     std::shared_ptr<const plan> p;
-    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
+    executor serial;
+    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs, serial));
     memory_use use;
     use.arena = host_arena_bytes(*p);
     use.scratch = p->scratch_bytes;
@@ -170,7 +170,8 @@ GRAFT_INLINE result<std::vector<stage_use>> model::stages(const std::vector<valu
     if (!state_) return detail::no_model("model");
     if (!state_->folded.pipeline.stages) return std::vector<stage_use>();
     std::shared_ptr<const plan> p;
-    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
+    executor serial;
+    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs, serial));
     return detail::stages_of_plan(*p);
 }
 GRAFT_MEMORY_CATCH("model::stages")
@@ -178,7 +179,8 @@ GRAFT_MEMORY_CATCH("model::stages")
 GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<value_info>& inputs) const GRAFT_MEMORY_TRY {
     if (!state_) return detail::no_model("model");
     std::shared_ptr<const plan> p;
-    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
+    executor serial;
+    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs, serial));
     std::vector<placement> all;
     for (const step& s : p->steps) {
         const node& n = p->lowered.nodes[static_cast<std::size_t>(s.node)];
@@ -278,11 +280,11 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     state->replaced.pipeline = state->folded.pipeline;
     state->replaced.staged = state->folded.staged;
     state->replaced.declared = state->folded.declared;
-    executor serial;
+    pool_executor pool(options.threads);
     graft::graph runnable = state->source;
     if (options.operators.size) detail::set_apart(runnable, options.operators);
     if (has_defaults) state->replaced.graph = runnable;
-    GRAFT_TRY_ASSIGN(state->folded.graph, specialize(std::move(runnable), nullptr, {options.limits, serial, nullptr, options.seed, state->budget}));
+    GRAFT_TRY_ASSIGN(state->folded.graph, specialize(std::move(runnable), nullptr, {options.limits, pool, nullptr, options.seed, state->budget}));
     if (!typed_outputs) detail::tell_output_types(*state);
     // Where every input shape is known, what is wrong with the graph can be told now rather than at the first run.
     bool known = true;
@@ -290,7 +292,7 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     model m;
     m.state_ = state;
     if (known) {
-        auto planned = detail::plan_of(*state, {});
+        auto planned = detail::plan_of(*state, {}, pool);
         if (!planned.ok()) return planned.take_status();
     }
     return m;

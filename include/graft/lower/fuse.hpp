@@ -319,10 +319,12 @@ private:
                 if (!copy_floats(m.inputs[1], weight)) return false;
                 const std::int64_t inner = first ? extents.product(1, extents.rank()) : 1;
                 float *w = weight.data<float>(), *const end = w + weight.elements();
-                for (std::int64_t c = 0; w < end; c = (c + 1) % channels) {
-                    const float by = element(factor, c);
-                    for (std::int64_t i = 0; i < inner; ++i) *w++ *= by;
-                }
+                const tensor& factors = at(factor).constant;
+                const float* const by = factors.data<float>();
+                const std::int64_t step = factors.elements() == 1 ? 0 : 1;
+                for (; w < end; w += channels * inner)
+                    for (std::int64_t c = 0; c < channels; ++c)
+                        for (std::int64_t i = 0; i < inner; ++i) w[c * inner + i] *= by[c * step];
                 derive(weight, how, sources);
             }
             for (std::int64_t c = 0; c < channels; ++c) bias.data<float>()[c] *= element(factor, c);

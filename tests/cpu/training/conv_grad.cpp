@@ -380,7 +380,7 @@ TEST_CASE("weights packed anew for every step are those packed once") {
             const conv_choice c = choose_conv(set, p);
             buffer once = room(c.packed_bytes / 4), anew = room(c.packed_bytes / 4);
             pool_executor pool(2);
-            pack_conv_weights(set, p, c, w.data(), once.data());
+            pack_conv_weights(set, p, c, w.data(), once.data(), pool);
             repack_conv_weights(set, p, c, w.data(), anew.data(), pool);
             const bool winograd = c.algorithm == conv_algorithm::winograd2 || c.algorithm == conv_algorithm::winograd4;
             float worst = 0;

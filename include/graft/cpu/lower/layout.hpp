@@ -244,10 +244,14 @@ protected:
         const std::string key = cpu::conv_pack_key(level_, problem, choice);
         tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
         if (!data) {
-            tensor weights;
-            GRAFT_TRY_ASSIGN(weights, source.to_read_once());
             GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}, with_.budget));
-            cpu::pack_conv_weights(level_, problem, choice, weights.data<float>(), data.raw());
+            const std::int64_t at_once = cpu::conv_channels_at_once(level_, problem, floats_at_once);
+            for (std::int64_t first = 0; first < problem.oc; first += at_once) {
+                const std::int64_t last = std::min(first + at_once, problem.oc), row = static_cast<std::int64_t>(source.bytes()) / problem.oc;
+                buffer weights;
+                GRAFT_TRY_ASSIGN(weights, source.storage().to_read_once(static_cast<std::size_t>(first * row), static_cast<std::size_t>((last - first) * row)));
+                cpu::pack_conv_weights(level_, problem, choice, reinterpret_cast<const float*>(weights.data()), first, last, data.raw(), with_.pool);
+            }
             if (with_.packed) with_.packed->add(source, key, data);
         }
         at(packed).constant = data;
@@ -285,7 +289,6 @@ protected:
 
     // A transposed matrix a few megabytes at a time, since the largest may be most of a network; another is packed by columns, and whole.
     status pack_rows(const cpu::gemm_problem& p, const tensor& source, float* packed) {
-        constexpr std::int64_t floats_at_once = 1 << 20;
         const std::int64_t panel = cpu::packed_b_bytes(level_, 1, 1) / 4, row = static_cast<std::int64_t>(sizeof(float)) * p.k;
         const std::int64_t at_once = p.trans_b && p.k ? std::max<std::int64_t>(1, floats_at_once / (p.k * panel)) * panel : p.n;
         for (std::int64_t first = 0; first < p.n; first += at_once) {
@@ -297,6 +300,8 @@ protected:
         }
         return {};
     }
+
+    static constexpr std::int64_t floats_at_once = 1 << 20;  // of weights that are read and packed
 
     const lowering& with_;
     cpu::isa level_;

@@ -182,7 +182,7 @@ inline void pack_turned(isa set, const conv_problem& f, const conv_problem& q, c
                 for (int j = 0; j < x.taps; ++j) *out++ = from[-(std::int64_t(i) * y.step * f.kw + std::int64_t(j) * x.step)];
         }
     });
-    pack_conv_weights(set, q, c, workspace, packed);
+    pack_conv_weights(set, q, c, workspace, packed, pool);
 }
 
 }  // namespace detail
@@ -212,7 +212,7 @@ GRAFT_INLINE void pack_conv_grad_input_weights(isa set, const conv_problem& f, c
 
 GRAFT_INLINE void repack_conv_weights(isa set, const conv_problem& p, const conv_choice& choice, const float* weight, void* packed, executor& pool) {
     const std::int64_t taps = std::int64_t(p.kh) * p.kw, icg = p.ic / p.groups;
-    if (!detail::packs_by_vectors(p, choice, taps, vector_width(set))) return pack_conv_weights(set, p, choice, weight, packed);
+    if (!detail::packs_by_vectors(p, choice, taps, vector_width(set))) return pack_conv_weights(set, p, choice, weight, packed, pool);
     conv_pack_args a;
     a.from = weight;
     a.from_taps = static_cast<int>(taps);
