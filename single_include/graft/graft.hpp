@@ -701,10 +701,20 @@ public:
     /// in memory. Errors: memory.oom.
     static result<buffer> lend(const void* bytes, std::size_t size, bool aligned, std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t));
 
-    /// The bytes, aligned. The first call may have to copy lent ones, and throws std::bad_alloc where there is no memory for it.
+    /// What makes bytes when somebody asks for them.
+    class maker {
+    public:
+        virtual ~maker() = default;
+        /// Memory of as many bytes as were promised. Errors: memory.oom and memory.budget.
+        virtual result<buffer> make() const = 0;
+    };
+    /// Bytes that are made, once for all who share the buffer, when they are asked for the first time: by any thread. Errors: memory.oom.
+    static result<buffer> on_demand(std::size_t bytes, std::unique_ptr<const maker> by);
+
+    /// The bytes, aligned. The first call may have to copy lent ones or to make them, and throws std::bad_alloc where there is no memory for it.
     std::byte* data() const { return kind_ != kind::lent ? data_ : copied(); }
     /// The bytes for who only copies them, at whatever address they lie.
-    const std::byte* unaligned() const noexcept;
+    const std::byte* unaligned() const;
     /// The bytes if they lie aligned already, else null.
     std::byte* at_hand() const noexcept;
     /// Some of the bytes, aligned, to be read once: a copy that had to be made goes with what is returned, and so do pages of the file.
@@ -726,6 +736,7 @@ private:
     struct lender;
     const lender& from() const noexcept;
     std::byte* copied() const;
+    status copy_lent() const;
 
     std::shared_ptr<const void> owner_;  // of lent bytes their lender
     std::byte* data_ = nullptr;          // null of lent bytes
@@ -801,12 +812,14 @@ struct buffer::lender {
     std::byte* bytes;
     bool there;  // whether they lie aligned as they are
     void (*let_go)(const void*, std::size_t);
-    mutable std::atomic<std::byte*> aligned;  // null until they were copied
+    std::unique_ptr<const maker> by;          // null of bytes that lie somewhere
+    mutable std::atomic<std::byte*> aligned;  // null until they were copied, or made
     mutable std::mutex copying;
     mutable buffer copy;
 
     lender(std::shared_ptr<const void> o, const void* b, bool a, void (*l)(const void*, std::size_t))
         : owner(std::move(o)), bytes(const_cast<std::byte*>(static_cast<const std::byte*>(b))), there(a), let_go(l), aligned(a ? bytes : nullptr) {}
+    lender(std::unique_ptr<const maker> m) : bytes(nullptr), there(false), let_go(nullptr), by(std::move(m)), aligned(nullptr) {}
     result<buffer> copy_of(std::size_t begin, std::size_t size) const {
         auto made = allocate(size);
         if (made.ok()) std::memcpy(made->data(), bytes + begin, size);
@@ -823,32 +836,51 @@ GRAFT_INLINE result<buffer> buffer::lend(const void* bytes, std::size_t size, bo
     return b;
 }
 GRAFT_MEMORY_CATCH("buffer::lend")
+GRAFT_INLINE result<buffer> buffer::on_demand(std::size_t bytes, std::unique_ptr<const maker> by) GRAFT_MEMORY_TRY {
+    buffer b;
+    b.owner_ = std::make_shared<const lender>(std::move(by));
+    b.bytes_ = bytes;
+    b.kind_ = kind::lent;
+    return b;
+}
+GRAFT_MEMORY_CATCH("buffer::on_demand")
 GRAFT_INLINE const buffer::lender& buffer::from() const noexcept { return *static_cast<const lender*>(owner_.get()); }
 GRAFT_INLINE std::byte* buffer::at_hand() const noexcept { return kind_ == kind::lent ? from().aligned.load(std::memory_order_acquire) : data_; }
-GRAFT_INLINE const std::byte* buffer::unaligned() const noexcept { return kind_ == kind::lent ? from().bytes : data_; }
+GRAFT_INLINE const std::byte* buffer::unaligned() const {
+    if (kind_ != kind::lent) return data_;
+    return from().by ? copied() : from().bytes;
+}
 GRAFT_INLINE bool buffer::allocated() const noexcept { return kind_ == kind::allocated || (kind_ == kind::lent && !from().there); }
 GRAFT_INLINE result<buffer> buffer::to_read_once(std::size_t begin, std::size_t size) const GRAFT_MEMORY_TRY {
-    std::byte* const aligned = at_hand();
-    if (kind_ == kind::lent && !aligned) return from().copy_of(begin, size);
+    std::byte* aligned = at_hand();
+    if (kind_ == kind::lent && !aligned) {
+        if (!from().by) return from().copy_of(begin, size);
+        GRAFT_TRY(copy_lent());
+        aligned = at_hand();
+    }
     if (kind_ != kind::lent || !from().there || !from().let_go) return borrow(aligned + begin, size, owner_);
     return borrow(aligned + begin, size, std::shared_ptr<const void>(aligned + begin, [size, held = owner_](const void* p) {
                       static_cast<const lender*>(held.get())->let_go(p, size);
                   }));
 }
 GRAFT_MEMORY_CATCH("buffer::to_read_once")
-GRAFT_INLINE GRAFT_COLD std::byte* buffer::copied() const {
+GRAFT_INLINE GRAFT_COLD status buffer::copy_lent() const {
     const lender& lent = from();
-    if (std::byte* const there = at_hand()) return there;
     std::lock_guard<std::mutex> guard(lent.copying);
-    if (!lent.copy) {
-        auto made = lent.copy_of(0, bytes_);
+    if (lent.copy) return {};
+    auto made = lent.by ? lent.by->make() : lent.copy_of(0, bytes_);
+    if (!made.ok()) return made.take_status();
+    lent.copy = std::move(made).value();
+    lent.aligned.store(lent.copy.data_, std::memory_order_release);
+    return {};
+}
+GRAFT_INLINE GRAFT_COLD std::byte* buffer::copied() const {
+    if (std::byte* const there = at_hand()) return there;
+    const status had = copy_lent();
 #ifndef GRAFT_NO_EXCEPTIONS
-        if (!made.ok()) throw std::bad_alloc();
+    if (!had.ok()) throw std::bad_alloc();
 #endif
-        lent.copy = std::move(made).value();
-        lent.aligned.store(lent.copy.data_, std::memory_order_release);
-    }
-    return lent.copy.data_;
+    return at_hand();
 }
 GRAFT_END_NAMESPACE
 #endif
@@ -4971,7 +5003,7 @@ struct node {
 struct dequantized {
     graft::tensor integers, scale, zero_point;  ///< no zero point: 0
     int axis = 0;                               ///< along which scales run where there are several
-    const void* floats = nullptr;               ///< the memory of the constant that this tells of, and of no other
+    buffer::watch floats{buffer()};             ///< the memory of the constant that this tells of, and of no other
 };
 
 /// A value: an input, a constant, or what a node makes.
@@ -24264,6 +24296,7 @@ inline void rename_captures(node& n, const std::vector<value_id>& map) {
 GRAFT_END_NAMESPACE
 #endif
 
+#include <cmath>
 #include <deque>
 #include <utility>
 
@@ -24412,6 +24445,9 @@ private:
             const value& y = at(n.outputs[0]);
             made.push_back(tensor(y.type, y.extents, at(n.inputs[0]).constant.storage()));
             made_here(n.outputs[0]) = std::exchange(made_here(n.inputs[0]), 0);
+        } else if (wanted("DequantizeLinear") && n.op->traits.role == op_role::dequantize && bytes >= least_on_demand && scales_are_numbers(n)) {
+            GRAFT_TRY(promise(n, inputs, made));
+            made_bytes_ += made_here(n.outputs[0]) = bytes;
         } else {
             std::vector<tensor> read(static_cast<std::size_t>(inputs));
             for (std::size_t i = 0; i < read.size(); ++i) {
@@ -24436,6 +24472,49 @@ private:
         return {};
     }
 
+    // Others are refused at once.
+    GRAFT_COLD bool scales_are_numbers(const node& n) {
+        const tensor& scale = at(n.inputs[1]).constant;
+        for (std::int64_t i = 0; i < scale.elements(); ++i)
+            if (!std::isfinite(element_as_double(scale.type(), scale.raw(), i))) return false;
+        return true;
+    }
+    // The reals of weights that are stored as integers: nobody may ask for them.
+    class dequantizing final : public buffer::maker {
+    public:
+        dequantizing(const node& n, std::vector<tensor> inputs, const reference_options& with)
+            : node_(n), inputs_(std::move(inputs)), limit_(with.limit), budget_(with.budget) {}
+        result<buffer> make() const override {
+            std::vector<tensor> read(inputs_.size()), made;
+            std::vector<tensor_view> in(inputs_.size());
+            for (std::size_t i = 0; i < read.size(); ++i) {
+                if (!inputs_[i]) continue;
+                GRAFT_TRY_ASSIGN(read[i], inputs_[i].to_read_once());
+                in[i] = view(read[i]);
+            }
+            executor serial;
+            GRAFT_TRY(run_reference(node_, in.data(), static_cast<int>(in.size()), made, {limit_, serial, nullptr, 0, budget_}));
+            return made[0].storage();
+        }
+
+    private:
+        node node_;
+        std::vector<tensor> inputs_;
+        limits limit_;
+        std::shared_ptr<memory_budget> budget_;
+    };
+    GRAFT_COLD status promise(const node& n, int inputs, std::vector<tensor>& made) {
+        std::vector<tensor> given(static_cast<std::size_t>(inputs));
+        for (std::size_t i = 0; i < given.size(); ++i)
+            if (n.inputs[i] != no_value) given[i] = at(n.inputs[i]).constant;
+        const value& y = at(n.outputs[0]);
+        buffer reals;
+        GRAFT_TRY_ASSIGN(
+            reals, buffer::on_demand(static_cast<std::size_t>(bytes_of(y.type, y.extents)), std::make_unique<const dequantizing>(n, std::move(given), with_)));
+        made.push_back(tensor(y.type, y.extents, reals));
+        return {};
+    }
+
     // What was 8 bits can be computed with as such.
     GRAFT_COLD void remember_integers(const node& n, value& v) {
         auto from = std::make_shared<dequantized>();
@@ -24445,7 +24524,7 @@ private:
         from->scale = at(n.inputs[1]).constant;
         if (n.inputs.size() > 2 && n.inputs[2] != no_value) from->zero_point = at(n.inputs[2]).constant;
         from->axis = static_cast<int>(axis ? axis->integer : 1);
-        from->floats = v.constant.raw();
+        from->floats = buffer::watch(v.constant.storage());
         v.integers = std::move(from);
     }
 
@@ -24489,6 +24568,8 @@ private:
         keep = false;
         return {};
     }
+
+    static constexpr std::int64_t least_on_demand = 1 << 16;  // bytes; less is made at once
 
     graph& g_;
     const reference_options& with_;
@@ -49342,8 +49423,9 @@ constexpr bool pairs_of_16_bits_pay(isa set) noexcept { return set == isa::avx2;
 /// Bytes of the packed weights, and of the memory that a run needs beside its tensors.
 std::int64_t packed_quantized_bytes(const quantized_conv_problem& problem);
 std::int64_t quantized_conv_workspace(const quantized_conv_problem& problem);
-/// Packs weights, given as differences from their zero points, [oc][ic / groups][kh][kw] of int16.
-void pack_quantized_conv(const quantized_conv_problem& problem, const std::int16_t* weights, void* packed);
+/// Packs the weights of block `block` of quantized_rows output channels, given as differences from their zero points: [oc of the block][ic / groups]
+/// [kh][kw] of int16. `packed` is room for all blocks.
+void pack_quantized_rows(const quantized_conv_problem& problem, std::int64_t block, const std::int16_t* weights, void* packed);
 /// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each; scale and bias are [oc]. For `bytes`, the bias is less the sum of the channel's
 /// weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The memory of `workspace` is aligned to 64 bytes.
 void run_quantized_conv(isa set, const quantized_conv_problem& problem, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
@@ -49405,29 +49487,32 @@ inline std::int64_t quantized_slots(const quantized_conv_problem& p) {
     const std::int64_t fit = (std::int64_t(1) << 19) / quantized_slot(p) + 2, tiles = tiles_of(p);
     return fit < tiles ? fit : tiles;
 }
-// 4 G w G^T of a window of 3 x 3, where G = (1 0 0, 1/2 1/2 1/2, 1/2 -1/2 1/2, 0 0 1).
-inline void transform_quantized_weight(const std::int16_t* w, std::int32_t (&out)[16]) {
-    const auto transform = [](std::int32_t a, std::int32_t b, std::int32_t c, std::int32_t(&to)[4]) {
+// 4 G w G^T of a window of 3 x 3, where G = (1 0 0, 1/2 1/2 1/2, 1/2 -1/2 1/2, 0 0 1): of two channels at once, in the halves of a word.
+inline void transform_quantized_weights(const std::int16_t* low, const std::int16_t* high, std::uint32_t (&out)[16]) {
+    const auto transform = [](std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t(&to)[4]) {
         to[0] = 2 * a, to[1] = a + b + c, to[2] = a - b + c, to[3] = 2 * c;
     };
-    std::int32_t rows[3][4];
+    std::uint32_t w[9], rows[3][4];
+    for (int t = 0; t < 9; ++t) w[t] = static_cast<std::uint32_t>(std::int32_t(low[t])) + (high ? static_cast<std::uint32_t>(std::int32_t(high[t])) << 16 : 0);
     for (int i = 0; i < 3; ++i) transform(w[3 * i], w[3 * i + 1], w[3 * i + 2], rows[i]);
     for (int j = 0; j < 4; ++j) {
-        std::int32_t column[4];
+        std::uint32_t column[4];
         transform(rows[0][j], rows[1][j], rows[2][j], column);
-        for (int i = 0; i < 4; ++i) out[4 * i + j] = column[i];
+        // A negative low half has borrowed from the high one.
+        for (int i = 0; i < 4; ++i) out[4 * i + j] = column[i] + ((column[i] & 0x8000u) << 1);
     }
 }
-// [oc / 8][lanes][taps][8], Width channels a lane.
+// Of a block of eight rows, [lanes][taps][8] with Width channels a lane.
 template <int Width>
-inline void pack_quantized_lanes(const quantized_conv_problem& p, const std::int16_t* weights, std::uint32_t* to) {
+inline void pack_quantized_lanes(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
     constexpr std::uint32_t mask = Width == 4 ? 0xffu : 0xffffu;
-    const std::int64_t taps = std::int64_t(p.kh) * p.kw, lanes = p.lanes_of_channels();
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * quantized_rows, size = p.lanes_of_channels() * taps * quantized_rows;
+    to += block * size;
     // What rows and lanes beyond the channels hold.
-    std::memset(to, 0, static_cast<std::size_t>(packed_quantized_bytes(p)));
+    std::memset(to, 0, static_cast<std::size_t>(size) * sizeof(std::uint32_t));
     const auto shifted = [](std::int16_t w, std::int64_t c) { return (static_cast<std::uint32_t>(static_cast<std::int32_t>(w)) & mask) << (32 / Width * c); };
-    for (std::int64_t m = 0; m < p.oc; ++m) {
-        std::uint32_t* at = to + m / quantized_rows * lanes * taps * quantized_rows + m % quantized_rows;
+    for (std::int64_t m = 0; m < quantized_rows && first + m < p.oc; ++m) {
+        std::uint32_t* at = to + m;
         const std::int16_t* from = weights + m * p.ic * taps;
         for (std::int64_t left = p.ic; left > 0; left -= Width, from += Width * taps)
             for (std::int64_t tap = 0; tap < taps; ++tap, at += quantized_rows)
@@ -49440,20 +49525,17 @@ inline void pack_quantized_lanes(const quantized_conv_problem& p, const std::int
                     for (std::int64_t c = 0; c < left; ++c) *at |= shifted(from[c * taps + tap], c);
     }
 }
-inline void pack_quantized_winograd(const quantized_conv_problem& p, const std::int16_t* weights, std::uint32_t* to) {
-    const std::int64_t lanes = p.lanes_of_channels();
-    for (std::int64_t first = 0; first < p.oc; first += quantized_rows, to += 16 * lanes * quantized_rows)
-        for (std::int64_t lane = 0; lane < lanes; ++lane)
-            for (std::int64_t m = 0; m < quantized_rows; ++m) {
-                std::int32_t low[16] = {}, high[16] = {};
-                if (first + m < p.oc) {
-                    const std::int16_t* const w = weights + ((first + m) * p.ic + 2 * lane) * 9;
-                    transform_quantized_weight(w, low);
-                    if (2 * lane + 1 < p.ic) transform_quantized_weight(w + 9, high);
-                }
-                for (int e = 0; e < 16; ++e)
-                    to[(e * lanes + lane) * quantized_rows + m] = (static_cast<std::uint32_t>(low[e]) & 0xffffu) | static_cast<std::uint32_t>(high[e]) << 16;
-            }
+// Of the same, [16][lanes][8]: two channels a lane.
+inline void pack_quantized_winograd(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
+    const std::int64_t lanes = p.lanes_of_channels(), first = block * quantized_rows;
+    to += block * 16 * lanes * quantized_rows;
+    for (std::int64_t lane = 0; lane < lanes; ++lane)
+        for (std::int64_t m = 0; m < quantized_rows; ++m) {
+            std::uint32_t made[16] = {};
+            const std::int16_t* const w = weights + (m * p.ic + 2 * lane) * 9;
+            if (first + m < p.oc) transform_quantized_weights(w, 2 * lane + 1 < p.ic ? w + 9 : nullptr, made);
+            for (int e = 0; e < 16; ++e) to[(e * lanes + lane) * quantized_rows + m] = made[e];
+        }
 }
 // The lists that the gather points to.
 inline std::int64_t quantized_list_bytes(const quantized_conv_problem& p) { return (8 * (std::int64_t(p.kh) * p.kw + p.kh + p.kw) + 63) / 64 * 64; }
@@ -49497,16 +49579,12 @@ GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem&
     return lists + 4 * (p.lanes_of_channels() * detail::gather_of(p).planes() + quantized_pixels);
 }
 
-GRAFT_INLINE void pack_quantized_conv(const quantized_conv_problem& p, const std::int16_t* weights, void* packed) {
-    const std::int64_t taps = std::int64_t(p.kh) * p.kw;
-    if (p.depthwise()) {
-        float* to = static_cast<float*>(packed);
-        for (std::int64_t i = 0; i < p.oc * taps; ++i) to[i] = static_cast<float>(weights[i]);
-        return;
-    }
-    std::uint32_t* to = static_cast<std::uint32_t*>(packed);
-    if (p.winograd) return detail::pack_quantized_winograd(p, weights, to);
-    p.bytes ? detail::pack_quantized_lanes<4>(p, weights, to) : detail::pack_quantized_lanes<2>(p, weights, to);
+GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, void* packed) {
+    std::uint32_t* const to = static_cast<std::uint32_t*>(packed);
+    if (p.winograd) return detail::pack_quantized_winograd(p, block, weights, to);
+    if (!p.depthwise()) return p.bytes ? detail::pack_quantized_lanes<4>(p, block, weights, to) : detail::pack_quantized_lanes<2>(p, block, weights, to);
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * quantized_rows, rows = p.oc - first < quantized_rows ? p.oc - first : quantized_rows;
+    for (std::int64_t i = 0; i < rows * taps; ++i) static_cast<float*>(packed)[first * taps + i] = static_cast<float>(weights[i]);
 }
 
 GRAFT_INLINE std::int32_t quantized_bias(const quantized_conv_problem& p, const std::int16_t* weights, std::int32_t bias) {
@@ -50340,11 +50418,14 @@ GRAFT_END_NAMESPACE
 
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <iterator>
 #include <memory>
 #include <string>
+#include <vector>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -50436,7 +50517,7 @@ private:
             const value& w = at(n.inputs[1]);
             const double products = static_cast<double>(n.multiply_adds);
             all += products;
-            if (!w.constant || !w.integers || w.integers->floats != w.constant.raw()) continue;
+            if (!w.constant || !w.integers || !w.integers->floats.watches(w.constant.storage())) continue;
             const dequantized& d = *w.integers;
             const std::int64_t fits = d.integers.type() == dtype::uint8 ? 128 : 0;
             bool all_fit = is_8_bits(d.integers.type()) && (d.zero_point || fits == 0);
@@ -50506,7 +50587,7 @@ private:
         const value_id image = dequantized_from(from.inputs[0], x);
         const value& weight = at(from.inputs[1]);
         const value_id bias = input_of(from, 2);
-        if (image == no_value || !weight.constant || !weight.integers || weight.integers->floats != weight.constant.raw()) return;
+        if (image == no_value || !weight.constant || !weight.integers || !weight.integers->floats.watches(weight.constant.storage())) return;
         const dequantized& w = *weight.integers;
         if (w.axis != 0 && w.axis != -4 && w.scale.elements() != 1) return;
         if (bias != no_value && (!is_constant(bias) || at(bias).type != dtype::float32)) return;
@@ -50546,31 +50627,43 @@ private:
         if (n.domain == "graft") n.multiply_adds = multiply_adds;
     }
 
+    // The zero point of an output channel's weights.
+    static int zero_of(const constants& k, std::int64_t channel) {
+        if (!k.zero || k.zero.elements() == 0) return 0;
+        return static_cast<int>(element_as_double(k.zero.type(), k.zero.raw(), k.zero.elements() == 1 ? 0 : channel));
+    }
+    template <class T>
+    static void subtract(const T* from, std::int64_t count, int zero, std::int16_t* to) {
+        constexpr int together = 32;
+        for (std::int64_t i = 0; i < count; i += together) {
+            // Copies, as bytes may be a part of anything: so compilers make vectors of it.
+            T some[together] = {};
+            std::int16_t made[together];
+            const std::size_t n = static_cast<std::size_t>(std::min<std::int64_t>(together, count - i));
+            std::memcpy(some, from + i, n);
+            for (int j = 0; j < together; ++j) made[j] = static_cast<std::int16_t>(some[j] - zero);
+            std::memcpy(to + i, made, n * sizeof *made);
+        }
+    }
+    // Whether the differences of all channels are signed bytes.
+    bool fit_bytes(const constants& k, const tensor& weight, std::int64_t channels, std::int64_t per_channel) {
+        std::atomic<bool> all{true};
+        parallel_for(with_.pool, channels, [&](std::int64_t m) {
+            const auto check = [&](const auto* from) {
+                const auto range = std::minmax_element(from, from + per_channel);
+                if (*range.first - zero_of(k, m) < -128 || *range.second - zero_of(k, m) > 127) all = false;
+            };
+            k.weight.type() == dtype::int8 ? check(weight.data<std::int8_t>() + m * per_channel) : check(weight.data<std::uint8_t>() + m * per_channel);
+        });
+        return all;
+    }
     status pack(node& n, value_id image, cpu::quantized_conv_problem p, const codes& x, const codes& y, const constants& k, std::int64_t per_channel) {
         const std::int64_t scales = k.scale.elements(), zeros = k.zero ? k.zero.elements() : 0;
-        tensor weight, scale, bias, made;
+        tensor weight, scale, bias;
         GRAFT_TRY_ASSIGN(weight, k.weight.to_read_once());
         GRAFT_TRY_ASSIGN(scale, tensor::make(dtype::float32, {p.oc}, with_.budget));
         GRAFT_TRY_ASSIGN(bias, tensor::make(dtype::int32, {p.oc}, with_.budget));
-        GRAFT_TRY_ASSIGN(made, tensor::make(dtype::int16, {p.oc * per_channel}, with_.budget));
-        std::int16_t* const differences = made.data<std::int16_t>();
-        bool fits = true;
-        std::string zero_text;
-        for (std::int64_t m = 0; m < p.oc; ++m) {
-            const int zero = zeros ? static_cast<int>(element_as_double(k.zero.type(), k.zero.raw(), zeros == 1 ? 0 : m)) : 0;
-            if (m == 0 || zeros > 1) zero_text += " " + std::to_string(zero);
-            const auto subtract = [&](const auto* from) {
-                int least = 0, most = 0;
-                for (std::int64_t i = m * per_channel; i < (m + 1) * per_channel; ++i) {
-                    const int difference = from[i] - zero;
-                    differences[i] = static_cast<std::int16_t>(difference);
-                    least = difference < least ? difference : least, most = difference > most ? difference : most;
-                }
-                fits &= least >= -128 && most <= 127;
-            };
-            k.weight.type() == dtype::int8 ? subtract(weight.data<std::int8_t>()) : subtract(weight.data<std::uint8_t>());
-        }
-        p.bytes = fits && !p.depthwise() && cpu::multiplies_bytes(level_);
+        p.bytes = !p.depthwise() && cpu::multiplies_bytes(level_) && fit_bytes(k, weight, p.oc, per_channel);
         p.winograd = cpu::takes_quantized_winograd(p);
         for (std::int64_t m = 0; m < p.oc; ++m) {
             const float of_weight = k.scale.data<float>()[scales == 1 ? 0 : m], of_sum = x.scale * of_weight;
@@ -50580,15 +50673,26 @@ private:
             scale.data<float>()[m] = of_sum / y.scale;
             // What leaves int32, or has no scale, is the reals' to compute.
             if (!std::isnormal(of_sum) || of_sum < 0 || !std::isnormal(scale.data<float>()[m]) || !(std::fabs(steps) <= 1 << 30)) return {};
-            bias.data<std::int32_t>()[m] = cpu::quantized_bias(p, differences + m * per_channel, static_cast<std::int32_t>(steps));
+            bias.data<std::int32_t>()[m] = static_cast<std::int32_t>(steps);
         }
-        const std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.winograd) + " " + std::to_string(p.groups) + zero_text;
+        std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.winograd) + " " + std::to_string(p.groups);
+        for (std::int64_t m = 0; m < (zeros > 1 ? p.oc : 1); ++m) key += " " + std::to_string(zero_of(k, m));
         tensor packed = with_.packed ? with_.packed->find(k.weight, key) : tensor();
-        if (!packed) {
-            GRAFT_TRY_ASSIGN(packed, tensor::make(dtype::uint8, {cpu::packed_quantized_bytes(p)}, with_.budget));
-            cpu::pack_quantized_conv(p, differences, packed.raw());
-            if (with_.packed) with_.packed->add(k.weight, key, packed);
-        }
+        const bool anew = !packed;
+        if (anew) GRAFT_TRY_ASSIGN(packed, tensor::make(dtype::uint8, {cpu::packed_quantized_bytes(p)}, with_.budget));
+        if (anew || p.bytes)
+            parallel_for(with_.pool, (p.oc + cpu::quantized_rows - 1) / cpu::quantized_rows, [&](std::int64_t block) {
+                const std::int64_t first = block * cpu::quantized_rows, last = std::min<std::int64_t>(first + cpu::quantized_rows, p.oc);
+                std::vector<std::int16_t> differences(static_cast<std::size_t>((last - first) * per_channel));
+                for (std::int64_t m = first; m < last; ++m) {
+                    std::int16_t* const to = differences.data() + (m - first) * per_channel;
+                    k.weight.type() == dtype::int8 ? subtract(weight.data<std::int8_t>() + m * per_channel, per_channel, zero_of(k, m), to)
+                                                   : subtract(weight.data<std::uint8_t>() + m * per_channel, per_channel, zero_of(k, m), to);
+                    bias.data<std::int32_t>()[m] = cpu::quantized_bias(p, to, bias.data<std::int32_t>()[m]);
+                }
+                if (anew) cpu::pack_quantized_rows(p, block, differences.data(), packed.raw());
+            });
+        if (anew && with_.packed) with_.packed->add(k.weight, key, packed);
         const value_id weights = g.add_constant(n.name + "_packed", std::move(packed)), scale_id = g.add_constant(n.name + "_scale", std::move(scale)),
                        bias_id = g.add_constant(n.name + "_bias", std::move(bias));
         edit(n, [&] {

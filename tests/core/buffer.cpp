@@ -3,8 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -96,4 +98,59 @@ TEST_CASE("lent bytes keep their owner and are known again") {
     CHECK(watch.gone());
     CHECK_FALSE(watch.hold());
     CHECK(there.memory.use_count() == 1);
+}
+
+namespace {
+struct counting final : buffer::maker {
+    std::atomic<int>* made;
+    bool fails;
+    counting(std::atomic<int>* count, bool failing) : made(count), fails(failing) {}
+    graft::result<buffer> make() const override {
+        ++*made;
+        if (fails) return graft::fail(graft::errc::memory_budget, "here", "no room");
+        auto b = buffer::allocate(100);
+        if (b.ok()) std::memset(b->data(), 7, 100);
+        return b;
+    }
+};
+}  // namespace
+
+TEST_CASE("bytes on demand are made by the first who asks, once for all who share them") {
+    std::atomic<int> made{0};
+    const buffer b = buffer::on_demand(100, std::make_unique<counting>(&made, false)).value(), other = b;
+    CHECK(b);
+    CHECK(b.bytes() == 100);
+    CHECK(b.allocated());
+    CHECK(b.at_hand() == nullptr);
+    const buffer::watch known(b);
+    CHECK(known.watches(other));
+    CHECK(made == 0);
+
+    std::vector<const std::byte*> seen(8);
+    std::vector<std::thread> threads;
+    for (const std::byte*& s : seen)
+        threads.emplace_back([&] {
+            const auto i = &s - seen.data();
+            s = i % 3 == 0 ? b.data() : i % 3 == 1 ? other.unaligned() : other.to_read_once(0, 100).value().data();
+        });
+    for (std::thread& t : threads) t.join();
+    CHECK(made == 1);
+    for (const std::byte* s : seen) CHECK(s == seen[0]);
+    CHECK(seen[0][99] == std::byte(7));
+    CHECK(b.to_read_once(40, 10).value().data() == seen[0] + 40);
+    CHECK(known.watches(b));
+}
+
+TEST_CASE("bytes that cannot be made say why, and may be asked for again") {
+    std::atomic<int> made{0};
+    const buffer b = buffer::on_demand(100, std::make_unique<counting>(&made, true)).value();
+    for (int i = 1; i <= 2; ++i) {
+        const auto got = b.to_read_once(0, 100);
+        REQUIRE(!got.ok());
+        CHECK(got.error().code() == graft::errc::memory_budget);
+        CHECK(made == i);
+    }
+#ifndef GRAFT_NO_EXCEPTIONS
+    CHECK_THROWS_AS((void)b.data(), std::bad_alloc);
+#endif
 }

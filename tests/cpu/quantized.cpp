@@ -62,9 +62,10 @@ std::vector<std::uint8_t> computed_codes(isa set, const example& e, executor& po
     const quantized_conv_problem& p = e.p;
     buffer packed = buffer::allocate(static_cast<std::size_t>(packed_quantized_bytes(p))).value(),
            memory = buffer::allocate(static_cast<std::size_t>(quantized_conv_workspace(p))).value();
-    pack_quantized_conv(p, e.weights.data(), packed.data());
     std::vector<std::int32_t> bias;
     const std::size_t inner = e.weights.size() / e.bias.size();
+    for (std::int64_t block = 0; block * quantized_rows < p.oc; ++block)
+        pack_quantized_rows(p, block, e.weights.data() + static_cast<std::size_t>(block * quantized_rows) * inner, packed.data());
     for (std::size_t m = 0; m < e.bias.size(); ++m) bias.push_back(quantized_bias(p, e.weights.data() + m * inner, e.bias[m]));
     std::vector<std::uint8_t> y(static_cast<std::size_t>(p.n * p.oc * p.oh * p.ow), 77);
     run_quantized_conv(set, p, e.x.data(), packed.data(), e.scale.data(), bias.data(), y.data(), memory.data(), pool);

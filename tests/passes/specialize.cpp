@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <utility>
 
 using graft::builder;
@@ -180,4 +181,35 @@ TEST_CASE("Nodes that were written by hand and lack inputs count no multiply-add
         g.nodes.push_back(n);
         CHECK(graft::count_multiply_adds(g) == 0);
     }
+}
+
+namespace {
+// y = x + DequantizeLinear of 8 bits, [300, 300] in steps of `scale`.
+graph of_eight_bits(float scale) {
+    builder b;
+    const auto x = b.input("x", dtype::float32, {300, 300});
+    std::vector<std::int8_t> codes(300 * 300);
+    for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::int8_t>(i % 251 - 125);
+    const graft::tensor w = graft::tensor::from(codes.data(), {300, 300});
+    const auto reals = b.apply("DequantizeLinear", {b.constant("w", w), b.constant("scale", graft::tensor::from(&scale, {}))});
+    b.output(b.apply("Add", {x, reals}), "y");
+    return verified(b);
+}
+}  // namespace
+
+TEST_CASE("the reals of 8-bit weights are made when they are asked for") {
+    const graph g = specialized(of_eight_bits(0.5f)).value();
+    REQUIRE(operators(g) == "Add");
+    const graft::tensor& reals = g.at(g.nodes[0].inputs[1]).constant;
+    REQUIRE(reals);
+    CHECK(reals.storage().at_hand() == nullptr);
+    CHECK(reals.shape() == shape{300, 300});
+    for (const std::int64_t i : {0, 1, 250, 251, 89999}) CHECK(reals.data<float>()[i] == 0.5f * static_cast<float>(i % 251 - 125));
+    CHECK(reals.storage().at_hand() != nullptr);
+}
+
+TEST_CASE("a scale that is no number is told where the network is loaded") {
+    const auto made = specialized(of_eight_bits(std::nanf("")));
+    REQUIRE(!made.ok());
+    CHECK(made.error().code() == graft::errc::op_value);
 }

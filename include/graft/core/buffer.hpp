@@ -35,10 +35,20 @@ public:
     /// in memory. Errors: memory.oom.
     static result<buffer> lend(const void* bytes, std::size_t size, bool aligned, std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t));
 
-    /// The bytes, aligned. The first call may have to copy lent ones, and throws std::bad_alloc where there is no memory for it.
+    /// What makes bytes when somebody asks for them.
+    class maker {
+    public:
+        virtual ~maker() = default;
+        /// Memory of as many bytes as were promised. Errors: memory.oom and memory.budget.
+        virtual result<buffer> make() const = 0;
+    };
+    /// Bytes that are made, once for all who share the buffer, when they are asked for the first time: by any thread. Errors: memory.oom.
+    static result<buffer> on_demand(std::size_t bytes, std::unique_ptr<const maker> by);
+
+    /// The bytes, aligned. The first call may have to copy lent ones or to make them, and throws std::bad_alloc where there is no memory for it.
     std::byte* data() const { return kind_ != kind::lent ? data_ : copied(); }
     /// The bytes for who only copies them, at whatever address they lie.
-    const std::byte* unaligned() const noexcept;
+    const std::byte* unaligned() const;
     /// The bytes if they lie aligned already, else null.
     std::byte* at_hand() const noexcept;
     /// Some of the bytes, aligned, to be read once: a copy that had to be made goes with what is returned, and so do pages of the file.
@@ -60,6 +70,7 @@ private:
     struct lender;
     const lender& from() const noexcept;
     std::byte* copied() const;
+    status copy_lent() const;
 
     std::shared_ptr<const void> owner_;  // of lent bytes their lender
     std::byte* data_ = nullptr;          // null of lent bytes
@@ -135,12 +146,14 @@ struct buffer::lender {
     std::byte* bytes;
     bool there;  // whether they lie aligned as they are
     void (*let_go)(const void*, std::size_t);
-    mutable std::atomic<std::byte*> aligned;  // null until they were copied
+    std::unique_ptr<const maker> by;          // null of bytes that lie somewhere
+    mutable std::atomic<std::byte*> aligned;  // null until they were copied, or made
     mutable std::mutex copying;
     mutable buffer copy;
 
     lender(std::shared_ptr<const void> o, const void* b, bool a, void (*l)(const void*, std::size_t))
         : owner(std::move(o)), bytes(const_cast<std::byte*>(static_cast<const std::byte*>(b))), there(a), let_go(l), aligned(a ? bytes : nullptr) {}
+    lender(std::unique_ptr<const maker> m) : bytes(nullptr), there(false), let_go(nullptr), by(std::move(m)), aligned(nullptr) {}
     result<buffer> copy_of(std::size_t begin, std::size_t size) const {
         auto made = allocate(size);
         if (made.ok()) std::memcpy(made->data(), bytes + begin, size);
@@ -157,32 +170,51 @@ GRAFT_INLINE result<buffer> buffer::lend(const void* bytes, std::size_t size, bo
     return b;
 }
 GRAFT_MEMORY_CATCH("buffer::lend")
+GRAFT_INLINE result<buffer> buffer::on_demand(std::size_t bytes, std::unique_ptr<const maker> by) GRAFT_MEMORY_TRY {
+    buffer b;
+    b.owner_ = std::make_shared<const lender>(std::move(by));
+    b.bytes_ = bytes;
+    b.kind_ = kind::lent;
+    return b;
+}
+GRAFT_MEMORY_CATCH("buffer::on_demand")
 GRAFT_INLINE const buffer::lender& buffer::from() const noexcept { return *static_cast<const lender*>(owner_.get()); }
 GRAFT_INLINE std::byte* buffer::at_hand() const noexcept { return kind_ == kind::lent ? from().aligned.load(std::memory_order_acquire) : data_; }
-GRAFT_INLINE const std::byte* buffer::unaligned() const noexcept { return kind_ == kind::lent ? from().bytes : data_; }
+GRAFT_INLINE const std::byte* buffer::unaligned() const {
+    if (kind_ != kind::lent) return data_;
+    return from().by ? copied() : from().bytes;
+}
 GRAFT_INLINE bool buffer::allocated() const noexcept { return kind_ == kind::allocated || (kind_ == kind::lent && !from().there); }
 GRAFT_INLINE result<buffer> buffer::to_read_once(std::size_t begin, std::size_t size) const GRAFT_MEMORY_TRY {
-    std::byte* const aligned = at_hand();
-    if (kind_ == kind::lent && !aligned) return from().copy_of(begin, size);
+    std::byte* aligned = at_hand();
+    if (kind_ == kind::lent && !aligned) {
+        if (!from().by) return from().copy_of(begin, size);
+        GRAFT_TRY(copy_lent());
+        aligned = at_hand();
+    }
     if (kind_ != kind::lent || !from().there || !from().let_go) return borrow(aligned + begin, size, owner_);
     return borrow(aligned + begin, size, std::shared_ptr<const void>(aligned + begin, [size, held = owner_](const void* p) {
                       static_cast<const lender*>(held.get())->let_go(p, size);
                   }));
 }
 GRAFT_MEMORY_CATCH("buffer::to_read_once")
-GRAFT_INLINE GRAFT_COLD std::byte* buffer::copied() const {
+GRAFT_INLINE GRAFT_COLD status buffer::copy_lent() const {
     const lender& lent = from();
-    if (std::byte* const there = at_hand()) return there;
     std::lock_guard<std::mutex> guard(lent.copying);
-    if (!lent.copy) {
-        auto made = lent.copy_of(0, bytes_);
+    if (lent.copy) return {};
+    auto made = lent.by ? lent.by->make() : lent.copy_of(0, bytes_);
+    if (!made.ok()) return made.take_status();
+    lent.copy = std::move(made).value();
+    lent.aligned.store(lent.copy.data_, std::memory_order_release);
+    return {};
+}
+GRAFT_INLINE GRAFT_COLD std::byte* buffer::copied() const {
+    if (std::byte* const there = at_hand()) return there;
+    const status had = copy_lent();
 #ifndef GRAFT_NO_EXCEPTIONS
-        if (!made.ok()) throw std::bad_alloc();
+    if (!had.ok()) throw std::bad_alloc();
 #endif
-        lent.copy = std::move(made).value();
-        lent.aligned.store(lent.copy.data_, std::memory_order_release);
-    }
-    return lent.copy.data_;
+    return at_hand();
 }
 GRAFT_END_NAMESPACE
 #endif

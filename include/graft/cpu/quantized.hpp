@@ -20,8 +20,9 @@ constexpr bool pairs_of_16_bits_pay(isa set) noexcept { return set == isa::avx2;
 /// Bytes of the packed weights, and of the memory that a run needs beside its tensors.
 std::int64_t packed_quantized_bytes(const quantized_conv_problem& problem);
 std::int64_t quantized_conv_workspace(const quantized_conv_problem& problem);
-/// Packs weights, given as differences from their zero points, [oc][ic / groups][kh][kw] of int16.
-void pack_quantized_conv(const quantized_conv_problem& problem, const std::int16_t* weights, void* packed);
+/// Packs the weights of block `block` of quantized_rows output channels, given as differences from their zero points: [oc of the block][ic / groups]
+/// [kh][kw] of int16. `packed` is room for all blocks.
+void pack_quantized_rows(const quantized_conv_problem& problem, std::int64_t block, const std::int16_t* weights, void* packed);
 /// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each; scale and bias are [oc]. For `bytes`, the bias is less the sum of the channel's
 /// weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The memory of `workspace` is aligned to 64 bytes.
 void run_quantized_conv(isa set, const quantized_conv_problem& problem, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
@@ -84,29 +85,32 @@ inline std::int64_t quantized_slots(const quantized_conv_problem& p) {
     const std::int64_t fit = (std::int64_t(1) << 19) / quantized_slot(p) + 2, tiles = tiles_of(p);
     return fit < tiles ? fit : tiles;
 }
-// 4 G w G^T of a window of 3 x 3, where G = (1 0 0, 1/2 1/2 1/2, 1/2 -1/2 1/2, 0 0 1).
-inline void transform_quantized_weight(const std::int16_t* w, std::int32_t (&out)[16]) {
-    const auto transform = [](std::int32_t a, std::int32_t b, std::int32_t c, std::int32_t(&to)[4]) {
+// 4 G w G^T of a window of 3 x 3, where G = (1 0 0, 1/2 1/2 1/2, 1/2 -1/2 1/2, 0 0 1): of two channels at once, in the halves of a word.
+inline void transform_quantized_weights(const std::int16_t* low, const std::int16_t* high, std::uint32_t (&out)[16]) {
+    const auto transform = [](std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t(&to)[4]) {
         to[0] = 2 * a, to[1] = a + b + c, to[2] = a - b + c, to[3] = 2 * c;
     };
-    std::int32_t rows[3][4];
+    std::uint32_t w[9], rows[3][4];
+    for (int t = 0; t < 9; ++t) w[t] = static_cast<std::uint32_t>(std::int32_t(low[t])) + (high ? static_cast<std::uint32_t>(std::int32_t(high[t])) << 16 : 0);
     for (int i = 0; i < 3; ++i) transform(w[3 * i], w[3 * i + 1], w[3 * i + 2], rows[i]);
     for (int j = 0; j < 4; ++j) {
-        std::int32_t column[4];
+        std::uint32_t column[4];
         transform(rows[0][j], rows[1][j], rows[2][j], column);
-        for (int i = 0; i < 4; ++i) out[4 * i + j] = column[i];
+        // A negative low half has borrowed from the high one.
+        for (int i = 0; i < 4; ++i) out[4 * i + j] = column[i] + ((column[i] & 0x8000u) << 1);
     }
 }
-// [oc / 8][lanes][taps][8], Width channels a lane.
+// Of a block of eight rows, [lanes][taps][8] with Width channels a lane.
 template <int Width>
-inline void pack_quantized_lanes(const quantized_conv_problem& p, const std::int16_t* weights, std::uint32_t* to) {
+inline void pack_quantized_lanes(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
     constexpr std::uint32_t mask = Width == 4 ? 0xffu : 0xffffu;
-    const std::int64_t taps = std::int64_t(p.kh) * p.kw, lanes = p.lanes_of_channels();
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * quantized_rows, size = p.lanes_of_channels() * taps * quantized_rows;
+    to += block * size;
     // What rows and lanes beyond the channels hold.
-    std::memset(to, 0, static_cast<std::size_t>(packed_quantized_bytes(p)));
+    std::memset(to, 0, static_cast<std::size_t>(size) * sizeof(std::uint32_t));
     const auto shifted = [](std::int16_t w, std::int64_t c) { return (static_cast<std::uint32_t>(static_cast<std::int32_t>(w)) & mask) << (32 / Width * c); };
-    for (std::int64_t m = 0; m < p.oc; ++m) {
-        std::uint32_t* at = to + m / quantized_rows * lanes * taps * quantized_rows + m % quantized_rows;
+    for (std::int64_t m = 0; m < quantized_rows && first + m < p.oc; ++m) {
+        std::uint32_t* at = to + m;
         const std::int16_t* from = weights + m * p.ic * taps;
         for (std::int64_t left = p.ic; left > 0; left -= Width, from += Width * taps)
             for (std::int64_t tap = 0; tap < taps; ++tap, at += quantized_rows)
@@ -119,20 +123,17 @@ inline void pack_quantized_lanes(const quantized_conv_problem& p, const std::int
                     for (std::int64_t c = 0; c < left; ++c) *at |= shifted(from[c * taps + tap], c);
     }
 }
-inline void pack_quantized_winograd(const quantized_conv_problem& p, const std::int16_t* weights, std::uint32_t* to) {
-    const std::int64_t lanes = p.lanes_of_channels();
-    for (std::int64_t first = 0; first < p.oc; first += quantized_rows, to += 16 * lanes * quantized_rows)
-        for (std::int64_t lane = 0; lane < lanes; ++lane)
-            for (std::int64_t m = 0; m < quantized_rows; ++m) {
-                std::int32_t low[16] = {}, high[16] = {};
-                if (first + m < p.oc) {
-                    const std::int16_t* const w = weights + ((first + m) * p.ic + 2 * lane) * 9;
-                    transform_quantized_weight(w, low);
-                    if (2 * lane + 1 < p.ic) transform_quantized_weight(w + 9, high);
-                }
-                for (int e = 0; e < 16; ++e)
-                    to[(e * lanes + lane) * quantized_rows + m] = (static_cast<std::uint32_t>(low[e]) & 0xffffu) | static_cast<std::uint32_t>(high[e]) << 16;
-            }
+// Of the same, [16][lanes][8]: two channels a lane.
+inline void pack_quantized_winograd(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
+    const std::int64_t lanes = p.lanes_of_channels(), first = block * quantized_rows;
+    to += block * 16 * lanes * quantized_rows;
+    for (std::int64_t lane = 0; lane < lanes; ++lane)
+        for (std::int64_t m = 0; m < quantized_rows; ++m) {
+            std::uint32_t made[16] = {};
+            const std::int16_t* const w = weights + (m * p.ic + 2 * lane) * 9;
+            if (first + m < p.oc) transform_quantized_weights(w, 2 * lane + 1 < p.ic ? w + 9 : nullptr, made);
+            for (int e = 0; e < 16; ++e) to[(e * lanes + lane) * quantized_rows + m] = made[e];
+        }
 }
 // The lists that the gather points to.
 inline std::int64_t quantized_list_bytes(const quantized_conv_problem& p) { return (8 * (std::int64_t(p.kh) * p.kw + p.kh + p.kw) + 63) / 64 * 64; }
@@ -176,16 +177,12 @@ GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem&
     return lists + 4 * (p.lanes_of_channels() * detail::gather_of(p).planes() + quantized_pixels);
 }
 
-GRAFT_INLINE void pack_quantized_conv(const quantized_conv_problem& p, const std::int16_t* weights, void* packed) {
-    const std::int64_t taps = std::int64_t(p.kh) * p.kw;
-    if (p.depthwise()) {
-        float* to = static_cast<float*>(packed);
-        for (std::int64_t i = 0; i < p.oc * taps; ++i) to[i] = static_cast<float>(weights[i]);
-        return;
-    }
-    std::uint32_t* to = static_cast<std::uint32_t*>(packed);
-    if (p.winograd) return detail::pack_quantized_winograd(p, weights, to);
-    p.bytes ? detail::pack_quantized_lanes<4>(p, weights, to) : detail::pack_quantized_lanes<2>(p, weights, to);
+GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, void* packed) {
+    std::uint32_t* const to = static_cast<std::uint32_t*>(packed);
+    if (p.winograd) return detail::pack_quantized_winograd(p, block, weights, to);
+    if (!p.depthwise()) return p.bytes ? detail::pack_quantized_lanes<4>(p, block, weights, to) : detail::pack_quantized_lanes<2>(p, block, weights, to);
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * quantized_rows, rows = p.oc - first < quantized_rows ? p.oc - first : quantized_rows;
+    for (std::int64_t i = 0; i < rows * taps; ++i) static_cast<float*>(packed)[first * taps + i] = static_cast<float>(weights[i]);
 }
 
 GRAFT_INLINE std::int32_t quantized_bias(const quantized_conv_problem& p, const std::int16_t* weights, std::int32_t bias) {

@@ -58,7 +58,7 @@ struct node {
 struct dequantized {
     graft::tensor integers, scale, zero_point;  ///< no zero point: 0
     int axis = 0;                               ///< along which scales run where there are several
-    const void* floats = nullptr;               ///< the memory of the constant that this tells of, and of no other
+    buffer::watch floats{buffer()};             ///< the memory of the constant that this tells of, and of no other
 };
 
 /// A value: an input, a constant, or what a node makes.

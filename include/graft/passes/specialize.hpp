@@ -7,6 +7,7 @@
 #include "run_reference.hpp"
 #include "../ops/ops.hpp"
 
+#include <cmath>
 #include <deque>
 #include <utility>
 
@@ -155,6 +156,9 @@ private:
             const value& y = at(n.outputs[0]);
             made.push_back(tensor(y.type, y.extents, at(n.inputs[0]).constant.storage()));
             made_here(n.outputs[0]) = std::exchange(made_here(n.inputs[0]), 0);
+        } else if (wanted("DequantizeLinear") && n.op->traits.role == op_role::dequantize && bytes >= least_on_demand && scales_are_numbers(n)) {
+            GRAFT_TRY(promise(n, inputs, made));
+            made_bytes_ += made_here(n.outputs[0]) = bytes;
         } else {
             std::vector<tensor> read(static_cast<std::size_t>(inputs));
             for (std::size_t i = 0; i < read.size(); ++i) {
@@ -179,6 +183,49 @@ private:
         return {};
     }
 
+    // Others are refused at once.
+    GRAFT_COLD bool scales_are_numbers(const node& n) {
+        const tensor& scale = at(n.inputs[1]).constant;
+        for (std::int64_t i = 0; i < scale.elements(); ++i)
+            if (!std::isfinite(element_as_double(scale.type(), scale.raw(), i))) return false;
+        return true;
+    }
+    // The reals of weights that are stored as integers: nobody may ask for them.
+    class dequantizing final : public buffer::maker {
+    public:
+        dequantizing(const node& n, std::vector<tensor> inputs, const reference_options& with)
+            : node_(n), inputs_(std::move(inputs)), limit_(with.limit), budget_(with.budget) {}
+        result<buffer> make() const override {
+            std::vector<tensor> read(inputs_.size()), made;
+            std::vector<tensor_view> in(inputs_.size());
+            for (std::size_t i = 0; i < read.size(); ++i) {
+                if (!inputs_[i]) continue;
+                GRAFT_TRY_ASSIGN(read[i], inputs_[i].to_read_once());
+                in[i] = view(read[i]);
+            }
+            executor serial;
+            GRAFT_TRY(run_reference(node_, in.data(), static_cast<int>(in.size()), made, {limit_, serial, nullptr, 0, budget_}));
+            return made[0].storage();
+        }
+
+    private:
+        node node_;
+        std::vector<tensor> inputs_;
+        limits limit_;
+        std::shared_ptr<memory_budget> budget_;
+    };
+    GRAFT_COLD status promise(const node& n, int inputs, std::vector<tensor>& made) {
+        std::vector<tensor> given(static_cast<std::size_t>(inputs));
+        for (std::size_t i = 0; i < given.size(); ++i)
+            if (n.inputs[i] != no_value) given[i] = at(n.inputs[i]).constant;
+        const value& y = at(n.outputs[0]);
+        buffer reals;
+        GRAFT_TRY_ASSIGN(
+            reals, buffer::on_demand(static_cast<std::size_t>(bytes_of(y.type, y.extents)), std::make_unique<const dequantizing>(n, std::move(given), with_)));
+        made.push_back(tensor(y.type, y.extents, reals));
+        return {};
+    }
+
     // What was 8 bits can be computed with as such.
     GRAFT_COLD void remember_integers(const node& n, value& v) {
         auto from = std::make_shared<dequantized>();
@@ -188,7 +235,7 @@ private:
         from->scale = at(n.inputs[1]).constant;
         if (n.inputs.size() > 2 && n.inputs[2] != no_value) from->zero_point = at(n.inputs[2]).constant;
         from->axis = static_cast<int>(axis ? axis->integer : 1);
-        from->floats = v.constant.raw();
+        from->floats = buffer::watch(v.constant.storage());
         v.integers = std::move(from);
     }
 
@@ -232,6 +279,8 @@ private:
         keep = false;
         return {};
     }
+
+    static constexpr std::int64_t least_on_demand = 1 << 16;  // bytes; less is made at once
 
     graph& g_;
     const reference_options& with_;

@@ -6,11 +6,14 @@
 #include "../../lower/rewriter.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <iterator>
 #include <memory>
 #include <string>
+#include <vector>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -102,7 +105,7 @@ private:
             const value& w = at(n.inputs[1]);
             const double products = static_cast<double>(n.multiply_adds);
             all += products;
-            if (!w.constant || !w.integers || w.integers->floats != w.constant.raw()) continue;
+            if (!w.constant || !w.integers || !w.integers->floats.watches(w.constant.storage())) continue;
             const dequantized& d = *w.integers;
             const std::int64_t fits = d.integers.type() == dtype::uint8 ? 128 : 0;
             bool all_fit = is_8_bits(d.integers.type()) && (d.zero_point || fits == 0);
@@ -172,7 +175,7 @@ private:
         const value_id image = dequantized_from(from.inputs[0], x);
         const value& weight = at(from.inputs[1]);
         const value_id bias = input_of(from, 2);
-        if (image == no_value || !weight.constant || !weight.integers || weight.integers->floats != weight.constant.raw()) return;
+        if (image == no_value || !weight.constant || !weight.integers || !weight.integers->floats.watches(weight.constant.storage())) return;
         const dequantized& w = *weight.integers;
         if (w.axis != 0 && w.axis != -4 && w.scale.elements() != 1) return;
         if (bias != no_value && (!is_constant(bias) || at(bias).type != dtype::float32)) return;
@@ -212,31 +215,43 @@ private:
         if (n.domain == "graft") n.multiply_adds = multiply_adds;
     }
 
+    // The zero point of an output channel's weights.
+    static int zero_of(const constants& k, std::int64_t channel) {
+        if (!k.zero || k.zero.elements() == 0) return 0;
+        return static_cast<int>(element_as_double(k.zero.type(), k.zero.raw(), k.zero.elements() == 1 ? 0 : channel));
+    }
+    template <class T>
+    static void subtract(const T* from, std::int64_t count, int zero, std::int16_t* to) {
+        constexpr int together = 32;
+        for (std::int64_t i = 0; i < count; i += together) {
+            // Copies, as bytes may be a part of anything: so compilers make vectors of it.
+            T some[together] = {};
+            std::int16_t made[together];
+            const std::size_t n = static_cast<std::size_t>(std::min<std::int64_t>(together, count - i));
+            std::memcpy(some, from + i, n);
+            for (int j = 0; j < together; ++j) made[j] = static_cast<std::int16_t>(some[j] - zero);
+            std::memcpy(to + i, made, n * sizeof *made);
+        }
+    }
+    // Whether the differences of all channels are signed bytes.
+    bool fit_bytes(const constants& k, const tensor& weight, std::int64_t channels, std::int64_t per_channel) {
+        std::atomic<bool> all{true};
+        parallel_for(with_.pool, channels, [&](std::int64_t m) {
+            const auto check = [&](const auto* from) {
+                const auto range = std::minmax_element(from, from + per_channel);
+                if (*range.first - zero_of(k, m) < -128 || *range.second - zero_of(k, m) > 127) all = false;
+            };
+            k.weight.type() == dtype::int8 ? check(weight.data<std::int8_t>() + m * per_channel) : check(weight.data<std::uint8_t>() + m * per_channel);
+        });
+        return all;
+    }
     status pack(node& n, value_id image, cpu::quantized_conv_problem p, const codes& x, const codes& y, const constants& k, std::int64_t per_channel) {
         const std::int64_t scales = k.scale.elements(), zeros = k.zero ? k.zero.elements() : 0;
-        tensor weight, scale, bias, made;
+        tensor weight, scale, bias;
         GRAFT_TRY_ASSIGN(weight, k.weight.to_read_once());
         GRAFT_TRY_ASSIGN(scale, tensor::make(dtype::float32, {p.oc}, with_.budget));
         GRAFT_TRY_ASSIGN(bias, tensor::make(dtype::int32, {p.oc}, with_.budget));
-        GRAFT_TRY_ASSIGN(made, tensor::make(dtype::int16, {p.oc * per_channel}, with_.budget));
-        std::int16_t* const differences = made.data<std::int16_t>();
-        bool fits = true;
-        std::string zero_text;
-        for (std::int64_t m = 0; m < p.oc; ++m) {
-            const int zero = zeros ? static_cast<int>(element_as_double(k.zero.type(), k.zero.raw(), zeros == 1 ? 0 : m)) : 0;
-            if (m == 0 || zeros > 1) zero_text += " " + std::to_string(zero);
-            const auto subtract = [&](const auto* from) {
-                int least = 0, most = 0;
-                for (std::int64_t i = m * per_channel; i < (m + 1) * per_channel; ++i) {
-                    const int difference = from[i] - zero;
-                    differences[i] = static_cast<std::int16_t>(difference);
-                    least = difference < least ? difference : least, most = difference > most ? difference : most;
-                }
-                fits &= least >= -128 && most <= 127;
-            };
-            k.weight.type() == dtype::int8 ? subtract(weight.data<std::int8_t>()) : subtract(weight.data<std::uint8_t>());
-        }
-        p.bytes = fits && !p.depthwise() && cpu::multiplies_bytes(level_);
+        p.bytes = !p.depthwise() && cpu::multiplies_bytes(level_) && fit_bytes(k, weight, p.oc, per_channel);
         p.winograd = cpu::takes_quantized_winograd(p);
         for (std::int64_t m = 0; m < p.oc; ++m) {
             const float of_weight = k.scale.data<float>()[scales == 1 ? 0 : m], of_sum = x.scale * of_weight;
@@ -246,15 +261,26 @@ private:
             scale.data<float>()[m] = of_sum / y.scale;
             // What leaves int32, or has no scale, is the reals' to compute.
             if (!std::isnormal(of_sum) || of_sum < 0 || !std::isnormal(scale.data<float>()[m]) || !(std::fabs(steps) <= 1 << 30)) return {};
-            bias.data<std::int32_t>()[m] = cpu::quantized_bias(p, differences + m * per_channel, static_cast<std::int32_t>(steps));
+            bias.data<std::int32_t>()[m] = static_cast<std::int32_t>(steps);
         }
-        const std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.winograd) + " " + std::to_string(p.groups) + zero_text;
+        std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.winograd) + " " + std::to_string(p.groups);
+        for (std::int64_t m = 0; m < (zeros > 1 ? p.oc : 1); ++m) key += " " + std::to_string(zero_of(k, m));
         tensor packed = with_.packed ? with_.packed->find(k.weight, key) : tensor();
-        if (!packed) {
-            GRAFT_TRY_ASSIGN(packed, tensor::make(dtype::uint8, {cpu::packed_quantized_bytes(p)}, with_.budget));
-            cpu::pack_quantized_conv(p, differences, packed.raw());
-            if (with_.packed) with_.packed->add(k.weight, key, packed);
-        }
+        const bool anew = !packed;
+        if (anew) GRAFT_TRY_ASSIGN(packed, tensor::make(dtype::uint8, {cpu::packed_quantized_bytes(p)}, with_.budget));
+        if (anew || p.bytes)
+            parallel_for(with_.pool, (p.oc + cpu::quantized_rows - 1) / cpu::quantized_rows, [&](std::int64_t block) {
+                const std::int64_t first = block * cpu::quantized_rows, last = std::min<std::int64_t>(first + cpu::quantized_rows, p.oc);
+                std::vector<std::int16_t> differences(static_cast<std::size_t>((last - first) * per_channel));
+                for (std::int64_t m = first; m < last; ++m) {
+                    std::int16_t* const to = differences.data() + (m - first) * per_channel;
+                    k.weight.type() == dtype::int8 ? subtract(weight.data<std::int8_t>() + m * per_channel, per_channel, zero_of(k, m), to)
+                                                   : subtract(weight.data<std::uint8_t>() + m * per_channel, per_channel, zero_of(k, m), to);
+                    bias.data<std::int32_t>()[m] = cpu::quantized_bias(p, to, bias.data<std::int32_t>()[m]);
+                }
+                if (anew) cpu::pack_quantized_rows(p, block, differences.data(), packed.raw());
+            });
+        if (anew && with_.packed) with_.packed->add(k.weight, key, packed);
         const value_id weights = g.add_constant(n.name + "_packed", std::move(packed)), scale_id = g.add_constant(n.name + "_scale", std::move(scale)),
                        bias_id = g.add_constant(n.name + "_bias", std::move(bias));
         edit(n, [&] {
