@@ -8086,6 +8086,10 @@ inline bool reads_gelu(const op_context& c, epilogue& e) {
     e.act = c.is("approximate", "tanh", "none") ? activation::gelu_tanh : activation::gelu;
     return true;
 }
+inline bool reads_swish(const op_context& c, epilogue& e) {
+    e.act = activation::silu;
+    return c.real("alpha", 1.0f) == 1.0f;
+}
 // The attributes that lowering writes.
 inline bool reads_lowered_activation(const op_context& c, epilogue& e) {
     const std::int64_t kind = c.integer("activation", 0);
@@ -8394,6 +8398,7 @@ inline op_table activation_ops() {
             .opsets(24)
             .inputs(1)
             .functions(real_infer, swish_run)
+            .activates(reads_swish)
             .elementwise()
             .attributes("alpha:f")
             .problems("f32[3,17]; f32[5] alpha=2; f64[]; f16[0]"),
@@ -33643,8 +33648,8 @@ GRAFT_VECTOR V log(V x) {
     return select((x < infinity), y, x);  // infinity and NaN are their own logarithms
 }
 
-// erfc(t) for t >= 0, relative error of a few ulp as far as floats go: exp(-t^2) times a polynomial in 1 / (1 + t/2).
-GRAFT_VECTOR V erfc_positive(V t) {
+// erfc(t) for t >= 0, relative error of a few ulp as far as floats go: exp(-t^2) times a polynomial in 1 / (1 + t/2). `gauss`: exp(-t^2).
+GRAFT_VECTOR V erfc_positive(V t, V& gauss) {
     t = min(V::set1(10.1f), t);
     const V q = V::set1(1.0f) / fma(t, V::set1(0.5f), V::set1(1.0f)), s = q - V::set1(0.5f);
     V p = V::set1(0.0116570946f);
@@ -33659,7 +33664,8 @@ GRAFT_VECTOR V erfc_positive(V t) {
     p = fma(p, s, V::set1(0.510791361f));
     // The square in two parts, the first exact: a rounded one would cost 100 ulp far out.
     const V top = as_float(as_int(t) & I::set1(~0xfff));
-    return exp_up(V::zero() - top * top, (top - t) * (top + t)) * V::set1(exp_down) * (p * q);
+    gauss = exp_up(V::zero() - top * top, (top - t) * (top + t)) * V::set1(exp_down);
+    return gauss * (p * q);
 }
 GRAFT_VECTOR V erf(V x) {
     const V sign = x & V::set1(-0.0f), t = abs(x), x2 = x * x;
@@ -33670,7 +33676,8 @@ GRAFT_VECTOR V erf(V x) {
     p = fma(p, x2, V::set1(0.112835787f));
     p = fma(p, x2, V::set1(-0.37612626f));
     p = fma(p, x2, V::set1(0.128379166f));
-    const V near = fma(x, p, x), far = (V::set1(1.0f) - erfc_positive(t)) | sign;
+    V gauss = V::zero();
+    const V near = fma(x, p, x), far = (V::set1(1.0f) - erfc_positive(t, gauss)) | sign;
     return select(t < V::set1(1.0f), near, far);
 }
 // x * Phi(x), where Phi - 1/2 is x P(x^2) / Q(x^2): a third faster than by erf, within 1.3e-6 of the true value below zero and
@@ -33739,13 +33746,13 @@ GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
     return select(negative, small, r);
 }
 
-// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density.
+// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density, which share an exponential.
 GRAFT_VECTOR V gelu_slope(V x) {
-    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f));
+    V gauss = V::zero();
+    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f), gauss);
     const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
-    // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
-    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
-    return fma(c * V::set1(0.398942280f), exp_low(c * c * V::set1(-0.5f)), cumulative);
+    // Beyond 14 the density is below any float: an infinite x must not meet its zero.
+    return fma(clamp(x, V::set1(-14.0f), V::set1(14.0f)) * V::set1(0.398942280f), gauss, cumulative);
 }
 // d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
 GRAFT_VECTOR V gelu_tanh_slope(V x) {
@@ -36388,8 +36395,8 @@ GRAFT_VECTOR V log(V x) {
     return select((x < infinity), y, x);  // infinity and NaN are their own logarithms
 }
 
-// erfc(t) for t >= 0, relative error of a few ulp as far as floats go: exp(-t^2) times a polynomial in 1 / (1 + t/2).
-GRAFT_VECTOR V erfc_positive(V t) {
+// erfc(t) for t >= 0, relative error of a few ulp as far as floats go: exp(-t^2) times a polynomial in 1 / (1 + t/2). `gauss`: exp(-t^2).
+GRAFT_VECTOR V erfc_positive(V t, V& gauss) {
     t = min(V::set1(10.1f), t);
     const V q = V::set1(1.0f) / fma(t, V::set1(0.5f), V::set1(1.0f)), s = q - V::set1(0.5f);
     V p = V::set1(0.0116570946f);
@@ -36404,7 +36411,8 @@ GRAFT_VECTOR V erfc_positive(V t) {
     p = fma(p, s, V::set1(0.510791361f));
     // The square in two parts, the first exact: a rounded one would cost 100 ulp far out.
     const V top = as_float(as_int(t) & I::set1(~0xfff));
-    return exp_up(V::zero() - top * top, (top - t) * (top + t)) * V::set1(exp_down) * (p * q);
+    gauss = exp_up(V::zero() - top * top, (top - t) * (top + t)) * V::set1(exp_down);
+    return gauss * (p * q);
 }
 GRAFT_VECTOR V erf(V x) {
     const V sign = x & V::set1(-0.0f), t = abs(x), x2 = x * x;
@@ -36415,7 +36423,8 @@ GRAFT_VECTOR V erf(V x) {
     p = fma(p, x2, V::set1(0.112835787f));
     p = fma(p, x2, V::set1(-0.37612626f));
     p = fma(p, x2, V::set1(0.128379166f));
-    const V near = fma(x, p, x), far = (V::set1(1.0f) - erfc_positive(t)) | sign;
+    V gauss = V::zero();
+    const V near = fma(x, p, x), far = (V::set1(1.0f) - erfc_positive(t, gauss)) | sign;
     return select(t < V::set1(1.0f), near, far);
 }
 // x * Phi(x), where Phi - 1/2 is x P(x^2) / Q(x^2): a third faster than by erf, within 1.3e-6 of the true value below zero and
@@ -36484,13 +36493,13 @@ GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
     return select(negative, small, r);
 }
 
-// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density.
+// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density, which share an exponential.
 GRAFT_VECTOR V gelu_slope(V x) {
-    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f));
+    V gauss = V::zero();
+    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f), gauss);
     const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
-    // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
-    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
-    return fma(c * V::set1(0.398942280f), exp_low(c * c * V::set1(-0.5f)), cumulative);
+    // Beyond 14 the density is below any float: an infinite x must not meet its zero.
+    return fma(clamp(x, V::set1(-14.0f), V::set1(14.0f)) * V::set1(0.398942280f), gauss, cumulative);
 }
 // d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
 GRAFT_VECTOR V gelu_tanh_slope(V x) {
@@ -39153,8 +39162,8 @@ GRAFT_VECTOR V log(V x) {
     return select((x < infinity), y, x);  // infinity and NaN are their own logarithms
 }
 
-// erfc(t) for t >= 0, relative error of a few ulp as far as floats go: exp(-t^2) times a polynomial in 1 / (1 + t/2).
-GRAFT_VECTOR V erfc_positive(V t) {
+// erfc(t) for t >= 0, relative error of a few ulp as far as floats go: exp(-t^2) times a polynomial in 1 / (1 + t/2). `gauss`: exp(-t^2).
+GRAFT_VECTOR V erfc_positive(V t, V& gauss) {
     t = min(V::set1(10.1f), t);
     const V q = V::set1(1.0f) / fma(t, V::set1(0.5f), V::set1(1.0f)), s = q - V::set1(0.5f);
     V p = V::set1(0.0116570946f);
@@ -39169,7 +39178,8 @@ GRAFT_VECTOR V erfc_positive(V t) {
     p = fma(p, s, V::set1(0.510791361f));
     // The square in two parts, the first exact: a rounded one would cost 100 ulp far out.
     const V top = as_float(as_int(t) & I::set1(~0xfff));
-    return exp_up(V::zero() - top * top, (top - t) * (top + t)) * V::set1(exp_down) * (p * q);
+    gauss = exp_up(V::zero() - top * top, (top - t) * (top + t)) * V::set1(exp_down);
+    return gauss * (p * q);
 }
 GRAFT_VECTOR V erf(V x) {
     const V sign = x & V::set1(-0.0f), t = abs(x), x2 = x * x;
@@ -39180,7 +39190,8 @@ GRAFT_VECTOR V erf(V x) {
     p = fma(p, x2, V::set1(0.112835787f));
     p = fma(p, x2, V::set1(-0.37612626f));
     p = fma(p, x2, V::set1(0.128379166f));
-    const V near = fma(x, p, x), far = (V::set1(1.0f) - erfc_positive(t)) | sign;
+    V gauss = V::zero();
+    const V near = fma(x, p, x), far = (V::set1(1.0f) - erfc_positive(t, gauss)) | sign;
     return select(t < V::set1(1.0f), near, far);
 }
 // x * Phi(x), where Phi - 1/2 is x P(x^2) / Q(x^2): a third faster than by erf, within 1.3e-6 of the true value below zero and
@@ -39249,13 +39260,13 @@ GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
     return select(negative, small, r);
 }
 
-// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density.
+// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density, which share an exponential.
 GRAFT_VECTOR V gelu_slope(V x) {
-    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f));
+    V gauss = V::zero();
+    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f), gauss);
     const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
-    // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
-    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
-    return fma(c * V::set1(0.398942280f), exp_low(c * c * V::set1(-0.5f)), cumulative);
+    // Beyond 14 the density is below any float: an infinite x must not meet its zero.
+    return fma(clamp(x, V::set1(-14.0f), V::set1(14.0f)) * V::set1(0.398942280f), gauss, cumulative);
 }
 // d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
 GRAFT_VECTOR V gelu_tanh_slope(V x) {
@@ -41885,8 +41896,8 @@ GRAFT_VECTOR V log(V x) {
     return select((x < infinity), y, x);  // infinity and NaN are their own logarithms
 }
 
-// erfc(t) for t >= 0, relative error of a few ulp as far as floats go: exp(-t^2) times a polynomial in 1 / (1 + t/2).
-GRAFT_VECTOR V erfc_positive(V t) {
+// erfc(t) for t >= 0, relative error of a few ulp as far as floats go: exp(-t^2) times a polynomial in 1 / (1 + t/2). `gauss`: exp(-t^2).
+GRAFT_VECTOR V erfc_positive(V t, V& gauss) {
     t = min(V::set1(10.1f), t);
     const V q = V::set1(1.0f) / fma(t, V::set1(0.5f), V::set1(1.0f)), s = q - V::set1(0.5f);
     V p = V::set1(0.0116570946f);
@@ -41901,7 +41912,8 @@ GRAFT_VECTOR V erfc_positive(V t) {
     p = fma(p, s, V::set1(0.510791361f));
     // The square in two parts, the first exact: a rounded one would cost 100 ulp far out.
     const V top = as_float(as_int(t) & I::set1(~0xfff));
-    return exp_up(V::zero() - top * top, (top - t) * (top + t)) * V::set1(exp_down) * (p * q);
+    gauss = exp_up(V::zero() - top * top, (top - t) * (top + t)) * V::set1(exp_down);
+    return gauss * (p * q);
 }
 GRAFT_VECTOR V erf(V x) {
     const V sign = x & V::set1(-0.0f), t = abs(x), x2 = x * x;
@@ -41912,7 +41924,8 @@ GRAFT_VECTOR V erf(V x) {
     p = fma(p, x2, V::set1(0.112835787f));
     p = fma(p, x2, V::set1(-0.37612626f));
     p = fma(p, x2, V::set1(0.128379166f));
-    const V near = fma(x, p, x), far = (V::set1(1.0f) - erfc_positive(t)) | sign;
+    V gauss = V::zero();
+    const V near = fma(x, p, x), far = (V::set1(1.0f) - erfc_positive(t, gauss)) | sign;
     return select(t < V::set1(1.0f), near, far);
 }
 // x * Phi(x), where Phi - 1/2 is x P(x^2) / Q(x^2): a third faster than by erf, within 1.3e-6 of the true value below zero and
@@ -41981,13 +41994,13 @@ GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
     return select(negative, small, r);
 }
 
-// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density.
+// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density, which share an exponential.
 GRAFT_VECTOR V gelu_slope(V x) {
-    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f));
+    V gauss = V::zero();
+    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f), gauss);
     const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
-    // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
-    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
-    return fma(c * V::set1(0.398942280f), exp_low(c * c * V::set1(-0.5f)), cumulative);
+    // Beyond 14 the density is below any float: an infinite x must not meet its zero.
+    return fma(clamp(x, V::set1(-14.0f), V::set1(14.0f)) * V::set1(0.398942280f), gauss, cumulative);
 }
 // d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
 GRAFT_VECTOR V gelu_tanh_slope(V x) {
@@ -44609,8 +44622,8 @@ GRAFT_VECTOR V log(V x) {
     return select((x < infinity), y, x);  // infinity and NaN are their own logarithms
 }
 
-// erfc(t) for t >= 0, relative error of a few ulp as far as floats go: exp(-t^2) times a polynomial in 1 / (1 + t/2).
-GRAFT_VECTOR V erfc_positive(V t) {
+// erfc(t) for t >= 0, relative error of a few ulp as far as floats go: exp(-t^2) times a polynomial in 1 / (1 + t/2). `gauss`: exp(-t^2).
+GRAFT_VECTOR V erfc_positive(V t, V& gauss) {
     t = min(V::set1(10.1f), t);
     const V q = V::set1(1.0f) / fma(t, V::set1(0.5f), V::set1(1.0f)), s = q - V::set1(0.5f);
     V p = V::set1(0.0116570946f);
@@ -44625,7 +44638,8 @@ GRAFT_VECTOR V erfc_positive(V t) {
     p = fma(p, s, V::set1(0.510791361f));
     // The square in two parts, the first exact: a rounded one would cost 100 ulp far out.
     const V top = as_float(as_int(t) & I::set1(~0xfff));
-    return exp_up(V::zero() - top * top, (top - t) * (top + t)) * V::set1(exp_down) * (p * q);
+    gauss = exp_up(V::zero() - top * top, (top - t) * (top + t)) * V::set1(exp_down);
+    return gauss * (p * q);
 }
 GRAFT_VECTOR V erf(V x) {
     const V sign = x & V::set1(-0.0f), t = abs(x), x2 = x * x;
@@ -44636,7 +44650,8 @@ GRAFT_VECTOR V erf(V x) {
     p = fma(p, x2, V::set1(0.112835787f));
     p = fma(p, x2, V::set1(-0.37612626f));
     p = fma(p, x2, V::set1(0.128379166f));
-    const V near = fma(x, p, x), far = (V::set1(1.0f) - erfc_positive(t)) | sign;
+    V gauss = V::zero();
+    const V near = fma(x, p, x), far = (V::set1(1.0f) - erfc_positive(t, gauss)) | sign;
     return select(t < V::set1(1.0f), near, far);
 }
 // x * Phi(x), where Phi - 1/2 is x P(x^2) / Q(x^2): a third faster than by erf, within 1.3e-6 of the true value below zero and
@@ -44705,13 +44720,13 @@ GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
     return select(negative, small, r);
 }
 
-// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density.
+// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density, which share an exponential.
 GRAFT_VECTOR V gelu_slope(V x) {
-    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f));
+    V gauss = V::zero();
+    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f), gauss);
     const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
-    // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
-    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
-    return fma(c * V::set1(0.398942280f), exp_low(c * c * V::set1(-0.5f)), cumulative);
+    // Beyond 14 the density is below any float: an infinite x must not meet its zero.
+    return fma(clamp(x, V::set1(-14.0f), V::set1(14.0f)) * V::set1(0.398942280f), gauss, cumulative);
 }
 // d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
 GRAFT_VECTOR V gelu_tanh_slope(V x) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 namespace {
 
@@ -240,4 +241,83 @@ TEST_CASE("quantisation that gradients cannot pass is refused, not passed over")
     auto learning = graft::training_mode(g, o);
     REQUIRE(!learning.ok());
     CHECK(learning.error().code() == graft::errc::train_no_gradient);
+}
+
+TEST_CASE("activations that exporters spell out become one node behind what learns, and compute the same") {
+    const auto scalar = [](drawing& d, const char* name, float v) { return d.g.add_constant(name, tensor::from(&v, {})); };
+    const auto one_plus_erf = [&](drawing& d, value_id x, bool divided) {
+        const value_id scaled = divided ? d.node("Div", {x, scalar(d, "root", 1.41421356f)}) : d.node("Mul", {scalar(d, "inverse", 0.70710678f), x});
+        return d.node("Add", {d.node("Erf", {scaled}), scalar(d, "one", 1)});
+    };
+    struct form {
+        const char* op;
+        std::function<value_id(drawing&, value_id)> spelled;
+    };
+    const std::vector<form> forms{
+        {"Swish",
+         [](drawing& d, value_id x) {
+             return d.node("Mul", {x, d.node("Sigmoid", {x})});
+         }},
+        {"Swish",
+         [](drawing& d, value_id x) {
+             return d.node("Mul", {d.node("Sigmoid", {x}), x});
+         }},
+        {"HardSwish",
+         [](drawing& d, value_id x) {
+             return d.node("Mul", {x, d.node("HardSigmoid", {x}, {graft::real_attribute("alpha", 1.0f / 6)})});
+         }},
+        {"Gelu",
+         [&](drawing& d, value_id x) {
+             return d.node("Mul", {d.node("Mul", {x, one_plus_erf(d, x, true)}), scalar(d, "half", 0.5f)});
+         }},
+        {"Gelu",
+         [&](drawing& d, value_id x) {
+             return d.node("Mul", {scalar(d, "half", 0.5f), d.node("Mul", {one_plus_erf(d, x, false), x})});
+         }},
+        {"Gelu",
+         [&](drawing& d, value_id x) {
+             return d.node("Mul", {d.node("Mul", {x, scalar(d, "half", 0.5f)}), one_plus_erf(d, x, true)});
+         }},
+        {"Mul",
+         [](drawing& d, value_id x) {
+             return d.node("Mul", {x, d.node("HardSigmoid", {x})});
+         }},  // another slope
+        {"Mul",
+         [](drawing& d, value_id x) {
+             const value_id s = d.node("Sigmoid", {x});
+             return d.node("Add", {d.node("Mul", {x, s}), s});
+         }},
+        {"Mul",
+         [&](drawing& d, value_id x) {
+             return d.node("Mul", {d.node("Mul", {x, one_plus_erf(d, x, true)}), scalar(d, "third", 0.3f)});
+         }},
+    };
+    for (const form& f : forms)
+        for (const bool learns : {true, false}) {
+            drawing d;
+            const value_id x = d.input("x", {3, 17}), w = d.g.add_constant("w", filled({17}, -3, 3, 9));
+            graft::graph g = d.finish(f.spelled(d, d.node("Add", {x, w})));
+            const graft::graph before = g;
+            graft::training_mode_options o;
+            if (learns) o.learning = {w};
+            REQUIRE(graft::training_mode(g, o).ok());
+            INFO(f.op << ", " << learns);
+            if (!learns || std::string(f.op) == "Mul") {
+                CHECK(g.nodes.size() == before.nodes.size());
+            } else {
+                CHECK(g.nodes.size() == 2);  // and Add
+                CHECK(count(g, f.op, "") == 1);
+            }
+            const tensor in = filled({3, 17}, -4, 4, 5);
+            const auto computed = [&](const graft::graph& of) {
+                std::vector<tensor> all(of.values.size());
+                for (std::size_t i = 0; i < all.size(); ++i) all[i] = of.values[i].constant;
+                all[gradients::index(of.inputs[0])] = in;
+                const std::string error = gradients::run_nodes(of, of.nodes.size(), all);
+                REQUIRE_MESSAGE(error.empty(), error);
+                return all[gradients::index(of.outputs[0])];
+            };
+            const tensor want = computed(before), got = computed(g);
+            for (std::int64_t i = 0; i < want.elements(); ++i) CHECK(got.data<float>()[i] == doctest::Approx(want.data<float>()[i]).epsilon(1e-4));
+        }
 }

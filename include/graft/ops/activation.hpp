@@ -129,6 +129,10 @@ inline bool reads_gelu(const op_context& c, epilogue& e) {
     e.act = c.is("approximate", "tanh", "none") ? activation::gelu_tanh : activation::gelu;
     return true;
 }
+inline bool reads_swish(const op_context& c, epilogue& e) {
+    e.act = activation::silu;
+    return c.real("alpha", 1.0f) == 1.0f;
+}
 // The attributes that lowering writes.
 inline bool reads_lowered_activation(const op_context& c, epilogue& e) {
     const std::int64_t kind = c.integer("activation", 0);
@@ -437,6 +441,7 @@ inline op_table activation_ops() {
             .opsets(24)
             .inputs(1)
             .functions(real_infer, swish_run)
+            .activates(reads_swish)
             .elementwise()
             .attributes("alpha:f")
             .problems("f32[3,17]; f32[5] alpha=2; f64[]; f16[0]"),

@@ -26,6 +26,8 @@ struct running_statistic {
 ///   BatchNormalization whose scale learns  -> graft.BatchNormalizationTraining; its statistics are in the answer
 ///   Dropout with a ratio above 0           -> graft.Dropout, unless its mask is read or its ratio is no constant
 ///   QuantizeLinear and DequantizeLinear behind a value that learns -> graft.FakeQuantize (Jacob et al., 2018)
+///   x * Sigmoid(x), x * HardSigmoid(x) and 0.5 * x * (1 + Erf(x / sqrt 2)), as exporters write them -> Swish, HardSwish, Gelu, behind such a value
+///       and where the build holds them: their gradients ask for x alone, those of the parts for all that is between
 /// Nodes have to be bound (`verify_graph`) and in order; bodies of If, Loop and Scan are left as they are. Errors: train.no_gradient where
 /// quantisation on the way to a value that learns has a form that gradients cannot pass; op.unsupported where a build lacks the operators.
 result<std::vector<running_statistic>> training_mode(graph& g, const training_mode_options& options);
@@ -34,9 +36,11 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "../core/rng.hpp"
+#include "../graph/captures.hpp"
 #include "../ops/gradients.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -48,9 +52,13 @@ public:
         for (value_id id : o.learning)
             if (id != no_value) learns_[id] = 1;
         for (value_id id : g.outputs) ++readers_[id];
-        for (const node& n : g.nodes)
-            for (value_id id : n.inputs)
+        for (const node& n : g.nodes) {
+            std::vector<value_id> read = n.inputs;
+            append_captures(n, read);
+            for (value_id id : read)
                 if (id != no_value) ++readers_[id];
+        }
+        readers_before_ = readers_;
     }
 
     result<std::vector<running_statistic>> run() {
@@ -66,7 +74,7 @@ public:
             const rule* found = rule_of(n);
             if (found && (any || !found->learns)) GRAFT_TRY((this->*found->rewrite)(n));
         }
-        drop_unread_quantizers();
+        drop_unread();
         return std::move(running_);
     }
 
@@ -79,7 +87,8 @@ private:
     static const rule* rule_of(const node& n) {
         static constexpr rule rules[] = {{"BatchNormalization", &training_rewriter::by_batch, false},
                                          {"Dropout", &training_rewriter::dropping, false},
-                                         {"DequantizeLinear", &training_rewriter::through_quantization, true}};
+                                         {"DequantizeLinear", &training_rewriter::through_quantization, true},
+                                         {"Mul", &training_rewriter::one_activation, true}};
         for (const rule& r : rules)
             if (n.op_type == r.op && n.domain.empty()) return &r;
         return nullptr;
@@ -93,16 +102,26 @@ private:
     static value_id input(const node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : no_value; }
     const tensor* constant(value_id id) const { return id != no_value && g_.at(id).constant ? &g_.at(id).constant : nullptr; }
 
-    // The node becomes one of the domain graft; its name stays.
-    status become(node& n, const char* op_type, std::vector<attribute> attributes) {
-        const op_row* row = ops::find_training_op("graft", op_type, newest_opset);
-        if (!row || !row->run) return fail(errc::op_unsupported, location(n), "this build does not hold the operator that training needs for it");
+    // The node becomes another, its name stays.
+    static void become(node& n, const op_row* row, const char* domain, const char* op_type, std::vector<attribute> attributes) {
         n.op_type = op_type;
-        n.domain = "graft";
+        n.domain = domain;
         n.version = newest_opset;
         n.op = row;
         n.attributes = std::move(attributes);
+    }
+    status become(node& n, const char* op_type, std::vector<attribute> attributes) {
+        const op_row* row = ops::find_training_op("graft", op_type, newest_opset);
+        if (!row || !row->run) return fail(errc::op_unsupported, location(n), "this build does not hold the operator that training needs for it");
+        become(n, row, "graft", op_type, std::move(attributes));
         return {};
+    }
+    void read_instead(node& n, std::vector<value_id> inputs) {
+        for (value_id id : n.inputs)
+            if (id != no_value) --readers_[id];
+        n.inputs = std::move(inputs);
+        for (value_id id : n.inputs)
+            if (id != no_value) ++readers_[id];
     }
     value_id beside(value_id id, const char* ending) { return g_.add_value(g_.at(id).name + ending); }
 
@@ -142,7 +161,7 @@ private:
         const auto seed = static_cast<std::int64_t>(random_stream(o_.seed, UINT64_MAX).bits(ordinal));
         GRAFT_TRY(become(n, "Dropout", {real_attribute("ratio", static_cast<float>(ratio)), integer_attribute("seed", seed)}));
         const value_id y = n.outputs[0];
-        n.inputs = {n.inputs[0], o_.counter};
+        read_instead(n, {n.inputs[0], o_.counter});
         n.outputs = {y, beside(y, "/mask")};
         return {};
     }
@@ -186,23 +205,88 @@ private:
         const std::int64_t axis = q->version < 13 ? 1 : integer(*q, "axis", 1);
         std::vector<value_id> inputs{q->inputs[0], q->inputs[1]};
         if (zero != no_value) inputs.push_back(zero);
-        --readers_[n.inputs[0]];
         GRAFT_TRY(become(n, "FakeQuantize",
                          {integer_attribute("axis", axis), integer_attribute("low", static_cast<std::int64_t>(low)),
                           integer_attribute("high", static_cast<std::int64_t>(high))}));
-        n.inputs = std::move(inputs);
+        read_instead(n, std::move(inputs));
         return {};
     }
-    void drop_unread_quantizers() {
-        const auto unread = [&](const node& n) { return quantizes(n) && index(n.outputs[0]) < readers_.size() && readers_[n.outputs[0]] <= 0; };
-        g_.nodes.erase(std::remove_if(g_.nodes.begin(), g_.nodes.end(), unread), g_.nodes.end());
+
+    // The node of an operator that makes what is read once; null: another does, or others read it too.
+    const node* part(value_id id, const char* op) const {
+        const node* n = id != no_value && index(id) < readers_.size() && readers_[id] == 1 ? maker_[id] : nullptr;
+        return n && n->op_type == op && n->domain.empty() ? n : nullptr;
+    }
+    bool is_number(value_id id, double number) const {
+        const tensor* t = constant(id);
+        const node* made = id != no_value && !t ? maker_[id] : nullptr;
+        if (const attribute* value = made && made->op_type == "Constant" ? made->find("value") : nullptr) t = &value->tensor;
+        return t && *t && t->shape().rank() == 0 && std::fabs(element_as_double(t->type(), t->raw(), 0) - number) < 1e-6;
+    }
+    // What is multiplied or added to a number, in either order; no_value: neither operand is that number.
+    value_id beside_number(const node* n, double number) const {
+        if (!n || n->inputs.size() != 2) return no_value;
+        return is_number(n->inputs[0], number) ? n->inputs[1] : is_number(n->inputs[1], number) ? n->inputs[0] : no_value;
+    }
+    // x of 1 + Erf(x / sqrt 2).
+    value_id of_normal_distribution(value_id id) const {
+        constexpr double root = 1.4142135623730951;
+        const node* erf = part(beside_number(part(id, "Add"), 1), "Erf");
+        if (!erf) return no_value;
+        if (const node* quotient = part(erf->inputs[0], "Div")) return is_number(quotient->inputs[1], root) ? quotient->inputs[0] : no_value;
+        return beside_number(part(erf->inputs[0], "Mul"), 1 / root);
+    }
+    // x of 0.5 * x * (1 + Erf(x / sqrt 2)), in the orders that exporters write.
+    value_id gelu_of(const node& n) const {
+        if (const node* product = part(beside_number(&n, 0.5), "Mul"))
+            for (int i : {0, 1})
+                if (of_normal_distribution(product->inputs[1 - i]) == product->inputs[i]) return product->inputs[i];
+        for (int i : {0, 1}) {
+            const value_id x = beside_number(part(n.inputs[i], "Mul"), 0.5);
+            if (x != no_value && of_normal_distribution(n.inputs[1 - i]) == x) return x;
+        }
+        return no_value;
+    }
+    static double number(const node& n, const char* name, double otherwise) {
+        const attribute* a = n.find(name);
+        return a ? static_cast<double>(a->real) : otherwise;
+    }
+    status one_activation(node& n) {
+        if (n.inputs.size() != 2) return {};
+        const char* op = nullptr;
+        value_id x = gelu_of(n);
+        if (x != no_value) op = "Gelu";
+        for (int i = 0; i < 2 && !op; ++i) {
+            x = n.inputs[i];
+            const node* sigmoid = part(n.inputs[1 - i], "Sigmoid");
+            const node* hard = part(n.inputs[1 - i], "HardSigmoid");
+            if (sigmoid && sigmoid->inputs[0] == x) op = "Swish";
+            if (hard && hard->inputs[0] == x && std::fabs(number(*hard, "alpha", 0.2) - 1.0 / 6) < 1e-5 && number(*hard, "beta", 0.5) == 0.5) op = "HardSwish";
+        }
+        const op_row* row = op ? ops::find_op("", op, newest_opset) : nullptr;
+        if (!row || !row->run) return {};
+        become(n, row, "", op, {});
+        read_instead(n, {x});
+        return {};
+    }
+
+    // Nodes that nobody reads any more: quantisers, and all but the last of a sequence.
+    void drop_unread() {
+        for (std::size_t i = g_.nodes.size(); i-- > 0;) {
+            node& n = g_.nodes[i];
+            const value_id y = n.outputs.size() == 1 ? n.outputs[0] : no_value;
+            if (y == no_value || index(y) >= readers_.size() || readers_[y] > 0 || readers_before_[y] == 0) continue;
+            read_instead(n, {});
+            n.op_type.clear();
+        }
+        g_.nodes.erase(std::remove_if(g_.nodes.begin(), g_.nodes.end(), [](const node& n) { return n.op_type.empty(); }), g_.nodes.end());
     }
 
     graph& g_;
     const training_mode_options& o_;
     std::vector<char> learns_;
     std::vector<const node*> maker_;
-    std::vector<int> readers_;
+    std::vector<int> readers_, readers_before_;
     std::vector<running_statistic> running_;
     std::uint64_t dropouts_ = 0;
 };
