@@ -47409,7 +47409,7 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_CPU_CONV_PACK_BODY_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_CONV_PACK_BODY_HPP
 // ---- graft/cpu/conv_pack_body.hpp
-// Bodies of cpu/conv.hpp: weights in the order in which kernels read them: whole rows at a time, on all threads.
+// Bodies of cpu/conv.hpp that bring weights into the order in which kernels read them: whole rows at a time, on all threads.
 
 
 GRAFT_BEGIN_NAMESPACE
@@ -47446,8 +47446,8 @@ inline void winograd_weights(const pack_row& a, const pack_row& b, const pack_ro
     }
 }
 
-// U = G g G^T of some output channels with one input channel. `from`: nine taps of each, `step` apart, null past the last; `to`: U's first
-// element, `element` before its next. Rounded once.
+// U = G g G^T of some output channels with one input channel, rounded once. `from`: nine taps of each, null past the last channel; `to`: U's
+// first element, with `element` floats from each to the next.
 template <int N>
 inline void pack_winograd_lanes(const float* const (&from)[pack_lanes], float* to, std::int64_t element) {
     pack_row g[9], half[3][N];
