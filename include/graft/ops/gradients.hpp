@@ -22,6 +22,7 @@ table_list all_training_op_tables();
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "activation_training.hpp"
 #include "norm_members.hpp"
 #include "norm_training.hpp"
 #include "optimizer.hpp"
@@ -48,7 +49,8 @@ GRAFT_INLINE table_list all_training_op_tables() {
 #define GRAFT_X(name, gradients, training) GRAFT_FAMILY_##training(name##_training_ops)
         GRAFT_FAMILIES(GRAFT_X)
 #undef GRAFT_X
-            norm_training_ops(),
+            activation_training_ops(),
+        norm_training_ops(),
         layer_norm_training_ops(),
         optimizer_ops(),
         collective_ops(),

@@ -74,7 +74,7 @@ GRAFT_END_NAMESPACE
 // Every family of operators that files may hold: X(name, gradients, training). Its file, included above, has <name>_ops(); where gradients is 1, also
 // <name>_gradients(), and where training is 1, <name>_training_ops(). Those two are expanded by gradients.hpp alone.
 #define GRAFT_FAMILIES(X) \
-    X(activation, 1, 1) \
+    X(activation, 1, 0) \
     X(arg, 1, 0) \
     X(attention, 1, 0) \
     X(cast, 1, 0) \
