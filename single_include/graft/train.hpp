@@ -16780,13 +16780,12 @@ inline void pack_turned(isa set, const conv_problem& f, const conv_problem& q, c
 
 GRAFT_INLINE void pack_conv_grad_input_weights(isa set, const conv_problem& f, const conv_grad_input_choice& choice, const float* weight, void* packed,
                                                void* workspace, executor& pool) {
-    const std::int64_t width = vector_width(set), taps = std::int64_t(f.kh) * f.kw;
+    const std::int64_t width = vector_width(set);
     float *to = static_cast<float*>(packed), *space = static_cast<float*>(workspace);
     if (choice.algorithm == conv_grad_input_algorithm::depthwise) {
-        for (std::int64_t c = 0; c < f.oc; c += width)
-            for (std::int64_t t = 0; t < taps; ++t)
-                for (std::int64_t j = c; j < c + width; ++j) *to++ = j < f.oc ? weight[j * taps + t] : 0;
-        return;
+        conv_choice forward;
+        forward.algorithm = conv_algorithm::depthwise;
+        return pack_conv_weights(set, f, forward, weight, packed, pool);
     }
     if (choice.algorithm == conv_grad_input_algorithm::convolution) {
         detail::phase_axis y{}, x{};

@@ -113,6 +113,10 @@ inline result<std::shared_ptr<const plan>> plan_of(const model_state& state, con
             return fail(errc::input_shape, state.inputs[i].name, "its open extents have to be given: " + text(views[i].extents));
     return state.folded.plan_for(views.data(), pool);
 }
+inline result<std::shared_ptr<const plan>> plan_of(const model_state& state, const std::vector<value_info>& given) {
+    executor serial;
+    return plan_of(state, given, serial);
+}
 }  // namespace detail
 
 GRAFT_INLINE std::string shape_text(const value_info& v) {
@@ -136,8 +140,7 @@ GRAFT_INLINE void warn_on_stderr(const char* text) { std::fprintf(stderr, "graft
 GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_info>& inputs) const GRAFT_MEMORY_TRY {
     if (!state_) return detail::no_model("model");
     std::shared_ptr<const plan> p;
-    executor serial;
-    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs, serial));
+    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
     memory_use use;
     use.arena = host_arena_bytes(*p);
     use.scratch = p->scratch_bytes;
@@ -170,8 +173,7 @@ GRAFT_INLINE result<std::vector<stage_use>> model::stages(const std::vector<valu
     if (!state_) return detail::no_model("model");
     if (!state_->folded.pipeline.stages) return std::vector<stage_use>();
     std::shared_ptr<const plan> p;
-    executor serial;
-    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs, serial));
+    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
     return detail::stages_of_plan(*p);
 }
 GRAFT_MEMORY_CATCH("model::stages")
@@ -179,8 +181,7 @@ GRAFT_MEMORY_CATCH("model::stages")
 GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<value_info>& inputs) const GRAFT_MEMORY_TRY {
     if (!state_) return detail::no_model("model");
     std::shared_ptr<const plan> p;
-    executor serial;
-    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs, serial));
+    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
     std::vector<placement> all;
     for (const step& s : p->steps) {
         const node& n = p->lowered.nodes[static_cast<std::size_t>(s.node)];
