@@ -127,7 +127,7 @@ GRAFT_NOINLINE inline void grad_winograd_taps(const float* from, std::int64_t el
     const int merges = out.merges;
     for (std::int64_t c = 0; c < count; ++c)
         for (int v = 0; v < vectors; ++v) {
-            V half[3][N];
+            V half[3][N] = {};
             if (from) {
                 GRAFT_UNROLL
                 for (int j = 0; j < N; ++j) {
