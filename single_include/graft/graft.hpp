@@ -32988,6 +32988,85 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/quantized_kernels.hpp
 // Arithmetic on 8-bit images as kernels see it: the problems, one run's arguments, and the table that each instruction set fills.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_PLANES_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_PLANES_HPP
+// ---- graft/cpu/planes.hpp
+// The image as windows read it: padded, and cut into planes, so that the pixels of neighbouring outputs are neighbours for every tap.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// A padded image with a plane for each remainder of the strides that a tap needs. Output (oy, ox) is pixel oy * pitch + ox, and for
+/// tap t it reads the pixel taps[t] further on.
+struct image_planes {
+    std::int64_t pitch = 0, rows = 0;  // of a plane, in pixels
+    std::int64_t row_phases = 0, column_phases = 0;
+    const std::int64_t* row_phase = nullptr;     // the remainders, [row_phases]
+    const std::int64_t* column_phase = nullptr;  // [column_phases]
+    const std::int64_t* taps = nullptr;          // [kh * kw]
+
+    std::int64_t plane() const noexcept { return pitch * rows; }
+    std::int64_t planes() const noexcept { return plane() * row_phases * column_phases; }
+};
+
+namespace detail {
+
+// Remainders of the strides that taps have, in order; returns how many.
+inline std::int64_t tap_phases(int kernel, int dilation, int stride, std::int64_t* out) {
+    std::int64_t count = 0;
+    for (int r = 0; r < stride; ++r)
+        for (int k = 0; k < kernel; ++k)
+            if (std::int64_t(k) * dilation % stride == r) {
+                if (out) out[count] = r;
+                ++count;
+                break;
+            }
+    return count;
+}
+
+// The planes of a problem with a window, without the lists that they point to.
+template <class Problem>
+image_planes planes_of(const Problem& p) {
+    image_planes g;
+    g.pitch = p.ow + std::int64_t(p.kw - 1) * p.dw / p.sw;
+    g.rows = p.oh + std::int64_t(p.kh - 1) * p.dh / p.sh;
+    g.row_phases = tap_phases(p.kh, p.dh, p.sh, nullptr);
+    g.column_phases = tap_phases(p.kw, p.dw, p.sw, nullptr);
+    return g;
+}
+
+// Bytes of those lists.
+template <class Problem>
+std::int64_t plane_list_bytes(const Problem& p) {
+    return (8 * (std::int64_t(p.kh) * p.kw + p.kh + p.kw) + 63) / 64 * 64;
+}
+
+// Writes them for planes of these sizes, and points there.
+template <class Problem>
+void list_taps(const Problem& p, image_planes& g, void* lists) {
+    std::int64_t *const taps = static_cast<std::int64_t*>(lists), *const row_phase = taps + std::int64_t(p.kh) * p.kw, *const column_phase = row_phase + p.kh;
+    tap_phases(p.kh, p.dh, p.sh, row_phase);
+    tap_phases(p.kw, p.dw, p.sw, column_phase);
+    for (int ky = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx) {
+            const std::int64_t below = std::int64_t(ky) * p.dh, beside = std::int64_t(kx) * p.dw;
+            std::int64_t py = 0, px = 0;
+            while (row_phase[py] != below % p.sh) ++py;
+            while (column_phase[px] != beside % p.sw) ++px;
+            taps[ky * p.kw + kx] = (py * g.column_phases + px) * g.plane() + below / p.sh * g.pitch + beside / p.sw;
+        }
+    g.taps = taps;
+    g.row_phase = row_phase;
+    g.column_phase = column_phase;
+}
+
+}  // namespace detail
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 
 #include <cstdint>
 
@@ -33029,23 +33108,10 @@ constexpr int quantized_winograd_width = 512;     ///< of an image, at most, whe
 constexpr int quantized_row = 4096;               ///< pixels at most that the windows of a row of pooling cover
 constexpr int quantized_depthwise_floats = 8192;  ///< of a channel's image that a depthwise task holds at a time
 
-/// The image as it is gathered for a convolution: padded, and with a plane for each remainder of the strides that a tap needs, so that
-/// neighbouring pixels are neighbours for every tap.
-struct quantized_gather {
-    std::int64_t pitch = 0, rows = 0;  // of a plane, in pixels
-    std::int64_t row_phases = 0, column_phases = 0;
-    const std::int64_t* row_phase = nullptr;     // the remainders, [row_phases]
-    const std::int64_t* column_phase = nullptr;  // [column_phases]
-    const std::int64_t* taps = nullptr;          // [kh * kw]: how far each tap's pixel is from the output's
-
-    std::int64_t plane() const noexcept { return pitch * rows; }
-    std::int64_t planes() const noexcept { return plane() * row_phases * column_phases; }
-};
-
 /// One run of a convolution, as its tasks read it: one image.
 struct quantized_conv_args {
     quantized_conv_problem p;
-    quantized_gather from;
+    image_planes from;
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
     const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8]; depthwise: floats [oc][taps]
@@ -35631,7 +35697,7 @@ GRAFT_VECTOR void fill_row(const quantized_conv_problem& p, const quantized_lane
 // What the taps of all tiles read, of one lane of channels.
 inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
-    const quantized_gather& g = a.from;
+    const image_planes& g = a.from;
     const quantized_lanes l = lanes_of(a, lane);
     std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
     for (std::int64_t py = 0; py < g.row_phases; ++py)
@@ -35818,7 +35884,7 @@ GRAFT_NOINLINE inline void depthwise_run(const quantized_conv_problem& p, const 
 // One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
 inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
     const quantized_conv_problem& p = a.p;
-    const quantized_gather& g = a.from;
+    const image_planes& g = a.from;
     constexpr std::int64_t room = quantized_depthwise_floats;
     float image[room + 2 * 16];
     std::uint8_t codes[room + 16];
@@ -38378,7 +38444,7 @@ GRAFT_VECTOR void fill_row(const quantized_conv_problem& p, const quantized_lane
 // What the taps of all tiles read, of one lane of channels.
 inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
-    const quantized_gather& g = a.from;
+    const image_planes& g = a.from;
     const quantized_lanes l = lanes_of(a, lane);
     std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
     for (std::int64_t py = 0; py < g.row_phases; ++py)
@@ -38565,7 +38631,7 @@ GRAFT_NOINLINE inline void depthwise_run(const quantized_conv_problem& p, const 
 // One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
 inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
     const quantized_conv_problem& p = a.p;
-    const quantized_gather& g = a.from;
+    const image_planes& g = a.from;
     constexpr std::int64_t room = quantized_depthwise_floats;
     float image[room + 2 * 16];
     std::uint8_t codes[room + 16];
@@ -41145,7 +41211,7 @@ GRAFT_VECTOR void fill_row(const quantized_conv_problem& p, const quantized_lane
 // What the taps of all tiles read, of one lane of channels.
 inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
-    const quantized_gather& g = a.from;
+    const image_planes& g = a.from;
     const quantized_lanes l = lanes_of(a, lane);
     std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
     for (std::int64_t py = 0; py < g.row_phases; ++py)
@@ -41332,7 +41398,7 @@ GRAFT_NOINLINE inline void depthwise_run(const quantized_conv_problem& p, const 
 // One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
 inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
     const quantized_conv_problem& p = a.p;
-    const quantized_gather& g = a.from;
+    const image_planes& g = a.from;
     constexpr std::int64_t room = quantized_depthwise_floats;
     float image[room + 2 * 16];
     std::uint8_t codes[room + 16];
@@ -43879,7 +43945,7 @@ GRAFT_VECTOR void fill_row(const quantized_conv_problem& p, const quantized_lane
 // What the taps of all tiles read, of one lane of channels.
 inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
-    const quantized_gather& g = a.from;
+    const image_planes& g = a.from;
     const quantized_lanes l = lanes_of(a, lane);
     std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
     for (std::int64_t py = 0; py < g.row_phases; ++py)
@@ -44066,7 +44132,7 @@ GRAFT_NOINLINE inline void depthwise_run(const quantized_conv_problem& p, const 
 // One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
 inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
     const quantized_conv_problem& p = a.p;
-    const quantized_gather& g = a.from;
+    const image_planes& g = a.from;
     constexpr std::int64_t room = quantized_depthwise_floats;
     float image[room + 2 * 16];
     std::uint8_t codes[room + 16];
@@ -46605,7 +46671,7 @@ GRAFT_VECTOR void fill_row(const quantized_conv_problem& p, const quantized_lane
 // What the taps of all tiles read, of one lane of channels.
 inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
-    const quantized_gather& g = a.from;
+    const image_planes& g = a.from;
     const quantized_lanes l = lanes_of(a, lane);
     std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
     for (std::int64_t py = 0; py < g.row_phases; ++py)
@@ -46792,7 +46858,7 @@ GRAFT_NOINLINE inline void depthwise_run(const quantized_conv_problem& p, const 
 // One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
 inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
     const quantized_conv_problem& p = a.p;
-    const quantized_gather& g = a.from;
+    const image_planes& g = a.from;
     constexpr std::int64_t room = quantized_depthwise_floats;
     float image[room + 2 * 16];
     std::uint8_t codes[room + 16];
@@ -49263,6 +49329,85 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/quantized_kernels.hpp
 // Arithmetic on 8-bit images as kernels see it: the problems, one run's arguments, and the table that each instruction set fills.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_PLANES_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_PLANES_HPP
+// ---- graft/cpu/planes.hpp
+// The image as windows read it: padded, and cut into planes, so that the pixels of neighbouring outputs are neighbours for every tap.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// A padded image with a plane for each remainder of the strides that a tap needs. Output (oy, ox) is pixel oy * pitch + ox, and for
+/// tap t it reads the pixel taps[t] further on.
+struct image_planes {
+    std::int64_t pitch = 0, rows = 0;  // of a plane, in pixels
+    std::int64_t row_phases = 0, column_phases = 0;
+    const std::int64_t* row_phase = nullptr;     // the remainders, [row_phases]
+    const std::int64_t* column_phase = nullptr;  // [column_phases]
+    const std::int64_t* taps = nullptr;          // [kh * kw]
+
+    std::int64_t plane() const noexcept { return pitch * rows; }
+    std::int64_t planes() const noexcept { return plane() * row_phases * column_phases; }
+};
+
+namespace detail {
+
+// Remainders of the strides that taps have, in order; returns how many.
+inline std::int64_t tap_phases(int kernel, int dilation, int stride, std::int64_t* out) {
+    std::int64_t count = 0;
+    for (int r = 0; r < stride; ++r)
+        for (int k = 0; k < kernel; ++k)
+            if (std::int64_t(k) * dilation % stride == r) {
+                if (out) out[count] = r;
+                ++count;
+                break;
+            }
+    return count;
+}
+
+// The planes of a problem with a window, without the lists that they point to.
+template <class Problem>
+image_planes planes_of(const Problem& p) {
+    image_planes g;
+    g.pitch = p.ow + std::int64_t(p.kw - 1) * p.dw / p.sw;
+    g.rows = p.oh + std::int64_t(p.kh - 1) * p.dh / p.sh;
+    g.row_phases = tap_phases(p.kh, p.dh, p.sh, nullptr);
+    g.column_phases = tap_phases(p.kw, p.dw, p.sw, nullptr);
+    return g;
+}
+
+// Bytes of those lists.
+template <class Problem>
+std::int64_t plane_list_bytes(const Problem& p) {
+    return (8 * (std::int64_t(p.kh) * p.kw + p.kh + p.kw) + 63) / 64 * 64;
+}
+
+// Writes them for planes of these sizes, and points there.
+template <class Problem>
+void list_taps(const Problem& p, image_planes& g, void* lists) {
+    std::int64_t *const taps = static_cast<std::int64_t*>(lists), *const row_phase = taps + std::int64_t(p.kh) * p.kw, *const column_phase = row_phase + p.kh;
+    tap_phases(p.kh, p.dh, p.sh, row_phase);
+    tap_phases(p.kw, p.dw, p.sw, column_phase);
+    for (int ky = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx) {
+            const std::int64_t below = std::int64_t(ky) * p.dh, beside = std::int64_t(kx) * p.dw;
+            std::int64_t py = 0, px = 0;
+            while (row_phase[py] != below % p.sh) ++py;
+            while (column_phase[px] != beside % p.sw) ++px;
+            taps[ky * p.kw + kx] = (py * g.column_phases + px) * g.plane() + below / p.sh * g.pitch + beside / p.sw;
+        }
+    g.taps = taps;
+    g.row_phase = row_phase;
+    g.column_phase = column_phase;
+}
+
+}  // namespace detail
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 
 #include <cstdint>
 
@@ -49304,23 +49449,10 @@ constexpr int quantized_winograd_width = 512;     ///< of an image, at most, whe
 constexpr int quantized_row = 4096;               ///< pixels at most that the windows of a row of pooling cover
 constexpr int quantized_depthwise_floats = 8192;  ///< of a channel's image that a depthwise task holds at a time
 
-/// The image as it is gathered for a convolution: padded, and with a plane for each remainder of the strides that a tap needs, so that
-/// neighbouring pixels are neighbours for every tap.
-struct quantized_gather {
-    std::int64_t pitch = 0, rows = 0;  // of a plane, in pixels
-    std::int64_t row_phases = 0, column_phases = 0;
-    const std::int64_t* row_phase = nullptr;     // the remainders, [row_phases]
-    const std::int64_t* column_phase = nullptr;  // [column_phases]
-    const std::int64_t* taps = nullptr;          // [kh * kw]: how far each tap's pixel is from the output's
-
-    std::int64_t plane() const noexcept { return pitch * rows; }
-    std::int64_t planes() const noexcept { return plane() * row_phases * column_phases; }
-};
-
 /// One run of a convolution, as its tasks read it: one image.
 struct quantized_conv_args {
     quantized_conv_problem p;
-    quantized_gather from;
+    image_planes from;
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
     const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8]; depthwise: floats [oc][taps]
@@ -49404,33 +49536,13 @@ namespace detail {
 
 constexpr int most_quantized_products = 1 << 14, most_quantized_stride = 64;
 
-// Remainders of the strides that taps have, in order; returns how many.
-inline std::int64_t quantized_phases(int kernel, int dilation, int stride, std::int64_t* out) {
-    std::int64_t count = 0;
-    for (int r = 0; r < stride; ++r)
-        for (int k = 0; k < kernel; ++k)
-            if (std::int64_t(k) * dilation % stride == r) {
-                if (out) out[count] = r;
-                ++count;
-                break;
-            }
-    return count;
-}
-inline quantized_gather gather_of(const quantized_conv_problem& p) {
-    quantized_gather g;
-    g.pitch = p.ow + std::int64_t(p.kw - 1) * p.dw / p.sw;
-    g.rows = p.oh + std::int64_t(p.kh - 1) * p.dh / p.sh;
-    g.row_phases = quantized_phases(p.kh, p.dh, p.sh, nullptr);
-    g.column_phases = quantized_phases(p.kw, p.dw, p.sw, nullptr);
-    return g;
-}
 // Tiles of neighbouring pixels, of those of the padded image where they are gathered whole; of Winograd's tiles, as many for a task.
 inline std::int64_t tiles_of(const quantized_conv_problem& p) {
     std::int64_t pixels = p.oh * p.ow;
     if (p.winograd)
         pixels = p.winograd_tiles_high() * p.winograd_tiles_wide();
     else if (!p.gathers_tiles())
-        pixels = (p.oh - 1) * gather_of(p).pitch + p.ow;
+        pixels = (p.oh - 1) * planes_of(p).pitch + p.ow;
     return (pixels + quantized_pixels - 1) / quantized_pixels;
 }
 // Numbers of a gathered tile, and how many tiles are gathered at a time: what a second cache or two hold, whatever the number of threads.
@@ -49489,9 +49601,6 @@ inline void pack_quantized_winograd(const quantized_conv_problem& p, std::int64_
             for (int e = 0; e < 16; ++e) to[(e * lanes + lane) * quantized_rows + m] = made[e];
         }
 }
-// The lists that the gather points to.
-inline std::int64_t quantized_list_bytes(const quantized_conv_problem& p) { return (8 * (std::int64_t(p.kh) * p.kw + p.kh + p.kw) + 63) / 64 * 64; }
-
 }  // namespace detail
 
 GRAFT_INLINE bool takes_quantized_conv(const quantized_conv_problem& p) {
@@ -49503,7 +49612,7 @@ GRAFT_INLINE bool takes_quantized_conv(const quantized_conv_problem& p) {
         if (size > most) return false;
     if (std::int64_t(p.kh) * p.kw > quantized_taps || p.sh > detail::most_quantized_stride || p.sw > detail::most_quantized_stride) return false;
     if ((p.depthwise() ? 1 : p.ic) * p.kh * p.kw > detail::most_quantized_products) return false;
-    const quantized_gather g = detail::gather_of(p);
+    const image_planes g = detail::planes_of(p);
     if (!p.depthwise()) return g.planes() <= (std::int64_t(1) << 40) / p.ic;
     return g.row_phases * g.column_phases * g.pitch * (g.rows - p.oh + 1) <= quantized_depthwise_floats;
 }
@@ -49524,11 +49633,11 @@ GRAFT_INLINE std::int64_t packed_quantized_bytes(const quantized_conv_problem& p
 }
 
 GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem& p) {
-    const std::int64_t lists = detail::quantized_list_bytes(p);
+    const std::int64_t lists = detail::plane_list_bytes(p);
     if (p.depthwise()) return lists;
     if (p.gathers_tiles()) return lists + 4 * detail::quantized_slots(p) * detail::quantized_slot(p);
     // A tile of the last pixels reads beyond the last plane.
-    return lists + 4 * (p.lanes_of_channels() * detail::gather_of(p).planes() + quantized_pixels);
+    return lists + 4 * (p.lanes_of_channels() * detail::planes_of(p).planes() + quantized_pixels);
 }
 
 GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, void* packed) {
@@ -49550,25 +49659,12 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
                                      void* y, void* workspace, executor& pool) {
     quantized_conv_args a;
     a.p = p;
-    a.from = detail::gather_of(p);
-    std::int64_t *taps = static_cast<std::int64_t*>(workspace), *row_phase = taps + std::int64_t(p.kh) * p.kw, *column_phase = row_phase + p.kh;
-    detail::quantized_phases(p.kh, p.dh, p.sh, row_phase);
-    detail::quantized_phases(p.kw, p.dw, p.sw, column_phase);
-    for (int ky = 0; ky < p.kh; ++ky)
-        for (int kx = 0; kx < p.kw; ++kx) {
-            const std::int64_t below = std::int64_t(ky) * p.dh, beside = std::int64_t(kx) * p.dw;
-            std::int64_t py = 0, px = 0;
-            while (row_phase[py] != below % p.sh) ++py;
-            while (column_phase[px] != beside % p.sw) ++px;
-            taps[ky * p.kw + kx] = (py * a.from.column_phases + px) * a.from.plane() + below / p.sh * a.from.pitch + beside / p.sw;
-        }
-    a.from.taps = taps;
-    a.from.row_phase = row_phase;
-    a.from.column_phase = column_phase;
+    a.from = detail::planes_of(p);
+    detail::list_taps(p, a.from, workspace);
     a.weights = static_cast<const std::int32_t*>(packed);
     a.scale = scale;
     a.bias = bias;
-    a.gathered = reinterpret_cast<std::int32_t*>(static_cast<char*>(workspace) + detail::quantized_list_bytes(p));
+    a.gathered = reinterpret_cast<std::int32_t*>(static_cast<char*>(workspace) + detail::plane_list_bytes(p));
     const quantized_kernels& k = *kernels(set).quantized;
     const std::int64_t tiles = detail::tiles_of(p), blocks = (p.oc + quantized_rows - 1) / quantized_rows;
     // About a million products a task, whatever the number of threads.

@@ -50,33 +50,13 @@ namespace detail {
 
 constexpr int most_quantized_products = 1 << 14, most_quantized_stride = 64;
 
-// Remainders of the strides that taps have, in order; returns how many.
-inline std::int64_t quantized_phases(int kernel, int dilation, int stride, std::int64_t* out) {
-    std::int64_t count = 0;
-    for (int r = 0; r < stride; ++r)
-        for (int k = 0; k < kernel; ++k)
-            if (std::int64_t(k) * dilation % stride == r) {
-                if (out) out[count] = r;
-                ++count;
-                break;
-            }
-    return count;
-}
-inline quantized_gather gather_of(const quantized_conv_problem& p) {
-    quantized_gather g;
-    g.pitch = p.ow + std::int64_t(p.kw - 1) * p.dw / p.sw;
-    g.rows = p.oh + std::int64_t(p.kh - 1) * p.dh / p.sh;
-    g.row_phases = quantized_phases(p.kh, p.dh, p.sh, nullptr);
-    g.column_phases = quantized_phases(p.kw, p.dw, p.sw, nullptr);
-    return g;
-}
 // Tiles of neighbouring pixels, of those of the padded image where they are gathered whole; of Winograd's tiles, as many for a task.
 inline std::int64_t tiles_of(const quantized_conv_problem& p) {
     std::int64_t pixels = p.oh * p.ow;
     if (p.winograd)
         pixels = p.winograd_tiles_high() * p.winograd_tiles_wide();
     else if (!p.gathers_tiles())
-        pixels = (p.oh - 1) * gather_of(p).pitch + p.ow;
+        pixels = (p.oh - 1) * planes_of(p).pitch + p.ow;
     return (pixels + quantized_pixels - 1) / quantized_pixels;
 }
 // Numbers of a gathered tile, and how many tiles are gathered at a time: what a second cache or two hold, whatever the number of threads.
@@ -135,9 +115,6 @@ inline void pack_quantized_winograd(const quantized_conv_problem& p, std::int64_
             for (int e = 0; e < 16; ++e) to[(e * lanes + lane) * quantized_rows + m] = made[e];
         }
 }
-// The lists that the gather points to.
-inline std::int64_t quantized_list_bytes(const quantized_conv_problem& p) { return (8 * (std::int64_t(p.kh) * p.kw + p.kh + p.kw) + 63) / 64 * 64; }
-
 }  // namespace detail
 
 GRAFT_INLINE bool takes_quantized_conv(const quantized_conv_problem& p) {
@@ -149,7 +126,7 @@ GRAFT_INLINE bool takes_quantized_conv(const quantized_conv_problem& p) {
         if (size > most) return false;
     if (std::int64_t(p.kh) * p.kw > quantized_taps || p.sh > detail::most_quantized_stride || p.sw > detail::most_quantized_stride) return false;
     if ((p.depthwise() ? 1 : p.ic) * p.kh * p.kw > detail::most_quantized_products) return false;
-    const quantized_gather g = detail::gather_of(p);
+    const image_planes g = detail::planes_of(p);
     if (!p.depthwise()) return g.planes() <= (std::int64_t(1) << 40) / p.ic;
     return g.row_phases * g.column_phases * g.pitch * (g.rows - p.oh + 1) <= quantized_depthwise_floats;
 }
@@ -170,11 +147,11 @@ GRAFT_INLINE std::int64_t packed_quantized_bytes(const quantized_conv_problem& p
 }
 
 GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem& p) {
-    const std::int64_t lists = detail::quantized_list_bytes(p);
+    const std::int64_t lists = detail::plane_list_bytes(p);
     if (p.depthwise()) return lists;
     if (p.gathers_tiles()) return lists + 4 * detail::quantized_slots(p) * detail::quantized_slot(p);
     // A tile of the last pixels reads beyond the last plane.
-    return lists + 4 * (p.lanes_of_channels() * detail::gather_of(p).planes() + quantized_pixels);
+    return lists + 4 * (p.lanes_of_channels() * detail::planes_of(p).planes() + quantized_pixels);
 }
 
 GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, void* packed) {
@@ -196,25 +173,12 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
                                      void* y, void* workspace, executor& pool) {
     quantized_conv_args a;
     a.p = p;
-    a.from = detail::gather_of(p);
-    std::int64_t *taps = static_cast<std::int64_t*>(workspace), *row_phase = taps + std::int64_t(p.kh) * p.kw, *column_phase = row_phase + p.kh;
-    detail::quantized_phases(p.kh, p.dh, p.sh, row_phase);
-    detail::quantized_phases(p.kw, p.dw, p.sw, column_phase);
-    for (int ky = 0; ky < p.kh; ++ky)
-        for (int kx = 0; kx < p.kw; ++kx) {
-            const std::int64_t below = std::int64_t(ky) * p.dh, beside = std::int64_t(kx) * p.dw;
-            std::int64_t py = 0, px = 0;
-            while (row_phase[py] != below % p.sh) ++py;
-            while (column_phase[px] != beside % p.sw) ++px;
-            taps[ky * p.kw + kx] = (py * a.from.column_phases + px) * a.from.plane() + below / p.sh * a.from.pitch + beside / p.sw;
-        }
-    a.from.taps = taps;
-    a.from.row_phase = row_phase;
-    a.from.column_phase = column_phase;
+    a.from = detail::planes_of(p);
+    detail::list_taps(p, a.from, workspace);
     a.weights = static_cast<const std::int32_t*>(packed);
     a.scale = scale;
     a.bias = bias;
-    a.gathered = reinterpret_cast<std::int32_t*>(static_cast<char*>(workspace) + detail::quantized_list_bytes(p));
+    a.gathered = reinterpret_cast<std::int32_t*>(static_cast<char*>(workspace) + detail::plane_list_bytes(p));
     const quantized_kernels& k = *kernels(set).quantized;
     const std::int64_t tiles = detail::tiles_of(p), blocks = (p.oc + quantized_rows - 1) / quantized_rows;
     // About a million products a task, whatever the number of threads.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../core/wanted.hpp"
+#include "planes.hpp"
 #include "pool_kernels.hpp"
 
 #include <cstdint>
@@ -44,23 +45,10 @@ constexpr int quantized_winograd_width = 512;     ///< of an image, at most, whe
 constexpr int quantized_row = 4096;               ///< pixels at most that the windows of a row of pooling cover
 constexpr int quantized_depthwise_floats = 8192;  ///< of a channel's image that a depthwise task holds at a time
 
-/// The image as it is gathered for a convolution: padded, and with a plane for each remainder of the strides that a tap needs, so that
-/// neighbouring pixels are neighbours for every tap.
-struct quantized_gather {
-    std::int64_t pitch = 0, rows = 0;  // of a plane, in pixels
-    std::int64_t row_phases = 0, column_phases = 0;
-    const std::int64_t* row_phase = nullptr;     // the remainders, [row_phases]
-    const std::int64_t* column_phase = nullptr;  // [column_phases]
-    const std::int64_t* taps = nullptr;          // [kh * kw]: how far each tap's pixel is from the output's
-
-    std::int64_t plane() const noexcept { return pitch * rows; }
-    std::int64_t planes() const noexcept { return plane() * row_phases * column_phases; }
-};
-
 /// One run of a convolution, as its tasks read it: one image.
 struct quantized_conv_args {
     quantized_conv_problem p;
-    quantized_gather from;
+    image_planes from;
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
     const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8]; depthwise: floats [oc][taps]

@@ -81,7 +81,7 @@ GRAFT_VECTOR void fill_row(const quantized_conv_problem& p, const quantized_lane
 // What the taps of all tiles read, of one lane of channels.
 inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
-    const quantized_gather& g = a.from;
+    const image_planes& g = a.from;
     const quantized_lanes l = lanes_of(a, lane);
     std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
     for (std::int64_t py = 0; py < g.row_phases; ++py)
@@ -268,7 +268,7 @@ GRAFT_NOINLINE inline void depthwise_run(const quantized_conv_problem& p, const 
 // One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
 inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
     const quantized_conv_problem& p = a.p;
-    const quantized_gather& g = a.from;
+    const image_planes& g = a.from;
     constexpr std::int64_t room = quantized_depthwise_floats;
     float image[room + 2 * 16];
     std::uint8_t codes[room + 16];
