@@ -159,8 +159,7 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
     }
 
     any_algorithm any;
-    GRAFT_TRY_ASSIGN(any,
-                     any_algorithm::prepare(common, with.opened != nullptr, [&](const common_options& how) { return running(how, options.model, asked); }));
+    GRAFT_TRY_ASSIGN(any, any_algorithm::prepare(common, on_gpu(with.opened), [&](const common_options& how) { return running(how, options.model, asked); }));
     const std::vector<graft::stage_use> warm = session.stages();
     std::vector<double> latency;
     latency.reserve(static_cast<std::size_t>(options.rounds));
@@ -234,7 +233,7 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
     row("load", milliseconds_text(load_ms) + ", first run " + milliseconds_text(first_ms));
     std::snprintf(text, sizeof text, "%.0f MB resident at most", rss);
     std::string memory = text;
-    if (use.ok() && (with.opened || use.value().device > 0)) memory += ", " + bytes_text(use.value().device) + " of the GPU's";
+    if (use.ok() && (on_gpu(with.opened) || use.value().device > 0)) memory += ", " + bytes_text(use.value().device) + " of the GPU's";
     row("memory", memory);
     if (profile) profile->print(common);
     return exit_done;

@@ -126,7 +126,13 @@ graft::result<int> doctor(const common_options& common) {
         print(json{{"version", graft::version()},
                    {"compiler", compiler()},
                    {"build", GRAFT_BUILD_TYPE},
-                   {"cpu", {{"name", processor_name()}, {"isa", graft::cpu::name(active)}, {"isas", isas}, {"cores", cores}, {"threads", threads}}},
+                   {"cpu",
+                    {{"name", processor_name()},
+                     {"isa", graft::cpu::name(active)},
+                     {"isas", isas},
+                     {"bfloat16", graft::cpu::has_tiles()},
+                     {"cores", cores},
+                     {"threads", threads}}},
                    {"gpus", gpus},
                    {"device", opened.ok() ? json(device_name(*opened)) : json()},
                    {"libraries", all},
@@ -145,7 +151,8 @@ graft::result<int> doctor(const common_options& common) {
         const std::string set = name.get<std::string>();
         sets += (sets.empty() ? "" : " ") + (set == graft::cpu::name(active) ? styled(screen, style::bold, "[" + set + "]") : set);
     }
-    row("kernels", sets + (std::getenv("GRAFT_ISA") ? "  (GRAFT_ISA)" : ""));
+    row("kernels",
+        sets + (graft::cpu::has_tiles() ? ", tiles of bfloat16 for --precision bfloat16 (AMX)" : "") + (std::getenv("GRAFT_ISA") ? "  (GRAFT_ISA)" : ""));
     if (gpus.empty()) row("GPUs", "none");
     if (devices.ok())
         for (const auto& d : devices.value())

@@ -247,7 +247,7 @@ graft::result<int> info(const common_options& common, const info_options& option
         row("MACs", count_text(m.multiply_adds) + "  at " + guess);
         row("memory", bytes_text(m.arena + m.scratch + m.constants + m.outputs) + "  (" + bytes_text(m.constants) + " constants, " +
                           bytes_text(m.arena + m.scratch) + " intermediates, " + bytes_text(m.outputs) + " outputs)");
-        if (with.opened) row("GPU", bytes_text(m.device) + " of the memory of " + device_title(with.opened));
+        if (on_gpu(with.opened)) row("GPU", bytes_text(m.device) + " of the memory of " + device_title(with.opened));
         for (std::size_t s = 0; s < stages.size(); ++s)
             row(s ? "" : "stages", stages[s].device + ": " + count_text(stages[s].multiply_adds) + " MACs, " + bytes_text(stages[s].bytes));
     } else

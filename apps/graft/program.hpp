@@ -70,6 +70,8 @@ graft::result<graft::classifier_options> classifier_options_of(const common_opti
                                                                const std::string& preprocess, const std::string& output);
 /// Warns where neither the model nor the command line says how pictures are prepared.
 void warn_where_assumed(const common_options& common, const graft::preprocess_choice& choice);
+/// Whether it is beside the CPU, which may have a device for a precision of its own.
+bool on_gpu(const std::shared_ptr<graft::device>& device);
 /// "cpu, avx2", or as "cuda:0 NVIDIA H200".
 std::string device_title(const std::shared_ptr<graft::device>& device);
 /// The same with the precision behind it, where one was asked for.

@@ -86,8 +86,10 @@ graft::result<std::shared_ptr<graft::device>> open_device(const common_options& 
 
 std::string device_name(const std::shared_ptr<graft::device>& device) { return device ? device->name() : "cpu"; }
 
+bool on_gpu(const std::shared_ptr<graft::device>& device) { return device && !device->in_host_memory(); }
+
 std::string device_title(const std::shared_ptr<graft::device>& device) {
-    if (!device) {
+    if (!on_gpu(device)) {
         auto level = graft::cpu::active_isa();
         return std::string("cpu, ") + (level.ok() ? graft::cpu::name(*level) : "unknown");
     }

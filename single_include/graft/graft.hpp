@@ -109,6 +109,8 @@
 //   GRAFT_FATAL(text)      what to do with such an error; default: print it and abort
 //   GRAFT_HAS_LIBJPEG      1: decode JPEG by libjpeg-turbo (link it); default 0, stb_image where it is found
 //   GRAFT_HAS_LIBWEBP      1: decode WebP by libwebp (link it); default 0, WebP is refused
+//   GRAFT_EMULATED_AMX     1: where the environment has GRAFT_EMULATED_AMX=1, vectors stand in for a machine's tiles (precision bfloat16), to the same
+//                          bits and slowly, on every CPU: for tests; default 0
 //
 // What the headers define for their users:
 //
@@ -118,8 +120,8 @@
 //   GRAFT_ISA_LIST(X)      X(id, width, here) for each instruction set
 //
 // The headers' own, which may change: GRAFT_ABI..., GRAFT_ACTIVATION_LIST, GRAFT_ARCH_..., GRAFT_BEGIN_..., GRAFT_END_..., GRAFT_FAMILIES, GRAFT_ISA_HERE...,
-// GRAFT_SINGLE_..., GRAFT_CONCAT, GRAFT_CONCAT_TEXT, GRAFT_COLD, GRAFT_FORCE_INLINE, GRAFT_HAS_BODIES, GRAFT_HAS_KERNELS, GRAFT_HAS_SOCKETS, GRAFT_INLINE,
-// GRAFT_MEMORY_..., GRAFT_NOINLINE, GRAFT_PRAGMA, GRAFT_PREFETCH, GRAFT_STB_IMAGE, GRAFT_UNROLL, GRAFT_VECTOR, GRAFT_GPU_MEMBER, GRAFT_GPU_TRY,
+// GRAFT_SINGLE_..., GRAFT_CONCAT, GRAFT_CONCAT_TEXT, GRAFT_COLD, GRAFT_FORCE_INLINE, GRAFT_HAS_AMX, GRAFT_HAS_BODIES, GRAFT_HAS_KERNELS, GRAFT_HAS_SOCKETS,
+// GRAFT_INLINE, GRAFT_MEMORY_..., GRAFT_NOINLINE, GRAFT_PRAGMA, GRAFT_PREFETCH, GRAFT_STB_IMAGE, GRAFT_UNROLL, GRAFT_VECTOR, GRAFT_GPU_MEMBER, GRAFT_GPU_TRY,
 // GRAFT_CUBLASLT_FUNCTIONS, GRAFT_CUDNN_FUNCTIONS, GRAFT_DRIVER_FUNCTIONS, GRAFT_NCCL_FUNCTIONS, GRAFT_NVML_FUNCTIONS, GRAFT_NVRTC_FUNCTIONS. No other macro is
 // left behind, and those that a program has defined do not disturb the headers of include/graft itself (graft.hpp, train.hpp, gpu.hpp, ...):
 // scripts/check_macros.py says so.
@@ -173,6 +175,9 @@
 #endif
 #ifndef GRAFT_HAS_LIBWEBP
 #define GRAFT_HAS_LIBWEBP 0
+#endif
+#ifndef GRAFT_EMULATED_AMX
+#define GRAFT_EMULATED_AMX 0
 #endif
 
 // What changes the meaning of inline bodies is part of the namespace, so that differing translation units cannot be mixed up.
@@ -23119,7 +23124,8 @@ struct lowering {
 
 /// How the devices of a back end are used.
 struct device_options {
-    std::string precision = "auto";  ///< float32, tf32, float16, bfloat16; auto: tf32 where the device has it, else float32
+    std::string precision = "auto";  ///< float32, tf32, float16, bfloat16; auto: tf32 where the device has it, else float32. Of a CPU: float32; bfloat16, where
+                                     ///< it multiplies tiles of it
     bool deterministic = false;      ///< only algorithms that give the same bits every time
     std::int64_t memory_bytes = 0;   ///< what it may take of the device's memory; 0: all of it
 };
@@ -30184,16 +30190,31 @@ GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<
 GRAFT_MEMORY_CATCH("model::placements")
 
 namespace detail {
-// What the CPU says to numbers that it was asked for. `unusable`: why another device was not taken, where one might have been.
-inline status host_precision(const std::string& precision, const status& unusable = {}) {
+// What the CPU says to numbers that it was asked for, where it computes in float32.
+inline status host_precision(const std::string& precision) {
     if (precision == "auto" || precision == "float32") return {};
-    for (const char* known : {"tf32", "float16", "bfloat16"})
+    if (precision == "bfloat16")
+        return fail(errc::device_unavailable, "precision",
+                    "in bfloat16 a CPU runs networks alone: training and reference kernels compute in float32. Leave it out, or take a GPU (--device cuda)");
+    for (const char* known : {"tf32", "float16"})
         if (precision == known)
             return fail(errc::device_unavailable, "precision",
                         precision +
-                            " is a precision of GPUs, and this runs on the CPU, which computes in float32: leave it out, or take a GPU (--device cuda)" +
-                            (unusable.ok() ? "" : ". No GPU was taken: " + unusable.error().detail()));
+                            " is a precision of GPUs, and this runs on the CPU, which computes in float32: leave it out, or take a GPU (--device cuda)");
     return fail(errc::usage, "precision", "'" + precision + "' is none of auto, float32, tf32, float16, bfloat16");
+}
+// The host's device where it computes otherwise than it would by itself; else null, for the host. `unusable`: why another device was not taken, where
+// one might have been.
+inline result<std::shared_ptr<device>> open_host(const backend& host, const device_options& options, const status& unusable) {
+    const auto open = [&]() -> result<std::shared_ptr<device>> {
+        if (options.precision == "bfloat16") return host.open(host.name, options, nullptr);
+        GRAFT_TRY(host_precision(options.precision));
+        return std::shared_ptr<device>();
+    };
+    auto opened = open();
+    if (opened.ok() || unusable.ok() || opened.error().code() != errc::device_unavailable) return opened;
+    const error& why = opened.error();
+    return fail(why.code(), why.where(), why.detail() + ". No GPU was taken: " + unusable.error().detail());
 }
 }  // namespace detail
 
@@ -30209,8 +30230,7 @@ GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& want
         if (!any && (backends[i]->host ? wanted : kind) != backends[i]->name) continue;
         if (backends[i]->host) {
             GRAFT_TRY(backends[i]->available());
-            GRAFT_TRY(detail::host_precision(options.precision, unusable));
-            return std::shared_ptr<device>();
+            return detail::open_host(*backends[i], options, unusable);
         }
         auto opened = backends[i]->open(any ? backends[i]->name : wanted, options, warn);
         if (opened.ok() || !any) return opened;
@@ -30251,6 +30271,7 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     bool has_defaults = false;
     for (const value_info& i : state->inputs) has_defaults |= i.has_default;
     std::shared_ptr<device> host;
+    if (on && on->in_host_memory()) host = std::move(on);
     for (int i = 0; i < count && !host; ++i)
         if (backends[i]->host) GRAFT_TRY_ASSIGN(host, backends[i]->open(backends[i]->name, {}, nullptr));
     state->folded.how = execution_of(options, std::move(host), on);
@@ -30879,6 +30900,12 @@ enum class isa : std::uint8_t {
 #undef GRAFT_X
 };
 
+/// How a device of the CPU computes.
+struct arithmetic {
+    isa level = isa::baseline;
+    bool bfloat16 = false;  ///< operands of convolutions and products are rounded to it where the kernels over tiles take them
+};
+
 /// The name that GRAFT_ISA takes, such as "avx512". Static storage.
 const char* name(isa set) noexcept;
 /// How many floats one vector holds: also the channel block of the blocked layout.
@@ -30887,6 +30914,9 @@ int vector_width(isa set) noexcept;
 bool available(isa set) noexcept;
 /// Whether this machine multiplies bytes four a lane (AVX-512 VNNI), which kernels of avx512 use where it is there. Thread-safe.
 bool has_byte_products() noexcept;
+/// Whether this machine multiplies tiles of bfloat16 and of bytes (AMX, with AVX-512 BF16), and its system lets this process: asking for that is the first
+/// call's. Thread-safe.
+bool has_tiles() noexcept;
 /// The names of the available sets, separated by ", ", from the slowest to the fastest.
 std::string available_isas();
 /// The set to run: the one that the environment variable GRAFT_ISA names, else the fastest available.
@@ -30918,6 +30948,12 @@ GRAFT_END_NAMESPACE
 #define GRAFT_ARCH_WASM 1
 #else
 #define GRAFT_ARCH_WASM 0
+#endif
+// Tiles of bfloat16: compilers that know their instructions, and the one system whose way of asking for them is known here.
+#if GRAFT_ARCH_X86_64 && defined(__linux__) && (defined(__clang__) ? __clang_major__ >= 12 : defined(__GNUC__) && __GNUC__ >= 11)
+#define GRAFT_HAS_AMX 1
+#else
+#define GRAFT_HAS_AMX 0
 #endif
 
 #if GRAFT_HAS_BODIES || GRAFT_HAS_KERNELS
@@ -30984,13 +31020,13 @@ namespace cpu {
 namespace detail {
 
 // One bit for each set and for what only some machines of a set have, found once; 1u << 31 marks that it was.
-constexpr std::uint32_t byte_products_bit = 1u << 30;
+constexpr std::uint32_t byte_products_bit = 1u << 30, tiles_bit = 1u << 29;
 inline std::uint32_t detect() noexcept {
     std::uint32_t found = 1u << static_cast<int>(isa::baseline);
     if (GRAFT_ARCH_ARM64) found |= 1u << static_cast<int>(isa::neon);
     if (GRAFT_ARCH_WASM) found |= 1u << static_cast<int>(isa::wasm);
 #if GRAFT_ARCH_X86_64
-    unsigned leaf1_c = 0, leaf7_b = 0, leaf7_c = 0, highest = 0;
+    unsigned leaf1_c = 0, leaf7_b = 0, leaf7_c = 0, leaf7_d = 0, leaf7_1_a = 0, highest = 0;
     std::uint64_t saved = 0;
 #if defined(_MSC_VER)
     int r[4];
@@ -31002,13 +31038,17 @@ inline std::uint32_t detect() noexcept {
         __cpuidex(r, 7, 0);
         leaf7_b = static_cast<unsigned>(r[1]);
         leaf7_c = static_cast<unsigned>(r[2]);
+        leaf7_d = static_cast<unsigned>(r[3]);
+        __cpuidex(r, 7, 1);
+        leaf7_1_a = static_cast<unsigned>(r[0]);
     }
     if (leaf1_c >> 27 & 1) saved = _xgetbv(0);
 #else
     unsigned a = 0, b = 0, c = 0, d = 0;
     highest = static_cast<unsigned>(__get_cpuid_max(0, nullptr));
     if (__get_cpuid(1, &a, &b, &c, &d)) leaf1_c = c;
-    if (highest >= 7 && __get_cpuid_count(7, 0, &a, &b, &c, &d)) leaf7_b = b, leaf7_c = c;
+    if (highest >= 7 && __get_cpuid_count(7, 0, &a, &b, &c, &d)) leaf7_b = b, leaf7_c = c, leaf7_d = d;
+    if (highest >= 7 && a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) leaf7_1_a = a;
     if (leaf1_c >> 27 & 1) {
         unsigned low = 0, high = 0;
         __asm__ __volatile__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
@@ -31022,6 +31062,8 @@ inline std::uint32_t detect() noexcept {
         if (f && dq && bw && vl && (saved & 0xe6) == 0xe6) {
             found |= 1u << static_cast<int>(isa::avx512);
             if (leaf7_c >> 11 & 1) found |= byte_products_bit;
+            const bool bf16 = leaf7_1_a >> 5 & 1, tiles = leaf7_d >> 24 & 1, of_bf16 = leaf7_d >> 22 & 1, of_bytes = leaf7_d >> 25 & 1;
+            if (bf16 && tiles && of_bf16 && of_bytes && (saved & 0x60000) == 0x60000) found |= tiles_bit;
         }
     }
 #endif
@@ -31033,6 +31075,18 @@ inline std::uint32_t detected() noexcept {
     std::uint32_t found = cache.load(std::memory_order_relaxed);
     if (!found) cache.store(found = detect(), std::memory_order_relaxed);
     return found;
+}
+
+// Linux saves tiles for processes that have asked alone (arch_prctl, ARCH_REQ_XCOMP_PERM of the state's component 18), since they need larger stacks for
+// signals: a process whose are too small is refused. Permission holds for all threads, and is given again where it was given before.
+inline bool may_use_tiles() noexcept {
+#if GRAFT_HAS_AMX
+    long answer = 158;
+    __asm__ __volatile__("syscall" : "+a"(answer) : "D"(0x1023l), "S"(18l) : "rcx", "r11", "memory");
+    return answer == 0;
+#else
+    return false;
+#endif
 }
 
 }  // namespace detail
@@ -31059,6 +31113,14 @@ GRAFT_INLINE int vector_width(isa set) noexcept {
 GRAFT_INLINE bool available(isa set) noexcept { return detail::detected() >> static_cast<int>(set) & 1; }
 
 GRAFT_INLINE bool has_byte_products() noexcept { return (detail::detected() & detail::byte_products_bit) != 0; }
+
+GRAFT_INLINE bool has_tiles() noexcept {
+    if (!(detail::detected() & detail::tiles_bit)) return false;
+    static std::atomic<int> allowed{0};  // 1: no, 2: yes
+    int known = allowed.load(std::memory_order_relaxed);
+    if (!known) allowed.store(known = 1 + detail::may_use_tiles(), std::memory_order_relaxed);
+    return known == 2;
+}
 
 GRAFT_INLINE std::string available_isas() {
     std::string out;
@@ -32419,226 +32481,200 @@ private:
 
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_KERNEL_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_KERNEL_HPP
-// ---- graft/cpu/kernel.hpp
-// How the CPU back end takes a node: rows that choose (or refuse, with a reason) once, and run without looking anything up.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_DISPATCH_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_DISPATCH_HPP
+// ---- graft/cpu/dispatch.hpp
+// From an instruction set to its kernels.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_KERNEL_TABLE_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_KERNEL_TABLE_HPP
+// ---- graft/cpu/kernel_table.hpp
+// What one instruction set offers: plain function pointers, one struct for each family, declared in the family's header.
 
-#include <cstring>
-#include <type_traits>
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// A node with known shapes, asked of a kernel. `in_layout` and `out_layout` tell how each value lies.
-struct kernel_query : op_context {
-    const layout* in_layout;
-    const layout* out_layout;
-    isa level;
-    bool exact;  ///< no reassociating algorithms
+struct conv_kernels;
+struct pool_kernels;
+struct reorder_kernels;
+struct gemm_kernels;
+struct elementwise_kernels;
+struct rows_kernels;
+struct move_kernels;
+struct quantized_kernels;
+struct quantized_conv_args;
+struct bfloat16_kernels;
 
-    bool all_row_major() const noexcept {
-        for (int i = 0; i < inputs; ++i)
-            if (in_layout[i] != layout::row_major) return false;
-        for (int i = 0; i < outputs; ++i)
-            if (out_layout[i] != layout::row_major) return false;
-        return true;
-    }
-    bool all_float32() const noexcept {
-        for (int i = 0; i < inputs; ++i)
-            if (has(i) && in[i].type != dtype::float32) return false;
-        for (int i = 0; i < outputs; ++i)
-            if (wants(i) && out[i].type != dtype::float32) return false;
-        return true;
-    }
+/// The kernels of one instruction set. A null function means that GRAFT_OPS left its operators out.
+struct kernel_table {
+    const conv_kernels* conv;
+    const pool_kernels* pool;
+    const reorder_kernels* reorder;
+    const gemm_kernels* gemm;
+    const elementwise_kernels* elementwise;
+    const rows_kernels* rows;
+    const move_kernels* move;
+    const quantized_kernels* quantized;
 };
-
-/// What a kernel decided: its parameters, by value, and the scratch memory it needs.
-struct kernel_choice {
-    alignas(16) unsigned char parameters[512];
-    std::int64_t workspace_bytes = 0;
-    const char* note = "";  ///< for the placement table: which algorithm, and why
-
-    template <class T>
-    void set(const T& value) {
-        static_assert(sizeof(T) <= sizeof parameters && std::is_trivially_copyable<T>::value, "parameters are copied as bytes");
-        std::memcpy(parameters, &value, sizeof value);
-    }
-};
-
-/// One run of a chosen kernel. `data` of absent inputs is null.
-struct kernel_call {
-    const tensor_view* in;
-    int inputs;
-    tensor_view* out;
-    int outputs;
-    const kernel_choice& choice;
-    void* workspace;
-    executor& pool;
-    isa level;
-    communicator* group = nullptr;  ///< the members of the run, where there are several
-    mutable status failed = {};     ///< of a kernel that can fail: those that speak to other members
-
-    template <class T>
-    const T& parameters() const noexcept {
-        return *reinterpret_cast<const T*>(choice.parameters);
-    }
-    const float* input(int i) const noexcept { return i < inputs ? in[i].as<const float>() : nullptr; }
-    float* output(int i) const noexcept { return out[i].as<float>(); }
-};
-
-/// A kernel for an operator. `choose` returns null when it takes the node, else why not.
-struct kernel_row {
-    const char* op;
-    const char* domain;
-    const char* (*choose)(const kernel_query&, kernel_choice&);
-    void (*run)(const kernel_call&);
-    bool in_place;  ///< the output may take the memory of the first input
-};
-
-using kernel_rows = row_table<kernel_row>;
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 
-#include <cstring>
-#include <memory>
-#include <string>
+#include <cstdint>
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// What a program compiles of the CPU: to infer, or to train as well.
-struct kernel_set {
-    /// The kernel that runs a lowered node; null, with the reason, where the reference kernel has to.
-    const kernel_row* (*choose)(const kernel_query&, kernel_choice&, const char*& refusal);
-    /// Fusion across the forward and the backward part of a step; may be null.
-    void (*fuse)(graph&, place_id on);
-    /// Blocks of channels, and packed weights.
-    status (*lay_out)(graph&, const lowering&, isa level);
-    /// Operators between DequantizeLinear and QuantizeLinear, in integers; may be null.
-    status (*to_integers)(graph&, const lowering&, isa level) = nullptr;
+/// The kernels of an available instruction set; those of baseline for one of another architecture.
+const kernel_table& kernels(isa set) noexcept;
+/// A kernel of convolutions of 8-bit images, for one task.
+using quantized_task = void (*)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
+/// The convolution that multiplies four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI); else null. Its
+/// arguments and tasks are those of the table's `quantized->conv`.
+quantized_task byte_products(isa set) noexcept;
+/// The kernels over tiles of bfloat16, of a set and a machine that have them (AMX); else null. Asks the system for the use of the tiles.
+const bfloat16_kernels* bfloat16_tiles(isa set) noexcept;
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_KERNELS
+// Everything that kernel texts may use comes before a region is opened.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_KERNELS_HPP
+// ---- graft/cpu/bfloat16_kernels.hpp
+// Convolutions and matrix products of bfloat16 as kernels see them: one run's arguments, and the table that machines with tiles fill.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_PLANES_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_PLANES_HPP
+// ---- graft/cpu/planes.hpp
+// The image as windows read it: padded, and cut into planes, so that the pixels of neighbouring outputs are neighbours for every tap.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// A padded image with a plane for each remainder of the strides that a tap needs. Output (oy, ox) is pixel oy * pitch + ox, and for
+/// tap t it reads the pixel taps[t] further on.
+struct image_planes {
+    std::int64_t pitch = 0, rows = 0;  // of a plane, in pixels
+    std::int64_t row_phases = 0, column_phases = 0;
+    const std::int64_t* row_phase = nullptr;     // the remainders, [row_phases]
+    const std::int64_t* column_phase = nullptr;  // [column_phases]
+    const std::int64_t* taps = nullptr;          // [kh * kw]
+
+    std::int64_t plane() const noexcept { return pitch * rows; }
+    std::int64_t planes() const noexcept { return plane() * row_phases * column_phases; }
 };
 
-/// A kernel of an instruction set, with what it decided about its node.
-class fast_kernel final : public host_kernel {
-public:
-    const kernel_row* row = nullptr;
-    kernel_choice choice;
-    isa level = isa::baseline;
+namespace detail {
 
-    inline status run(const host_call& c) const override {
-        const kernel_call call{c.in, c.inputs, c.out, c.outputs, choice, c.workspace, c.around.pool, level, c.around.group};
-        row->run(call);
-        return std::move(call.failed);
-    }
-};
-
-/// The kernel of the operator's row.
-class reference_kernel final : public host_kernel {
-public:
-    inline status run(const host_call& c) const override {
-        const run_environment& around = c.around;
-        run_context with{
-            {c.n, c.in, c.inputs, c.out, c.outputs, around.limit}, around.pool, around.bodies, nullptr, c.seed, around.scratch, around.budget, around.group};
-        return c.n.op->run(with);
-    }
-};
-
-/// Copies a value, row-major on both sides.
-class transfer_kernel final : public host_kernel {
-public:
-    inline status run(const host_call& c) const override {
-        if (const std::int64_t bytes = bytes_of(c.out->type, c.out->extents)) std::memcpy(c.out->data, c.in->data, static_cast<std::size_t>(bytes));
-        return {};
-    }
-};
-
-/// The cores and the memory of this machine. Several may be open in a process: each is a place with an arena of its own.
-class cpu_device final : public device {
-public:
-    cpu_device(std::string name, isa level, const kernel_set& kernels) : name_(std::move(name)), level_(level), kernels_(kernels) {}
-
-    inline const std::string& name() const noexcept override { return name_; }
-    inline bool in_host_memory() const noexcept override { return true; }
-    inline const char* refuse(const op_context& node) const override {
-        return node.n.op && node.n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)";
-    }
-    inline status lower(graph& g, const lowering& with) override {
-        if (kernels_.to_integers && !with.exact) GRAFT_TRY(kernels_.to_integers(g, with, level_));
-        GRAFT_TRY(graft::detail::widener(g, with).run());
-        GRAFT_TRY(graft::detail::fuser(g, with).run());
-        if (kernels_.fuse) kernels_.fuse(g, with.on);
-        GRAFT_TRY(kernels_.lay_out(g, with, level_));
-        drop_unread(g);  // weights that were packed
-        return {};
-    }
-    inline result<std::shared_ptr<const device_kernel>> prepare(const device_query& node) override {
-        if (node.n.op_type == "Transfer" && node.n.domain == "graft") return with_note(std::make_shared<transfer_kernel>(), "copy", "");
-        const kernel_query query{node, node.in_layout, node.out_layout, level_, node.exact};
-        const char* refusal = "";
-        if (!node.reference) {
-            auto fast = std::make_shared<fast_kernel>();
-            fast->row = kernels_.choose(query, fast->choice, refusal);
-            fast->level = level_;
-            if (fast->row) {
-                fast->workspace_bytes = fast->choice.workspace_bytes;
-                fast->in_place = fast->row->in_place && !node.shares_memory(0);
-                const char* note = fast->choice.note;
-                return with_note(std::move(fast), note, "");
+// Remainders of the strides that taps have, in order; returns how many.
+inline std::int64_t tap_phases(int kernel, int dilation, int stride, std::int64_t* out) {
+    std::int64_t count = 0;
+    for (int r = 0; r < stride; ++r)
+        for (int k = 0; k < kernel; ++k)
+            if (std::int64_t(k) * dilation % stride == r) {
+                if (out) out[count] = r;
+                ++count;
+                break;
             }
-        }
-        if (!node.n.op->run) return fail(errc::op_unsupported, location(node.n), "this build does not hold the operator; GRAFT_OPS leaves it out");
-        if (!query.all_row_major()) return fail(errc::internal, location(node.n), "a blocked layout met an operator without a kernel for it");
-        auto reference = std::make_shared<reference_kernel>();
-        // They compute in doubles: copies of what they read and of what they make, and places among them.
-        for (int i = 0; i < node.inputs; ++i)
-            if (node.has(i)) reference->scratch_bytes += 16 * std::max<std::int64_t>(0, node.in[i].extents.elements());
-        for (int i = 0; i < node.outputs; ++i)
-            if (node.wants(i)) reference->scratch_bytes += 16 * std::max<std::int64_t>(0, node.out[i].extents.elements());
-        return with_note(std::move(reference), "reference", refusal);
-    }
-    inline result<std::shared_ptr<const device_program>> load(const plan&, place_id, executor&) override { return std::shared_ptr<const device_program>(); }
-    inline result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, place_id place, device_state*) override {
-        return std::unique_ptr<device_context>(new host_context(std::move(p), place));
-    }
-    inline result<std::unique_ptr<device_state>> make_state() override { return std::unique_ptr<device_state>(); }
-
-private:
-    template <class Kernel>
-    static std::shared_ptr<const device_kernel> with_note(std::shared_ptr<Kernel> made, const char* note, const char* refusal) {
-        made->note = note;
-        made->refusal = refusal;
-        return made;
-    }
-
-    std::string name_;
-    isa level_;
-    const kernel_set& kernels_;
-};
-
-/// Opens the CPU with the instruction set of this process. Errors: cpu.isa.
-inline result<std::shared_ptr<device>> open(const std::string& name, const kernel_set& kernels) {
-    isa level = isa::baseline;
-    GRAFT_TRY_ASSIGN(level, active_isa());
-    return std::shared_ptr<device>(std::make_shared<cpu_device>(name, level, kernels));
+    return count;
 }
 
+// The planes of a problem with a window, without the lists that they point to.
+template <class Problem>
+image_planes planes_of(const Problem& p) {
+    image_planes g;
+    g.pitch = p.ow + std::int64_t(p.kw - 1) * p.dw / p.sw;
+    g.rows = p.oh + std::int64_t(p.kh - 1) * p.dh / p.sh;
+    g.row_phases = tap_phases(p.kh, p.dh, p.sh, nullptr);
+    g.column_phases = tap_phases(p.kw, p.dw, p.sw, nullptr);
+    return g;
+}
+
+// Bytes of those lists.
+template <class Problem>
+std::int64_t plane_list_bytes(const Problem& p) {
+    return (8 * (std::int64_t(p.kh) * p.kw + p.kh + p.kw) + 63) / 64 * 64;
+}
+
+// Writes them for planes of these sizes, and points there.
+template <class Problem>
+void list_taps(const Problem& p, image_planes& g, void* lists) {
+    std::int64_t *const taps = static_cast<std::int64_t*>(lists), *const row_phase = taps + std::int64_t(p.kh) * p.kw, *const column_phase = row_phase + p.kh;
+    tap_phases(p.kh, p.dh, p.sh, row_phase);
+    tap_phases(p.kw, p.dw, p.sw, column_phase);
+    for (int ky = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx) {
+            const std::int64_t below = std::int64_t(ky) * p.dh, beside = std::int64_t(kx) * p.dw;
+            std::int64_t py = 0, px = 0;
+            while (row_phase[py] != below % p.sh) ++py;
+            while (column_phase[px] != beside % p.sw) ++px;
+            taps[ky * p.kw + kx] = (py * g.column_phases + px) * g.plane() + below / p.sh * g.pitch + beside / p.sw;
+        }
+    g.taps = taps;
+    g.row_phase = row_phase;
+    g.column_phase = column_phase;
+}
+
+}  // namespace detail
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
-// ---- graft/cpu/lower/layout.hpp
-// Layout for the CPU: convolutions and what stands between them work on blocks of channels; weights are packed once.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_CONV_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_CONV_HPP
-// ---- graft/cpu/conv.hpp
-// Convolution of float32 images: the choice of an algorithm, the packing of weights, and a run over threads.
+#include <cstdint>
 
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Whether this program has what they compute.
+constexpr bool bfloat16_wanted() noexcept { return wanted("Conv") || wanted("MatMul") || wanted("Gemm"); }
+
+constexpr int bfloat16_block = 32;  ///< channels that a pixel's 64 bytes hold; output channels and pixels of a step are as many
+/// Numbers of a step's weights: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels].
+constexpr int bfloat16_step = bfloat16_block * bfloat16_block;
+
+/// One run of a sum of products over taps and channels, as its tasks read it. Pixels are float32, and rounded to bfloat16 as they are gathered; a matrix
+/// is a row of pixels whose channels are its columns. Distances count floats; `vector` is that from a vector of channels to the next.
+struct bfloat16_args {
+    std::int64_t channels = 0, out_channels = 0, steps = 0;  // steps: blocks of channels by taps
+    int taps = 1, sh = 1, sw = 1, pt = 0, pl = 0;
+    std::int64_t ih = 1, iw = 1, oh = 1, ow = 1;  // of one image
+    std::int64_t images = 1;                      // that are gathered together, one below the other in each plane
+    std::int64_t first_row = 0;                   // of the outputs that are computed
+    image_planes from;                            // of all those images; `image_rows` of each
+    std::int64_t image_rows = 0;
+    std::int64_t pixels = 0;  // neighbouring ones that are computed, outputs and what lies between their rows
+
+    const float* x = nullptr;
+    std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0;
+    std::uint16_t* gathered = nullptr;       // [blocks of channels][planes][32]
+    std::int64_t block_pixels = 0;           // from a block to the next
+    const std::uint16_t* weights = nullptr;  // [blocks of output channels][steps][bfloat16_step]
+    const float* bias = nullptr;             // null, or [out_channels]
+
+    float* y = nullptr;
+    const float* residual = nullptr;  // null, or as y
+    std::int64_t y_image = 0, y_row = 0, y_pixel = 0, y_vector = 0;
+    std::int64_t residual_pixel = 0;  // where it is a matrix; else that of y
+    bool whole_vectors = false;       // y has room for lanes past out_channels
+    epilogue ep;
+};
+
+/// Tasks: `gather` takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by one block of output channels.
+struct bfloat16_kernels {
+    void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_CONV_KERNELS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_CONV_KERNELS_HPP
 // ---- graft/cpu/conv_kernels.hpp
@@ -32658,6 +32694,7 @@ struct conv_problem {
     layout::kind in = layout::blocked, out = layout::blocked;
     epilogue ep;
     bool exact = false;
+    bool bfloat16 = false;  ///< operands are rounded to bfloat16 where the kernels over tiles take the problem
 };
 
 /// One run of a convolution, as its tasks read it.
@@ -32699,110 +32736,6 @@ struct conv_kernels {
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-enum class conv_algorithm : std::uint8_t {
-    direct,       ///< register tiles over the blocked input
-    pointwise,    ///< the same with one tap and no border: a matrix product
-    depthwise,    ///< as many groups as channels
-    winograd2,    ///< F(2x2, 3x3)
-    winograd4,    ///< F(4x4, 3x3)
-    first_layer,  ///< few channels, read from planes
-    grouped,      ///< the direct one for each group
-    shared,       ///< groups of few channels, several of which share a vector
-    generic,      ///< kernels with very many taps
-};
-
-/// How a problem will be computed. Depends on the instruction set and the shape of one sample, never on the batch or the threads.
-struct conv_choice {
-    conv_algorithm algorithm = conv_algorithm::direct;
-    const char* reason = "";                                   ///< for logs; static storage
-    std::int64_t packed_bytes = 0;                             ///< of the weights as pack_conv_weights writes them
-    std::int64_t workspace_bytes = 0;                          ///< what run_conv needs beside its arguments, aligned to 64
-    layout::kind in = layout::blocked, out = layout::blocked;  ///< what it reads and writes
-};
-
-/// Picks the algorithm. `problem.in` says what is at hand: planes are taken as they are only by first_layer.
-conv_choice choose_conv(isa set, const conv_problem& problem);
-
-/// Writes the weights, [oc][ic / groups][kh][kw], in the order in which the algorithm reads them. `weight` holds those of output channels
-/// [begin, end), of which conv_channels_at_once gives the parts; `packed` is room for all.
-void pack_conv_weights(isa set, const conv_problem& problem, const conv_choice& choice, const float* weight, std::int64_t begin, std::int64_t end, void* packed,
-                       executor& pool);
-inline void pack_conv_weights(isa set, const conv_problem& problem, const conv_choice& choice, const float* weight, void* packed, executor& pool) {
-    pack_conv_weights(set, problem, choice, weight, 0, problem.oc, packed, pool);
-}
-/// Output channels that are packed in one part, so that their weights are some `floats`: all where groups have to be packed whole.
-std::int64_t conv_channels_at_once(isa set, const conv_problem& problem, std::int64_t floats);
-
-/// y = epilogue(conv(x, weight) + bias). `bias` is null or oc floats; `residual` (null, or of y's shape and layout) may be y.
-void run_conv(isa set, const conv_problem& problem, const conv_choice& choice, const float* x, const void* packed, const float* bias, const float* residual,
-              float* y, void* workspace, executor& pool);
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CPU_DISPATCH_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_DISPATCH_HPP
-// ---- graft/cpu/dispatch.hpp
-// From an instruction set to its kernels.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_KERNEL_TABLE_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_KERNEL_TABLE_HPP
-// ---- graft/cpu/kernel_table.hpp
-// What one instruction set offers: plain function pointers, one struct for each family, declared in the family's header.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-struct conv_kernels;
-struct pool_kernels;
-struct reorder_kernels;
-struct gemm_kernels;
-struct elementwise_kernels;
-struct rows_kernels;
-struct move_kernels;
-struct quantized_kernels;
-struct quantized_conv_args;
-
-/// The kernels of one instruction set. A null function means that GRAFT_OPS left its operators out.
-struct kernel_table {
-    const conv_kernels* conv;
-    const pool_kernels* pool;
-    const reorder_kernels* reorder;
-    const gemm_kernels* gemm;
-    const elementwise_kernels* elementwise;
-    const rows_kernels* rows;
-    const move_kernels* move;
-    const quantized_kernels* quantized;
-};
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// The kernels of an available instruction set; those of baseline for one of another architecture.
-const kernel_table& kernels(isa set) noexcept;
-/// A kernel of convolutions of 8-bit images, for one task.
-using quantized_task = void (*)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
-/// The convolution that multiplies four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI); else null. Its
-/// arguments and tasks are those of the table's `quantized->conv`.
-quantized_task byte_products(isa set) noexcept;
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_KERNELS
-// Everything that kernel texts may use comes before a region is opened.
 #ifndef GRAFT_SINGLE_GRAFT_CPU_ELEMENTWISE_KERNELS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_ELEMENTWISE_KERNELS_HPP
 // ---- graft/cpu/elementwise_kernels.hpp
@@ -32988,85 +32921,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/quantized_kernels.hpp
 // Arithmetic on 8-bit images as kernels see it: the problems, one run's arguments, and the table that each instruction set fills.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_PLANES_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_PLANES_HPP
-// ---- graft/cpu/planes.hpp
-// The image as windows read it: padded, and cut into planes, so that the pixels of neighbouring outputs are neighbours for every tap.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// A padded image with a plane for each remainder of the strides that a tap needs. Output (oy, ox) is pixel oy * pitch + ox, and for
-/// tap t it reads the pixel taps[t] further on.
-struct image_planes {
-    std::int64_t pitch = 0, rows = 0;  // of a plane, in pixels
-    std::int64_t row_phases = 0, column_phases = 0;
-    const std::int64_t* row_phase = nullptr;     // the remainders, [row_phases]
-    const std::int64_t* column_phase = nullptr;  // [column_phases]
-    const std::int64_t* taps = nullptr;          // [kh * kw]
-
-    std::int64_t plane() const noexcept { return pitch * rows; }
-    std::int64_t planes() const noexcept { return plane() * row_phases * column_phases; }
-};
-
-namespace detail {
-
-// Remainders of the strides that taps have, in order; returns how many.
-inline std::int64_t tap_phases(int kernel, int dilation, int stride, std::int64_t* out) {
-    std::int64_t count = 0;
-    for (int r = 0; r < stride; ++r)
-        for (int k = 0; k < kernel; ++k)
-            if (std::int64_t(k) * dilation % stride == r) {
-                if (out) out[count] = r;
-                ++count;
-                break;
-            }
-    return count;
-}
-
-// The planes of a problem with a window, without the lists that they point to.
-template <class Problem>
-image_planes planes_of(const Problem& p) {
-    image_planes g;
-    g.pitch = p.ow + std::int64_t(p.kw - 1) * p.dw / p.sw;
-    g.rows = p.oh + std::int64_t(p.kh - 1) * p.dh / p.sh;
-    g.row_phases = tap_phases(p.kh, p.dh, p.sh, nullptr);
-    g.column_phases = tap_phases(p.kw, p.dw, p.sw, nullptr);
-    return g;
-}
-
-// Bytes of those lists.
-template <class Problem>
-std::int64_t plane_list_bytes(const Problem& p) {
-    return (8 * (std::int64_t(p.kh) * p.kw + p.kh + p.kw) + 63) / 64 * 64;
-}
-
-// Writes them for planes of these sizes, and points there.
-template <class Problem>
-void list_taps(const Problem& p, image_planes& g, void* lists) {
-    std::int64_t *const taps = static_cast<std::int64_t*>(lists), *const row_phase = taps + std::int64_t(p.kh) * p.kw, *const column_phase = row_phase + p.kh;
-    tap_phases(p.kh, p.dh, p.sh, row_phase);
-    tap_phases(p.kw, p.dw, p.sw, column_phase);
-    for (int ky = 0; ky < p.kh; ++ky)
-        for (int kx = 0; kx < p.kw; ++kx) {
-            const std::int64_t below = std::int64_t(ky) * p.dh, beside = std::int64_t(kx) * p.dw;
-            std::int64_t py = 0, px = 0;
-            while (row_phase[py] != below % p.sh) ++py;
-            while (column_phase[px] != beside % p.sw) ++px;
-            taps[ky * p.kw + kx] = (py * g.column_phases + px) * g.plane() + below / p.sh * g.pitch + beside / p.sw;
-        }
-    g.taps = taps;
-    g.row_phase = row_phase;
-    g.column_phase = column_phase;
-}
-
-}  // namespace detail
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
 
 #include <cstdint>
 
@@ -33219,6 +33073,7 @@ GRAFT_END_NAMESPACE
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 
@@ -47148,6 +47003,1488 @@ GRAFT_END_KERNEL_NAMESPACE
 GRAFT_END_TARGET
 #endif
 
+#if GRAFT_EMULATED_AMX
+#define GRAFT_KERNEL_TEXTS "kernels/bfloat16_emulated.inl"
+// ---- graft/cpu/regions.inl
+// Kernels compiled for every instruction set: each gets a region of its own, with its vector wrapper and, in its namespace, the texts that the
+// macro GRAFT_KERNEL_TEXTS names. Text, included once by each dispatch.hpp: what infers and what trains have different texts.
+
+GRAFT_BEGIN_BASELINE
+GRAFT_BEGIN_KERNEL_NAMESPACE
+namespace cpu {
+namespace baseline {
+// ---- graft/cpu/kernels/bfloat16_emulated.inl
+// The kernels over tiles that vectors stand in for: for tests on machines that have none.
+
+// ---- graft/cpu/simd/amx_emulated.inl
+// The tiles of AMX in vectors, bit for bit: text, included inside the namespace and region of an instruction set.
+
+GRAFT_VECTOR V without_denormals(V a) { return select(abs(a) < V::set1(std::numeric_limits<float>::min()), a & V::set1(-0.0f), a); }
+
+struct tile_unit {
+    alignas(64) unsigned char tile[8][1024];
+
+    GRAFT_VECTOR tile_unit() { std::memset(tile, 0, sizeof tile); }
+    template <int T>
+    GRAFT_VECTOR void load(const void* from, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(tile[T] + 64 * r, static_cast<const char*>(from) + r * stride, 64);
+    }
+    template <int T>
+    GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
+    }
+    // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bfloat16() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; j += V::W) {
+                V even = V::zero(), odd = V::zero(), c;
+                for (int k = 0; k < 16; ++k) {
+                    std::int32_t a, b[V::W];
+                    std::memcpy(&a, tile[A] + 64 * r + 4 * k, 4);
+                    std::memcpy(b, tile[B] + 64 * k + 4 * j, sizeof b);
+                    const I pixel = I::set1(a), weights = I::load(b), high = I::set1(static_cast<std::int32_t>(0xffff0000u));
+                    even =
+                        without_denormals(fma(without_denormals(as_float(shift_left<16>(pixel))), without_denormals(as_float(shift_left<16>(weights))), even));
+                    odd = without_denormals(fma(without_denormals(as_float(pixel & high)), without_denormals(as_float(weights & high)), odd));
+                }
+                float sum[V::W];
+                std::memcpy(sum, tile[C] + 64 * r + 4 * j, sizeof sum);
+                c = without_denormals(without_denormals(V::load(sum)) + without_denormals(even + odd));
+                c.store(sum);
+                std::memcpy(tile[C] + 64 * r + 4 * j, sum, sizeof sum);
+            }
+    }
+    static GRAFT_VECTOR void narrow(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+};
+// ---- graft/cpu/kernels/bfloat16.inl
+// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each kind of tiles. Pixels of 32 channels are the rows of a tile, so that
+// sixteen neighbours of the padded image are one load for every tap, across its rows.
+
+// One block of channels of a pixel; those past the last are zeros.
+GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
+    GRAFT_UNROLL
+    for (int v = 0; v < bfloat16_block / V::W; ++v) {
+        const std::int64_t left = channels - v * V::W;
+        const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
+        tile_unit::narrow(a, to + v * V::W);
+    }
+}
+GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
+
+inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    const std::int64_t channels = a.channels - block * bfloat16_block;
+    const float* const x = a.x + block * (bfloat16_block / V::W) * a.x_vector;
+    std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const std::int64_t phase = row / g.rows, image = row % g.rows / a.image_rows, of_image = row % g.rows % a.image_rows;
+        const std::int64_t iy = (a.first_row + of_image) * a.sh + g.row_phase[phase / g.column_phases] - a.pt;
+        const std::int64_t ix = g.column_phase[phase % g.column_phases] - a.pl + column * a.sw;
+        const std::int64_t count = g.pitch - column < last - first ? g.pitch - column : last - first;
+        // Of these columns, ix, ix + sw, ...: those before the image, and those in it.
+        const std::int64_t before = ix < 0 ? (a.sw - 1 - ix) / a.sw : 0, end = a.iw > ix ? (a.iw - ix + a.sw - 1) / a.sw : 0;
+        const std::int64_t inside = iy >= 0 && iy < a.ih && before < count ? (end < count ? end : count) : 0;
+        std::int64_t i = 0;
+        if (before < inside) {
+            clear_pixels(to, before);
+            const float* from = x + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel;
+            const std::int64_t step = a.sw * a.x_pixel;
+            if (channels >= bfloat16_block)
+                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
+            else
+                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
+        }
+        clear_pixels(to + i * bfloat16_block, count - i);
+        to += count * bfloat16_block;
+        first += count;
+    }
+}
+
+// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
+struct bfloat16_sums {
+    alignas(64) float sum[bfloat16_block][bfloat16_block];
+    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
+    int next, pixels;
+};
+
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+
+// What becomes of the sums of one block of output channels.
+struct bfloat16_end {
+    const bfloat16_args& a;
+    std::int64_t channels;  // from the block's first one on
+    bool clamped, simple;   // simple: whole vectors, and no more than a residual and a clamp
+    float low, high;
+};
+inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
+    bfloat16_end e{a, a.out_channels - block * bfloat16_block, true, false, 0, 0};
+    e.clamped = bounds_of(a.ep, e.low, e.high);
+    e.simple = e.clamped && (a.whole_vectors || e.channels >= bfloat16_block) && !(a.residual && a.ep.residual_after_activation);
+    return e;
+}
+
+// Any other pixel.
+inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
+    const bfloat16_args& a = e.a;
+    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.clamped;
+    const V low = V::set1(e.low), high = V::set1(e.high);
+    const auto residual = [&](int v) { return load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v); };
+    for (int v = 0; a.residual && !late && v < bfloat16_block && v < e.channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
+    if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
+    for (int v = 0; v < bfloat16_block && v < e.channels; v += V::W) {
+        const std::int64_t lanes = a.whole_vectors ? V::W : e.channels - v;
+        float* const to = a.y + at + v / V::W * a.y_vector;
+        V y = V::load(sum + v);
+        if (!function) y = clamp(y, low, high);
+        if (a.residual && late) y = y + residual(v);
+        if (lanes >= V::W)
+            y.store(to);
+        else
+            y.store_partial(to, static_cast<int>(lanes));
+    }
+}
+
+// The next few pixels.
+GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+    int next = of.next;
+    const int end = of.pixels < next + count ? of.pixels : next + count;
+    if (next >= end) return;
+    of.next = end;
+    if (!e.simple) {
+        for (; next < end; ++next)
+            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], of.residual_at[next]);
+        return;
+    }
+    const V low = V::set1(e.low), high = V::set1(e.high);
+    const float* const residual = e.a.residual;
+    float* const y = e.a.y;
+    const std::int64_t vector = e.a.y_vector, channels = e.channels;
+    for (; next < end; ++next) {
+        const std::int64_t at = of.at[next], residual_at = of.residual_at[next];
+        if (at < 0) continue;
+        GRAFT_UNROLL
+        for (int v = 0; v < bfloat16_block / V::W; ++v) {
+            if (v * V::W >= channels) break;
+            V sum = V::load(of.sum[next] + v * V::W);
+            if (residual) sum = sum + V::load(residual + residual_at + v * vector);
+            clamp(sum, low, high).store(y + at + v * vector);
+        }
+    }
+}
+
+// Rows and Columns: tiles of sixteen pixels, of sixteen output channels.
+template <int Rows, int Columns>
+inline GRAFT_NOINLINE void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias,
+                                        bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+    constexpr int half = bfloat16_block / 2;
+    tiles.load<0>(bias, 0);
+    if (Columns == 2) tiles.load<1>(bias + half, 0);
+    if (Rows == 2) tiles.load<2>(bias, 0);
+    if (Rows == 2 && Columns == 2) tiles.load<3>(bias + half, 0);
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+        for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
+            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            tiles.load<6>(w, 64);
+            tiles.load<4>(from, 64);
+            tiles.multiply_bfloat16<0, 4, 6>();
+            if (Columns == 2) {
+                tiles.load<7>(w + bfloat16_step / 2, 64);
+                tiles.multiply_bfloat16<1, 4, 7>();
+            }
+            if (Rows == 2) {
+                tiles.load<5>(from + half * bfloat16_block, 64);
+                tiles.multiply_bfloat16<2, 5, 6>();
+                if (Columns == 2) tiles.multiply_bfloat16<3, 5, 7>();
+            }
+            finish_some(end, before, 4);
+        }
+    constexpr std::ptrdiff_t row = bfloat16_block * sizeof(float);
+    tiles.store<0>(to.sum[0], row);
+    if (Columns == 2) tiles.store<1>(to.sum[0] + half, row);
+    if (Rows == 2) tiles.store<2>(to.sum[half], row);
+    if (Rows == 2 && Columns == 2) tiles.store<3>(to.sum[half] + half, row);
+}
+
+inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
+    alignas(64) float bias[bfloat16_block] = {};
+    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
+    const bfloat16_end end = end_of(a, block);
+    bfloat16_sums sums[2];
+    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
+    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
+    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
+    const std::int64_t row = first * bfloat16_block / g.pitch;
+    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
+    tile_unit tiles;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
+        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
+        const std::uint16_t* const x = a.gathered + pixel * bfloat16_block;
+        if (left > bfloat16_block / 2)
+            channels > bfloat16_block / 2 ? sum_bfloat16<2, 2>(tiles, a, x, w, bias, here, end, before)
+                                          : sum_bfloat16<2, 1>(tiles, a, x, w, bias, here, end, before);
+        else
+            channels > bfloat16_block / 2 ? sum_bfloat16<1, 2>(tiles, a, x, w, bias, here, end, before)
+                                          : sum_bfloat16<1, 1>(tiles, a, x, w, bias, here, end, before);
+        finish_some(end, before, bfloat16_block);
+        here.next = 0;
+        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
+        for (int i = 0; i < here.pixels; ++i) {
+            const bool output = column < a.ow && oy < a.oh;
+            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
+            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
+            if (++column < g.pitch) continue;
+            column = 0;
+            if (++oy == a.image_rows) oy = 0, ++image;
+        }
+    }
+    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
+}
+
+inline const bfloat16_kernels* bfloat16_table() {
+    static constexpr bfloat16_kernels all = {&gather_bfloat16, &multiply_bfloat16};
+    return &all;
+}
+}  // namespace baseline
+}  // namespace cpu
+GRAFT_END_KERNEL_NAMESPACE
+GRAFT_END_BASELINE
+
+#if GRAFT_ARCH_ARM64
+GRAFT_BEGIN_BASELINE
+GRAFT_BEGIN_KERNEL_NAMESPACE
+namespace cpu {
+namespace neon {
+// ---- graft/cpu/kernels/bfloat16_emulated.inl
+// The kernels over tiles that vectors stand in for: for tests on machines that have none.
+
+// ---- graft/cpu/simd/amx_emulated.inl
+// The tiles of AMX in vectors, bit for bit: text, included inside the namespace and region of an instruction set.
+
+GRAFT_VECTOR V without_denormals(V a) { return select(abs(a) < V::set1(std::numeric_limits<float>::min()), a & V::set1(-0.0f), a); }
+
+struct tile_unit {
+    alignas(64) unsigned char tile[8][1024];
+
+    GRAFT_VECTOR tile_unit() { std::memset(tile, 0, sizeof tile); }
+    template <int T>
+    GRAFT_VECTOR void load(const void* from, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(tile[T] + 64 * r, static_cast<const char*>(from) + r * stride, 64);
+    }
+    template <int T>
+    GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
+    }
+    // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bfloat16() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; j += V::W) {
+                V even = V::zero(), odd = V::zero(), c;
+                for (int k = 0; k < 16; ++k) {
+                    std::int32_t a, b[V::W];
+                    std::memcpy(&a, tile[A] + 64 * r + 4 * k, 4);
+                    std::memcpy(b, tile[B] + 64 * k + 4 * j, sizeof b);
+                    const I pixel = I::set1(a), weights = I::load(b), high = I::set1(static_cast<std::int32_t>(0xffff0000u));
+                    even =
+                        without_denormals(fma(without_denormals(as_float(shift_left<16>(pixel))), without_denormals(as_float(shift_left<16>(weights))), even));
+                    odd = without_denormals(fma(without_denormals(as_float(pixel & high)), without_denormals(as_float(weights & high)), odd));
+                }
+                float sum[V::W];
+                std::memcpy(sum, tile[C] + 64 * r + 4 * j, sizeof sum);
+                c = without_denormals(without_denormals(V::load(sum)) + without_denormals(even + odd));
+                c.store(sum);
+                std::memcpy(tile[C] + 64 * r + 4 * j, sum, sizeof sum);
+            }
+    }
+    static GRAFT_VECTOR void narrow(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+};
+// ---- graft/cpu/kernels/bfloat16.inl
+// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each kind of tiles. Pixels of 32 channels are the rows of a tile, so that
+// sixteen neighbours of the padded image are one load for every tap, across its rows.
+
+// One block of channels of a pixel; those past the last are zeros.
+GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
+    GRAFT_UNROLL
+    for (int v = 0; v < bfloat16_block / V::W; ++v) {
+        const std::int64_t left = channels - v * V::W;
+        const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
+        tile_unit::narrow(a, to + v * V::W);
+    }
+}
+GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
+
+inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    const std::int64_t channels = a.channels - block * bfloat16_block;
+    const float* const x = a.x + block * (bfloat16_block / V::W) * a.x_vector;
+    std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const std::int64_t phase = row / g.rows, image = row % g.rows / a.image_rows, of_image = row % g.rows % a.image_rows;
+        const std::int64_t iy = (a.first_row + of_image) * a.sh + g.row_phase[phase / g.column_phases] - a.pt;
+        const std::int64_t ix = g.column_phase[phase % g.column_phases] - a.pl + column * a.sw;
+        const std::int64_t count = g.pitch - column < last - first ? g.pitch - column : last - first;
+        // Of these columns, ix, ix + sw, ...: those before the image, and those in it.
+        const std::int64_t before = ix < 0 ? (a.sw - 1 - ix) / a.sw : 0, end = a.iw > ix ? (a.iw - ix + a.sw - 1) / a.sw : 0;
+        const std::int64_t inside = iy >= 0 && iy < a.ih && before < count ? (end < count ? end : count) : 0;
+        std::int64_t i = 0;
+        if (before < inside) {
+            clear_pixels(to, before);
+            const float* from = x + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel;
+            const std::int64_t step = a.sw * a.x_pixel;
+            if (channels >= bfloat16_block)
+                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
+            else
+                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
+        }
+        clear_pixels(to + i * bfloat16_block, count - i);
+        to += count * bfloat16_block;
+        first += count;
+    }
+}
+
+// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
+struct bfloat16_sums {
+    alignas(64) float sum[bfloat16_block][bfloat16_block];
+    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
+    int next, pixels;
+};
+
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+
+// What becomes of the sums of one block of output channels.
+struct bfloat16_end {
+    const bfloat16_args& a;
+    std::int64_t channels;  // from the block's first one on
+    bool clamped, simple;   // simple: whole vectors, and no more than a residual and a clamp
+    float low, high;
+};
+inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
+    bfloat16_end e{a, a.out_channels - block * bfloat16_block, true, false, 0, 0};
+    e.clamped = bounds_of(a.ep, e.low, e.high);
+    e.simple = e.clamped && (a.whole_vectors || e.channels >= bfloat16_block) && !(a.residual && a.ep.residual_after_activation);
+    return e;
+}
+
+// Any other pixel.
+inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
+    const bfloat16_args& a = e.a;
+    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.clamped;
+    const V low = V::set1(e.low), high = V::set1(e.high);
+    const auto residual = [&](int v) { return load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v); };
+    for (int v = 0; a.residual && !late && v < bfloat16_block && v < e.channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
+    if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
+    for (int v = 0; v < bfloat16_block && v < e.channels; v += V::W) {
+        const std::int64_t lanes = a.whole_vectors ? V::W : e.channels - v;
+        float* const to = a.y + at + v / V::W * a.y_vector;
+        V y = V::load(sum + v);
+        if (!function) y = clamp(y, low, high);
+        if (a.residual && late) y = y + residual(v);
+        if (lanes >= V::W)
+            y.store(to);
+        else
+            y.store_partial(to, static_cast<int>(lanes));
+    }
+}
+
+// The next few pixels.
+GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+    int next = of.next;
+    const int end = of.pixels < next + count ? of.pixels : next + count;
+    if (next >= end) return;
+    of.next = end;
+    if (!e.simple) {
+        for (; next < end; ++next)
+            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], of.residual_at[next]);
+        return;
+    }
+    const V low = V::set1(e.low), high = V::set1(e.high);
+    const float* const residual = e.a.residual;
+    float* const y = e.a.y;
+    const std::int64_t vector = e.a.y_vector, channels = e.channels;
+    for (; next < end; ++next) {
+        const std::int64_t at = of.at[next], residual_at = of.residual_at[next];
+        if (at < 0) continue;
+        GRAFT_UNROLL
+        for (int v = 0; v < bfloat16_block / V::W; ++v) {
+            if (v * V::W >= channels) break;
+            V sum = V::load(of.sum[next] + v * V::W);
+            if (residual) sum = sum + V::load(residual + residual_at + v * vector);
+            clamp(sum, low, high).store(y + at + v * vector);
+        }
+    }
+}
+
+// Rows and Columns: tiles of sixteen pixels, of sixteen output channels.
+template <int Rows, int Columns>
+inline GRAFT_NOINLINE void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias,
+                                        bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+    constexpr int half = bfloat16_block / 2;
+    tiles.load<0>(bias, 0);
+    if (Columns == 2) tiles.load<1>(bias + half, 0);
+    if (Rows == 2) tiles.load<2>(bias, 0);
+    if (Rows == 2 && Columns == 2) tiles.load<3>(bias + half, 0);
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+        for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
+            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            tiles.load<6>(w, 64);
+            tiles.load<4>(from, 64);
+            tiles.multiply_bfloat16<0, 4, 6>();
+            if (Columns == 2) {
+                tiles.load<7>(w + bfloat16_step / 2, 64);
+                tiles.multiply_bfloat16<1, 4, 7>();
+            }
+            if (Rows == 2) {
+                tiles.load<5>(from + half * bfloat16_block, 64);
+                tiles.multiply_bfloat16<2, 5, 6>();
+                if (Columns == 2) tiles.multiply_bfloat16<3, 5, 7>();
+            }
+            finish_some(end, before, 4);
+        }
+    constexpr std::ptrdiff_t row = bfloat16_block * sizeof(float);
+    tiles.store<0>(to.sum[0], row);
+    if (Columns == 2) tiles.store<1>(to.sum[0] + half, row);
+    if (Rows == 2) tiles.store<2>(to.sum[half], row);
+    if (Rows == 2 && Columns == 2) tiles.store<3>(to.sum[half] + half, row);
+}
+
+inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
+    alignas(64) float bias[bfloat16_block] = {};
+    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
+    const bfloat16_end end = end_of(a, block);
+    bfloat16_sums sums[2];
+    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
+    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
+    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
+    const std::int64_t row = first * bfloat16_block / g.pitch;
+    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
+    tile_unit tiles;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
+        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
+        const std::uint16_t* const x = a.gathered + pixel * bfloat16_block;
+        if (left > bfloat16_block / 2)
+            channels > bfloat16_block / 2 ? sum_bfloat16<2, 2>(tiles, a, x, w, bias, here, end, before)
+                                          : sum_bfloat16<2, 1>(tiles, a, x, w, bias, here, end, before);
+        else
+            channels > bfloat16_block / 2 ? sum_bfloat16<1, 2>(tiles, a, x, w, bias, here, end, before)
+                                          : sum_bfloat16<1, 1>(tiles, a, x, w, bias, here, end, before);
+        finish_some(end, before, bfloat16_block);
+        here.next = 0;
+        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
+        for (int i = 0; i < here.pixels; ++i) {
+            const bool output = column < a.ow && oy < a.oh;
+            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
+            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
+            if (++column < g.pitch) continue;
+            column = 0;
+            if (++oy == a.image_rows) oy = 0, ++image;
+        }
+    }
+    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
+}
+
+inline const bfloat16_kernels* bfloat16_table() {
+    static constexpr bfloat16_kernels all = {&gather_bfloat16, &multiply_bfloat16};
+    return &all;
+}
+}  // namespace neon
+}  // namespace cpu
+GRAFT_END_KERNEL_NAMESPACE
+GRAFT_END_BASELINE
+#endif
+
+#if GRAFT_ARCH_WASM
+GRAFT_BEGIN_BASELINE
+GRAFT_BEGIN_KERNEL_NAMESPACE
+namespace cpu {
+namespace wasm {
+// ---- graft/cpu/kernels/bfloat16_emulated.inl
+// The kernels over tiles that vectors stand in for: for tests on machines that have none.
+
+// ---- graft/cpu/simd/amx_emulated.inl
+// The tiles of AMX in vectors, bit for bit: text, included inside the namespace and region of an instruction set.
+
+GRAFT_VECTOR V without_denormals(V a) { return select(abs(a) < V::set1(std::numeric_limits<float>::min()), a & V::set1(-0.0f), a); }
+
+struct tile_unit {
+    alignas(64) unsigned char tile[8][1024];
+
+    GRAFT_VECTOR tile_unit() { std::memset(tile, 0, sizeof tile); }
+    template <int T>
+    GRAFT_VECTOR void load(const void* from, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(tile[T] + 64 * r, static_cast<const char*>(from) + r * stride, 64);
+    }
+    template <int T>
+    GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
+    }
+    // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bfloat16() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; j += V::W) {
+                V even = V::zero(), odd = V::zero(), c;
+                for (int k = 0; k < 16; ++k) {
+                    std::int32_t a, b[V::W];
+                    std::memcpy(&a, tile[A] + 64 * r + 4 * k, 4);
+                    std::memcpy(b, tile[B] + 64 * k + 4 * j, sizeof b);
+                    const I pixel = I::set1(a), weights = I::load(b), high = I::set1(static_cast<std::int32_t>(0xffff0000u));
+                    even =
+                        without_denormals(fma(without_denormals(as_float(shift_left<16>(pixel))), without_denormals(as_float(shift_left<16>(weights))), even));
+                    odd = without_denormals(fma(without_denormals(as_float(pixel & high)), without_denormals(as_float(weights & high)), odd));
+                }
+                float sum[V::W];
+                std::memcpy(sum, tile[C] + 64 * r + 4 * j, sizeof sum);
+                c = without_denormals(without_denormals(V::load(sum)) + without_denormals(even + odd));
+                c.store(sum);
+                std::memcpy(tile[C] + 64 * r + 4 * j, sum, sizeof sum);
+            }
+    }
+    static GRAFT_VECTOR void narrow(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+};
+// ---- graft/cpu/kernels/bfloat16.inl
+// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each kind of tiles. Pixels of 32 channels are the rows of a tile, so that
+// sixteen neighbours of the padded image are one load for every tap, across its rows.
+
+// One block of channels of a pixel; those past the last are zeros.
+GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
+    GRAFT_UNROLL
+    for (int v = 0; v < bfloat16_block / V::W; ++v) {
+        const std::int64_t left = channels - v * V::W;
+        const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
+        tile_unit::narrow(a, to + v * V::W);
+    }
+}
+GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
+
+inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    const std::int64_t channels = a.channels - block * bfloat16_block;
+    const float* const x = a.x + block * (bfloat16_block / V::W) * a.x_vector;
+    std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const std::int64_t phase = row / g.rows, image = row % g.rows / a.image_rows, of_image = row % g.rows % a.image_rows;
+        const std::int64_t iy = (a.first_row + of_image) * a.sh + g.row_phase[phase / g.column_phases] - a.pt;
+        const std::int64_t ix = g.column_phase[phase % g.column_phases] - a.pl + column * a.sw;
+        const std::int64_t count = g.pitch - column < last - first ? g.pitch - column : last - first;
+        // Of these columns, ix, ix + sw, ...: those before the image, and those in it.
+        const std::int64_t before = ix < 0 ? (a.sw - 1 - ix) / a.sw : 0, end = a.iw > ix ? (a.iw - ix + a.sw - 1) / a.sw : 0;
+        const std::int64_t inside = iy >= 0 && iy < a.ih && before < count ? (end < count ? end : count) : 0;
+        std::int64_t i = 0;
+        if (before < inside) {
+            clear_pixels(to, before);
+            const float* from = x + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel;
+            const std::int64_t step = a.sw * a.x_pixel;
+            if (channels >= bfloat16_block)
+                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
+            else
+                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
+        }
+        clear_pixels(to + i * bfloat16_block, count - i);
+        to += count * bfloat16_block;
+        first += count;
+    }
+}
+
+// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
+struct bfloat16_sums {
+    alignas(64) float sum[bfloat16_block][bfloat16_block];
+    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
+    int next, pixels;
+};
+
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+
+// What becomes of the sums of one block of output channels.
+struct bfloat16_end {
+    const bfloat16_args& a;
+    std::int64_t channels;  // from the block's first one on
+    bool clamped, simple;   // simple: whole vectors, and no more than a residual and a clamp
+    float low, high;
+};
+inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
+    bfloat16_end e{a, a.out_channels - block * bfloat16_block, true, false, 0, 0};
+    e.clamped = bounds_of(a.ep, e.low, e.high);
+    e.simple = e.clamped && (a.whole_vectors || e.channels >= bfloat16_block) && !(a.residual && a.ep.residual_after_activation);
+    return e;
+}
+
+// Any other pixel.
+inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
+    const bfloat16_args& a = e.a;
+    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.clamped;
+    const V low = V::set1(e.low), high = V::set1(e.high);
+    const auto residual = [&](int v) { return load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v); };
+    for (int v = 0; a.residual && !late && v < bfloat16_block && v < e.channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
+    if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
+    for (int v = 0; v < bfloat16_block && v < e.channels; v += V::W) {
+        const std::int64_t lanes = a.whole_vectors ? V::W : e.channels - v;
+        float* const to = a.y + at + v / V::W * a.y_vector;
+        V y = V::load(sum + v);
+        if (!function) y = clamp(y, low, high);
+        if (a.residual && late) y = y + residual(v);
+        if (lanes >= V::W)
+            y.store(to);
+        else
+            y.store_partial(to, static_cast<int>(lanes));
+    }
+}
+
+// The next few pixels.
+GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+    int next = of.next;
+    const int end = of.pixels < next + count ? of.pixels : next + count;
+    if (next >= end) return;
+    of.next = end;
+    if (!e.simple) {
+        for (; next < end; ++next)
+            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], of.residual_at[next]);
+        return;
+    }
+    const V low = V::set1(e.low), high = V::set1(e.high);
+    const float* const residual = e.a.residual;
+    float* const y = e.a.y;
+    const std::int64_t vector = e.a.y_vector, channels = e.channels;
+    for (; next < end; ++next) {
+        const std::int64_t at = of.at[next], residual_at = of.residual_at[next];
+        if (at < 0) continue;
+        GRAFT_UNROLL
+        for (int v = 0; v < bfloat16_block / V::W; ++v) {
+            if (v * V::W >= channels) break;
+            V sum = V::load(of.sum[next] + v * V::W);
+            if (residual) sum = sum + V::load(residual + residual_at + v * vector);
+            clamp(sum, low, high).store(y + at + v * vector);
+        }
+    }
+}
+
+// Rows and Columns: tiles of sixteen pixels, of sixteen output channels.
+template <int Rows, int Columns>
+inline GRAFT_NOINLINE void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias,
+                                        bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+    constexpr int half = bfloat16_block / 2;
+    tiles.load<0>(bias, 0);
+    if (Columns == 2) tiles.load<1>(bias + half, 0);
+    if (Rows == 2) tiles.load<2>(bias, 0);
+    if (Rows == 2 && Columns == 2) tiles.load<3>(bias + half, 0);
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+        for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
+            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            tiles.load<6>(w, 64);
+            tiles.load<4>(from, 64);
+            tiles.multiply_bfloat16<0, 4, 6>();
+            if (Columns == 2) {
+                tiles.load<7>(w + bfloat16_step / 2, 64);
+                tiles.multiply_bfloat16<1, 4, 7>();
+            }
+            if (Rows == 2) {
+                tiles.load<5>(from + half * bfloat16_block, 64);
+                tiles.multiply_bfloat16<2, 5, 6>();
+                if (Columns == 2) tiles.multiply_bfloat16<3, 5, 7>();
+            }
+            finish_some(end, before, 4);
+        }
+    constexpr std::ptrdiff_t row = bfloat16_block * sizeof(float);
+    tiles.store<0>(to.sum[0], row);
+    if (Columns == 2) tiles.store<1>(to.sum[0] + half, row);
+    if (Rows == 2) tiles.store<2>(to.sum[half], row);
+    if (Rows == 2 && Columns == 2) tiles.store<3>(to.sum[half] + half, row);
+}
+
+inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
+    alignas(64) float bias[bfloat16_block] = {};
+    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
+    const bfloat16_end end = end_of(a, block);
+    bfloat16_sums sums[2];
+    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
+    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
+    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
+    const std::int64_t row = first * bfloat16_block / g.pitch;
+    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
+    tile_unit tiles;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
+        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
+        const std::uint16_t* const x = a.gathered + pixel * bfloat16_block;
+        if (left > bfloat16_block / 2)
+            channels > bfloat16_block / 2 ? sum_bfloat16<2, 2>(tiles, a, x, w, bias, here, end, before)
+                                          : sum_bfloat16<2, 1>(tiles, a, x, w, bias, here, end, before);
+        else
+            channels > bfloat16_block / 2 ? sum_bfloat16<1, 2>(tiles, a, x, w, bias, here, end, before)
+                                          : sum_bfloat16<1, 1>(tiles, a, x, w, bias, here, end, before);
+        finish_some(end, before, bfloat16_block);
+        here.next = 0;
+        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
+        for (int i = 0; i < here.pixels; ++i) {
+            const bool output = column < a.ow && oy < a.oh;
+            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
+            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
+            if (++column < g.pitch) continue;
+            column = 0;
+            if (++oy == a.image_rows) oy = 0, ++image;
+        }
+    }
+    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
+}
+
+inline const bfloat16_kernels* bfloat16_table() {
+    static constexpr bfloat16_kernels all = {&gather_bfloat16, &multiply_bfloat16};
+    return &all;
+}
+}  // namespace wasm
+}  // namespace cpu
+GRAFT_END_KERNEL_NAMESPACE
+GRAFT_END_BASELINE
+#endif
+
+#if GRAFT_ARCH_X86_64
+GRAFT_BEGIN_TARGET("avx2,fma,f16c")  // machines with AVX2 all have FMA and half-float conversion as well
+GRAFT_BEGIN_KERNEL_NAMESPACE
+namespace cpu {
+namespace avx2 {
+// ---- graft/cpu/kernels/bfloat16_emulated.inl
+// The kernels over tiles that vectors stand in for: for tests on machines that have none.
+
+// ---- graft/cpu/simd/amx_emulated.inl
+// The tiles of AMX in vectors, bit for bit: text, included inside the namespace and region of an instruction set.
+
+GRAFT_VECTOR V without_denormals(V a) { return select(abs(a) < V::set1(std::numeric_limits<float>::min()), a & V::set1(-0.0f), a); }
+
+struct tile_unit {
+    alignas(64) unsigned char tile[8][1024];
+
+    GRAFT_VECTOR tile_unit() { std::memset(tile, 0, sizeof tile); }
+    template <int T>
+    GRAFT_VECTOR void load(const void* from, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(tile[T] + 64 * r, static_cast<const char*>(from) + r * stride, 64);
+    }
+    template <int T>
+    GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
+    }
+    // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bfloat16() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; j += V::W) {
+                V even = V::zero(), odd = V::zero(), c;
+                for (int k = 0; k < 16; ++k) {
+                    std::int32_t a, b[V::W];
+                    std::memcpy(&a, tile[A] + 64 * r + 4 * k, 4);
+                    std::memcpy(b, tile[B] + 64 * k + 4 * j, sizeof b);
+                    const I pixel = I::set1(a), weights = I::load(b), high = I::set1(static_cast<std::int32_t>(0xffff0000u));
+                    even =
+                        without_denormals(fma(without_denormals(as_float(shift_left<16>(pixel))), without_denormals(as_float(shift_left<16>(weights))), even));
+                    odd = without_denormals(fma(without_denormals(as_float(pixel & high)), without_denormals(as_float(weights & high)), odd));
+                }
+                float sum[V::W];
+                std::memcpy(sum, tile[C] + 64 * r + 4 * j, sizeof sum);
+                c = without_denormals(without_denormals(V::load(sum)) + without_denormals(even + odd));
+                c.store(sum);
+                std::memcpy(tile[C] + 64 * r + 4 * j, sum, sizeof sum);
+            }
+    }
+    static GRAFT_VECTOR void narrow(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+};
+// ---- graft/cpu/kernels/bfloat16.inl
+// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each kind of tiles. Pixels of 32 channels are the rows of a tile, so that
+// sixteen neighbours of the padded image are one load for every tap, across its rows.
+
+// One block of channels of a pixel; those past the last are zeros.
+GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
+    GRAFT_UNROLL
+    for (int v = 0; v < bfloat16_block / V::W; ++v) {
+        const std::int64_t left = channels - v * V::W;
+        const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
+        tile_unit::narrow(a, to + v * V::W);
+    }
+}
+GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
+
+inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    const std::int64_t channels = a.channels - block * bfloat16_block;
+    const float* const x = a.x + block * (bfloat16_block / V::W) * a.x_vector;
+    std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const std::int64_t phase = row / g.rows, image = row % g.rows / a.image_rows, of_image = row % g.rows % a.image_rows;
+        const std::int64_t iy = (a.first_row + of_image) * a.sh + g.row_phase[phase / g.column_phases] - a.pt;
+        const std::int64_t ix = g.column_phase[phase % g.column_phases] - a.pl + column * a.sw;
+        const std::int64_t count = g.pitch - column < last - first ? g.pitch - column : last - first;
+        // Of these columns, ix, ix + sw, ...: those before the image, and those in it.
+        const std::int64_t before = ix < 0 ? (a.sw - 1 - ix) / a.sw : 0, end = a.iw > ix ? (a.iw - ix + a.sw - 1) / a.sw : 0;
+        const std::int64_t inside = iy >= 0 && iy < a.ih && before < count ? (end < count ? end : count) : 0;
+        std::int64_t i = 0;
+        if (before < inside) {
+            clear_pixels(to, before);
+            const float* from = x + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel;
+            const std::int64_t step = a.sw * a.x_pixel;
+            if (channels >= bfloat16_block)
+                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
+            else
+                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
+        }
+        clear_pixels(to + i * bfloat16_block, count - i);
+        to += count * bfloat16_block;
+        first += count;
+    }
+}
+
+// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
+struct bfloat16_sums {
+    alignas(64) float sum[bfloat16_block][bfloat16_block];
+    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
+    int next, pixels;
+};
+
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+
+// What becomes of the sums of one block of output channels.
+struct bfloat16_end {
+    const bfloat16_args& a;
+    std::int64_t channels;  // from the block's first one on
+    bool clamped, simple;   // simple: whole vectors, and no more than a residual and a clamp
+    float low, high;
+};
+inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
+    bfloat16_end e{a, a.out_channels - block * bfloat16_block, true, false, 0, 0};
+    e.clamped = bounds_of(a.ep, e.low, e.high);
+    e.simple = e.clamped && (a.whole_vectors || e.channels >= bfloat16_block) && !(a.residual && a.ep.residual_after_activation);
+    return e;
+}
+
+// Any other pixel.
+inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
+    const bfloat16_args& a = e.a;
+    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.clamped;
+    const V low = V::set1(e.low), high = V::set1(e.high);
+    const auto residual = [&](int v) { return load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v); };
+    for (int v = 0; a.residual && !late && v < bfloat16_block && v < e.channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
+    if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
+    for (int v = 0; v < bfloat16_block && v < e.channels; v += V::W) {
+        const std::int64_t lanes = a.whole_vectors ? V::W : e.channels - v;
+        float* const to = a.y + at + v / V::W * a.y_vector;
+        V y = V::load(sum + v);
+        if (!function) y = clamp(y, low, high);
+        if (a.residual && late) y = y + residual(v);
+        if (lanes >= V::W)
+            y.store(to);
+        else
+            y.store_partial(to, static_cast<int>(lanes));
+    }
+}
+
+// The next few pixels.
+GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+    int next = of.next;
+    const int end = of.pixels < next + count ? of.pixels : next + count;
+    if (next >= end) return;
+    of.next = end;
+    if (!e.simple) {
+        for (; next < end; ++next)
+            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], of.residual_at[next]);
+        return;
+    }
+    const V low = V::set1(e.low), high = V::set1(e.high);
+    const float* const residual = e.a.residual;
+    float* const y = e.a.y;
+    const std::int64_t vector = e.a.y_vector, channels = e.channels;
+    for (; next < end; ++next) {
+        const std::int64_t at = of.at[next], residual_at = of.residual_at[next];
+        if (at < 0) continue;
+        GRAFT_UNROLL
+        for (int v = 0; v < bfloat16_block / V::W; ++v) {
+            if (v * V::W >= channels) break;
+            V sum = V::load(of.sum[next] + v * V::W);
+            if (residual) sum = sum + V::load(residual + residual_at + v * vector);
+            clamp(sum, low, high).store(y + at + v * vector);
+        }
+    }
+}
+
+// Rows and Columns: tiles of sixteen pixels, of sixteen output channels.
+template <int Rows, int Columns>
+inline GRAFT_NOINLINE void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias,
+                                        bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+    constexpr int half = bfloat16_block / 2;
+    tiles.load<0>(bias, 0);
+    if (Columns == 2) tiles.load<1>(bias + half, 0);
+    if (Rows == 2) tiles.load<2>(bias, 0);
+    if (Rows == 2 && Columns == 2) tiles.load<3>(bias + half, 0);
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+        for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
+            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            tiles.load<6>(w, 64);
+            tiles.load<4>(from, 64);
+            tiles.multiply_bfloat16<0, 4, 6>();
+            if (Columns == 2) {
+                tiles.load<7>(w + bfloat16_step / 2, 64);
+                tiles.multiply_bfloat16<1, 4, 7>();
+            }
+            if (Rows == 2) {
+                tiles.load<5>(from + half * bfloat16_block, 64);
+                tiles.multiply_bfloat16<2, 5, 6>();
+                if (Columns == 2) tiles.multiply_bfloat16<3, 5, 7>();
+            }
+            finish_some(end, before, 4);
+        }
+    constexpr std::ptrdiff_t row = bfloat16_block * sizeof(float);
+    tiles.store<0>(to.sum[0], row);
+    if (Columns == 2) tiles.store<1>(to.sum[0] + half, row);
+    if (Rows == 2) tiles.store<2>(to.sum[half], row);
+    if (Rows == 2 && Columns == 2) tiles.store<3>(to.sum[half] + half, row);
+}
+
+inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
+    alignas(64) float bias[bfloat16_block] = {};
+    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
+    const bfloat16_end end = end_of(a, block);
+    bfloat16_sums sums[2];
+    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
+    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
+    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
+    const std::int64_t row = first * bfloat16_block / g.pitch;
+    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
+    tile_unit tiles;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
+        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
+        const std::uint16_t* const x = a.gathered + pixel * bfloat16_block;
+        if (left > bfloat16_block / 2)
+            channels > bfloat16_block / 2 ? sum_bfloat16<2, 2>(tiles, a, x, w, bias, here, end, before)
+                                          : sum_bfloat16<2, 1>(tiles, a, x, w, bias, here, end, before);
+        else
+            channels > bfloat16_block / 2 ? sum_bfloat16<1, 2>(tiles, a, x, w, bias, here, end, before)
+                                          : sum_bfloat16<1, 1>(tiles, a, x, w, bias, here, end, before);
+        finish_some(end, before, bfloat16_block);
+        here.next = 0;
+        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
+        for (int i = 0; i < here.pixels; ++i) {
+            const bool output = column < a.ow && oy < a.oh;
+            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
+            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
+            if (++column < g.pitch) continue;
+            column = 0;
+            if (++oy == a.image_rows) oy = 0, ++image;
+        }
+    }
+    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
+}
+
+inline const bfloat16_kernels* bfloat16_table() {
+    static constexpr bfloat16_kernels all = {&gather_bfloat16, &multiply_bfloat16};
+    return &all;
+}
+}  // namespace avx2
+}  // namespace cpu
+GRAFT_END_KERNEL_NAMESPACE
+GRAFT_END_TARGET
+
+GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")
+GRAFT_BEGIN_KERNEL_NAMESPACE
+namespace cpu {
+namespace avx512 {
+// ---- graft/cpu/kernels/bfloat16_emulated.inl
+// The kernels over tiles that vectors stand in for: for tests on machines that have none.
+
+// ---- graft/cpu/simd/amx_emulated.inl
+// The tiles of AMX in vectors, bit for bit: text, included inside the namespace and region of an instruction set.
+
+GRAFT_VECTOR V without_denormals(V a) { return select(abs(a) < V::set1(std::numeric_limits<float>::min()), a & V::set1(-0.0f), a); }
+
+struct tile_unit {
+    alignas(64) unsigned char tile[8][1024];
+
+    GRAFT_VECTOR tile_unit() { std::memset(tile, 0, sizeof tile); }
+    template <int T>
+    GRAFT_VECTOR void load(const void* from, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(tile[T] + 64 * r, static_cast<const char*>(from) + r * stride, 64);
+    }
+    template <int T>
+    GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
+    }
+    // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bfloat16() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; j += V::W) {
+                V even = V::zero(), odd = V::zero(), c;
+                for (int k = 0; k < 16; ++k) {
+                    std::int32_t a, b[V::W];
+                    std::memcpy(&a, tile[A] + 64 * r + 4 * k, 4);
+                    std::memcpy(b, tile[B] + 64 * k + 4 * j, sizeof b);
+                    const I pixel = I::set1(a), weights = I::load(b), high = I::set1(static_cast<std::int32_t>(0xffff0000u));
+                    even =
+                        without_denormals(fma(without_denormals(as_float(shift_left<16>(pixel))), without_denormals(as_float(shift_left<16>(weights))), even));
+                    odd = without_denormals(fma(without_denormals(as_float(pixel & high)), without_denormals(as_float(weights & high)), odd));
+                }
+                float sum[V::W];
+                std::memcpy(sum, tile[C] + 64 * r + 4 * j, sizeof sum);
+                c = without_denormals(without_denormals(V::load(sum)) + without_denormals(even + odd));
+                c.store(sum);
+                std::memcpy(tile[C] + 64 * r + 4 * j, sum, sizeof sum);
+            }
+    }
+    static GRAFT_VECTOR void narrow(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+};
+// ---- graft/cpu/kernels/bfloat16.inl
+// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each kind of tiles. Pixels of 32 channels are the rows of a tile, so that
+// sixteen neighbours of the padded image are one load for every tap, across its rows.
+
+// One block of channels of a pixel; those past the last are zeros.
+GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
+    GRAFT_UNROLL
+    for (int v = 0; v < bfloat16_block / V::W; ++v) {
+        const std::int64_t left = channels - v * V::W;
+        const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
+        tile_unit::narrow(a, to + v * V::W);
+    }
+}
+GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
+
+inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    const std::int64_t channels = a.channels - block * bfloat16_block;
+    const float* const x = a.x + block * (bfloat16_block / V::W) * a.x_vector;
+    std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const std::int64_t phase = row / g.rows, image = row % g.rows / a.image_rows, of_image = row % g.rows % a.image_rows;
+        const std::int64_t iy = (a.first_row + of_image) * a.sh + g.row_phase[phase / g.column_phases] - a.pt;
+        const std::int64_t ix = g.column_phase[phase % g.column_phases] - a.pl + column * a.sw;
+        const std::int64_t count = g.pitch - column < last - first ? g.pitch - column : last - first;
+        // Of these columns, ix, ix + sw, ...: those before the image, and those in it.
+        const std::int64_t before = ix < 0 ? (a.sw - 1 - ix) / a.sw : 0, end = a.iw > ix ? (a.iw - ix + a.sw - 1) / a.sw : 0;
+        const std::int64_t inside = iy >= 0 && iy < a.ih && before < count ? (end < count ? end : count) : 0;
+        std::int64_t i = 0;
+        if (before < inside) {
+            clear_pixels(to, before);
+            const float* from = x + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel;
+            const std::int64_t step = a.sw * a.x_pixel;
+            if (channels >= bfloat16_block)
+                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
+            else
+                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
+        }
+        clear_pixels(to + i * bfloat16_block, count - i);
+        to += count * bfloat16_block;
+        first += count;
+    }
+}
+
+// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
+struct bfloat16_sums {
+    alignas(64) float sum[bfloat16_block][bfloat16_block];
+    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
+    int next, pixels;
+};
+
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+
+// What becomes of the sums of one block of output channels.
+struct bfloat16_end {
+    const bfloat16_args& a;
+    std::int64_t channels;  // from the block's first one on
+    bool clamped, simple;   // simple: whole vectors, and no more than a residual and a clamp
+    float low, high;
+};
+inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
+    bfloat16_end e{a, a.out_channels - block * bfloat16_block, true, false, 0, 0};
+    e.clamped = bounds_of(a.ep, e.low, e.high);
+    e.simple = e.clamped && (a.whole_vectors || e.channels >= bfloat16_block) && !(a.residual && a.ep.residual_after_activation);
+    return e;
+}
+
+// Any other pixel.
+inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
+    const bfloat16_args& a = e.a;
+    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.clamped;
+    const V low = V::set1(e.low), high = V::set1(e.high);
+    const auto residual = [&](int v) { return load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v); };
+    for (int v = 0; a.residual && !late && v < bfloat16_block && v < e.channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
+    if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
+    for (int v = 0; v < bfloat16_block && v < e.channels; v += V::W) {
+        const std::int64_t lanes = a.whole_vectors ? V::W : e.channels - v;
+        float* const to = a.y + at + v / V::W * a.y_vector;
+        V y = V::load(sum + v);
+        if (!function) y = clamp(y, low, high);
+        if (a.residual && late) y = y + residual(v);
+        if (lanes >= V::W)
+            y.store(to);
+        else
+            y.store_partial(to, static_cast<int>(lanes));
+    }
+}
+
+// The next few pixels.
+GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+    int next = of.next;
+    const int end = of.pixels < next + count ? of.pixels : next + count;
+    if (next >= end) return;
+    of.next = end;
+    if (!e.simple) {
+        for (; next < end; ++next)
+            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], of.residual_at[next]);
+        return;
+    }
+    const V low = V::set1(e.low), high = V::set1(e.high);
+    const float* const residual = e.a.residual;
+    float* const y = e.a.y;
+    const std::int64_t vector = e.a.y_vector, channels = e.channels;
+    for (; next < end; ++next) {
+        const std::int64_t at = of.at[next], residual_at = of.residual_at[next];
+        if (at < 0) continue;
+        GRAFT_UNROLL
+        for (int v = 0; v < bfloat16_block / V::W; ++v) {
+            if (v * V::W >= channels) break;
+            V sum = V::load(of.sum[next] + v * V::W);
+            if (residual) sum = sum + V::load(residual + residual_at + v * vector);
+            clamp(sum, low, high).store(y + at + v * vector);
+        }
+    }
+}
+
+// Rows and Columns: tiles of sixteen pixels, of sixteen output channels.
+template <int Rows, int Columns>
+inline GRAFT_NOINLINE void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias,
+                                        bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+    constexpr int half = bfloat16_block / 2;
+    tiles.load<0>(bias, 0);
+    if (Columns == 2) tiles.load<1>(bias + half, 0);
+    if (Rows == 2) tiles.load<2>(bias, 0);
+    if (Rows == 2 && Columns == 2) tiles.load<3>(bias + half, 0);
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+        for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
+            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            tiles.load<6>(w, 64);
+            tiles.load<4>(from, 64);
+            tiles.multiply_bfloat16<0, 4, 6>();
+            if (Columns == 2) {
+                tiles.load<7>(w + bfloat16_step / 2, 64);
+                tiles.multiply_bfloat16<1, 4, 7>();
+            }
+            if (Rows == 2) {
+                tiles.load<5>(from + half * bfloat16_block, 64);
+                tiles.multiply_bfloat16<2, 5, 6>();
+                if (Columns == 2) tiles.multiply_bfloat16<3, 5, 7>();
+            }
+            finish_some(end, before, 4);
+        }
+    constexpr std::ptrdiff_t row = bfloat16_block * sizeof(float);
+    tiles.store<0>(to.sum[0], row);
+    if (Columns == 2) tiles.store<1>(to.sum[0] + half, row);
+    if (Rows == 2) tiles.store<2>(to.sum[half], row);
+    if (Rows == 2 && Columns == 2) tiles.store<3>(to.sum[half] + half, row);
+}
+
+inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
+    alignas(64) float bias[bfloat16_block] = {};
+    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
+    const bfloat16_end end = end_of(a, block);
+    bfloat16_sums sums[2];
+    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
+    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
+    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
+    const std::int64_t row = first * bfloat16_block / g.pitch;
+    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
+    tile_unit tiles;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
+        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
+        const std::uint16_t* const x = a.gathered + pixel * bfloat16_block;
+        if (left > bfloat16_block / 2)
+            channels > bfloat16_block / 2 ? sum_bfloat16<2, 2>(tiles, a, x, w, bias, here, end, before)
+                                          : sum_bfloat16<2, 1>(tiles, a, x, w, bias, here, end, before);
+        else
+            channels > bfloat16_block / 2 ? sum_bfloat16<1, 2>(tiles, a, x, w, bias, here, end, before)
+                                          : sum_bfloat16<1, 1>(tiles, a, x, w, bias, here, end, before);
+        finish_some(end, before, bfloat16_block);
+        here.next = 0;
+        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
+        for (int i = 0; i < here.pixels; ++i) {
+            const bool output = column < a.ow && oy < a.oh;
+            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
+            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
+            if (++column < g.pitch) continue;
+            column = 0;
+            if (++oy == a.image_rows) oy = 0, ++image;
+        }
+    }
+    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
+}
+
+inline const bfloat16_kernels* bfloat16_table() {
+    static constexpr bfloat16_kernels all = {&gather_bfloat16, &multiply_bfloat16};
+    return &all;
+}
+}  // namespace avx512
+}  // namespace cpu
+GRAFT_END_KERNEL_NAMESPACE
+GRAFT_END_TARGET
+#endif
+#undef GRAFT_KERNEL_TEXTS
+#endif
+#if GRAFT_HAS_AMX
+GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")
+GRAFT_BEGIN_KERNEL_NAMESPACE
+namespace cpu {
+namespace avx512 {
+namespace amx {
+// ---- graft/cpu/simd/amx.inl
+// Tiles of the machine (AMX): eight of 16 rows of 64 bytes. Text, included inside a region that has them, whose names compilers do not know: the
+// macros of immintrin.h take no template's number, and say nothing of the memory that a load reads.
+
+// The tiles of a task, from its beginning to its end.
+struct tile_unit {
+    GRAFT_VECTOR tile_unit() {
+        struct alignas(64) {
+            std::uint8_t palette, start, none[14];
+            std::uint16_t row_bytes[16];
+            std::uint8_t rows[16];
+        } shape = {1, 0, {}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
+        __asm__ __volatile__("ldtilecfg %0" ::"m"(shape));
+    }
+    GRAFT_VECTOR ~tile_unit() { __asm__ __volatile__("tilerelease" ::: "memory"); }
+    tile_unit(const tile_unit&) = delete;
+    tile_unit& operator=(const tile_unit&) = delete;
+
+    /// Row r of tile T lies r * stride bytes from `from`.
+    template <int T>
+    GRAFT_VECTOR void load(const void* from, std::ptrdiff_t stride) {
+        __asm__ __volatile__("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(T) : "memory");
+    }
+    template <int T>
+    GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
+        __asm__ __volatile__("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(stride), "i"(T) : "memory");
+    }
+    /// C += A B: 16 x 16 floats, by 16 rows of 32 numbers of bfloat16 and 16 rows of 16 pairs of them.
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bfloat16() {
+        static_assert(C != A && C != B && A != B, "the tiles of a product differ");
+        __asm__ __volatile__("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
+    }
+    /// Rounded half to even; numbers below the least normal one become zeros, as products take them.
+    static GRAFT_VECTOR void narrow(V a, std::uint16_t* to) {
+        const auto rounded = _mm512_maskz_cvtneps_pbh(0xffff, a.r);
+        std::memcpy(to, &rounded, sizeof rounded);
+    }
+};
+// ---- graft/cpu/kernels/bfloat16.inl
+// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each kind of tiles. Pixels of 32 channels are the rows of a tile, so that
+// sixteen neighbours of the padded image are one load for every tap, across its rows.
+
+// One block of channels of a pixel; those past the last are zeros.
+GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
+    GRAFT_UNROLL
+    for (int v = 0; v < bfloat16_block / V::W; ++v) {
+        const std::int64_t left = channels - v * V::W;
+        const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
+        tile_unit::narrow(a, to + v * V::W);
+    }
+}
+GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
+
+inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    const std::int64_t channels = a.channels - block * bfloat16_block;
+    const float* const x = a.x + block * (bfloat16_block / V::W) * a.x_vector;
+    std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const std::int64_t phase = row / g.rows, image = row % g.rows / a.image_rows, of_image = row % g.rows % a.image_rows;
+        const std::int64_t iy = (a.first_row + of_image) * a.sh + g.row_phase[phase / g.column_phases] - a.pt;
+        const std::int64_t ix = g.column_phase[phase % g.column_phases] - a.pl + column * a.sw;
+        const std::int64_t count = g.pitch - column < last - first ? g.pitch - column : last - first;
+        // Of these columns, ix, ix + sw, ...: those before the image, and those in it.
+        const std::int64_t before = ix < 0 ? (a.sw - 1 - ix) / a.sw : 0, end = a.iw > ix ? (a.iw - ix + a.sw - 1) / a.sw : 0;
+        const std::int64_t inside = iy >= 0 && iy < a.ih && before < count ? (end < count ? end : count) : 0;
+        std::int64_t i = 0;
+        if (before < inside) {
+            clear_pixels(to, before);
+            const float* from = x + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel;
+            const std::int64_t step = a.sw * a.x_pixel;
+            if (channels >= bfloat16_block)
+                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
+            else
+                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
+        }
+        clear_pixels(to + i * bfloat16_block, count - i);
+        to += count * bfloat16_block;
+        first += count;
+    }
+}
+
+// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
+struct bfloat16_sums {
+    alignas(64) float sum[bfloat16_block][bfloat16_block];
+    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
+    int next, pixels;
+};
+
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+
+// What becomes of the sums of one block of output channels.
+struct bfloat16_end {
+    const bfloat16_args& a;
+    std::int64_t channels;  // from the block's first one on
+    bool clamped, simple;   // simple: whole vectors, and no more than a residual and a clamp
+    float low, high;
+};
+inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
+    bfloat16_end e{a, a.out_channels - block * bfloat16_block, true, false, 0, 0};
+    e.clamped = bounds_of(a.ep, e.low, e.high);
+    e.simple = e.clamped && (a.whole_vectors || e.channels >= bfloat16_block) && !(a.residual && a.ep.residual_after_activation);
+    return e;
+}
+
+// Any other pixel.
+inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
+    const bfloat16_args& a = e.a;
+    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.clamped;
+    const V low = V::set1(e.low), high = V::set1(e.high);
+    const auto residual = [&](int v) { return load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v); };
+    for (int v = 0; a.residual && !late && v < bfloat16_block && v < e.channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
+    if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
+    for (int v = 0; v < bfloat16_block && v < e.channels; v += V::W) {
+        const std::int64_t lanes = a.whole_vectors ? V::W : e.channels - v;
+        float* const to = a.y + at + v / V::W * a.y_vector;
+        V y = V::load(sum + v);
+        if (!function) y = clamp(y, low, high);
+        if (a.residual && late) y = y + residual(v);
+        if (lanes >= V::W)
+            y.store(to);
+        else
+            y.store_partial(to, static_cast<int>(lanes));
+    }
+}
+
+// The next few pixels.
+GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+    int next = of.next;
+    const int end = of.pixels < next + count ? of.pixels : next + count;
+    if (next >= end) return;
+    of.next = end;
+    if (!e.simple) {
+        for (; next < end; ++next)
+            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], of.residual_at[next]);
+        return;
+    }
+    const V low = V::set1(e.low), high = V::set1(e.high);
+    const float* const residual = e.a.residual;
+    float* const y = e.a.y;
+    const std::int64_t vector = e.a.y_vector, channels = e.channels;
+    for (; next < end; ++next) {
+        const std::int64_t at = of.at[next], residual_at = of.residual_at[next];
+        if (at < 0) continue;
+        GRAFT_UNROLL
+        for (int v = 0; v < bfloat16_block / V::W; ++v) {
+            if (v * V::W >= channels) break;
+            V sum = V::load(of.sum[next] + v * V::W);
+            if (residual) sum = sum + V::load(residual + residual_at + v * vector);
+            clamp(sum, low, high).store(y + at + v * vector);
+        }
+    }
+}
+
+// Rows and Columns: tiles of sixteen pixels, of sixteen output channels.
+template <int Rows, int Columns>
+inline GRAFT_NOINLINE void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias,
+                                        bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+    constexpr int half = bfloat16_block / 2;
+    tiles.load<0>(bias, 0);
+    if (Columns == 2) tiles.load<1>(bias + half, 0);
+    if (Rows == 2) tiles.load<2>(bias, 0);
+    if (Rows == 2 && Columns == 2) tiles.load<3>(bias + half, 0);
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+        for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
+            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            tiles.load<6>(w, 64);
+            tiles.load<4>(from, 64);
+            tiles.multiply_bfloat16<0, 4, 6>();
+            if (Columns == 2) {
+                tiles.load<7>(w + bfloat16_step / 2, 64);
+                tiles.multiply_bfloat16<1, 4, 7>();
+            }
+            if (Rows == 2) {
+                tiles.load<5>(from + half * bfloat16_block, 64);
+                tiles.multiply_bfloat16<2, 5, 6>();
+                if (Columns == 2) tiles.multiply_bfloat16<3, 5, 7>();
+            }
+            finish_some(end, before, 4);
+        }
+    constexpr std::ptrdiff_t row = bfloat16_block * sizeof(float);
+    tiles.store<0>(to.sum[0], row);
+    if (Columns == 2) tiles.store<1>(to.sum[0] + half, row);
+    if (Rows == 2) tiles.store<2>(to.sum[half], row);
+    if (Rows == 2 && Columns == 2) tiles.store<3>(to.sum[half] + half, row);
+}
+
+inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
+    alignas(64) float bias[bfloat16_block] = {};
+    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
+    const bfloat16_end end = end_of(a, block);
+    bfloat16_sums sums[2];
+    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
+    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
+    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
+    const std::int64_t row = first * bfloat16_block / g.pitch;
+    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
+    tile_unit tiles;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
+        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
+        const std::uint16_t* const x = a.gathered + pixel * bfloat16_block;
+        if (left > bfloat16_block / 2)
+            channels > bfloat16_block / 2 ? sum_bfloat16<2, 2>(tiles, a, x, w, bias, here, end, before)
+                                          : sum_bfloat16<2, 1>(tiles, a, x, w, bias, here, end, before);
+        else
+            channels > bfloat16_block / 2 ? sum_bfloat16<1, 2>(tiles, a, x, w, bias, here, end, before)
+                                          : sum_bfloat16<1, 1>(tiles, a, x, w, bias, here, end, before);
+        finish_some(end, before, bfloat16_block);
+        here.next = 0;
+        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
+        for (int i = 0; i < here.pixels; ++i) {
+            const bool output = column < a.ow && oy < a.oh;
+            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
+            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
+            if (++column < g.pitch) continue;
+            column = 0;
+            if (++oy == a.image_rows) oy = 0, ++image;
+        }
+    }
+    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
+}
+
+inline const bfloat16_kernels* bfloat16_table() {
+    static constexpr bfloat16_kernels all = {&gather_bfloat16, &multiply_bfloat16};
+    return &all;
+}
+}  // namespace amx
+}  // namespace avx512
+}  // namespace cpu
+GRAFT_END_KERNEL_NAMESPACE
+GRAFT_END_TARGET
+#endif
+
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
@@ -47166,10 +48503,990 @@ GRAFT_INLINE quantized_task byte_products(isa set) noexcept {
     return nullptr;
 }
 
+#if GRAFT_EMULATED_AMX
+inline bool emulates_tiles() noexcept {
+    const char* wish = std::getenv("GRAFT_EMULATED_AMX");
+    return wish && *wish == '1';
+}
+#endif
+
+GRAFT_INLINE const bfloat16_kernels* bfloat16_tiles(isa set) noexcept {
+#if GRAFT_EMULATED_AMX
+#define GRAFT_X(id, width, here) GRAFT_ISA_HERE(here, if (set == isa::id && emulates_tiles()) return id::bfloat16_table();)
+    GRAFT_ISA_LIST(GRAFT_X)
+#undef GRAFT_X
+#endif
+#if GRAFT_HAS_AMX
+    if (set == isa::avx512 && has_tiles()) return bfloat16_wanted() ? avx512::amx::bfloat16_table() : nullptr;
+#endif
+    static_cast<void>(set);
+    return nullptr;
+}
+
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_KERNEL_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_KERNEL_HPP
+// ---- graft/cpu/kernel.hpp
+// How the CPU back end takes a node: rows that choose (or refuse, with a reason) once, and run without looking anything up.
+
+
+#include <cstring>
+#include <type_traits>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// A node with known shapes, asked of a kernel. `in_layout` and `out_layout` tell how each value lies.
+struct kernel_query : op_context {
+    const layout* in_layout;
+    const layout* out_layout;
+    isa level;
+    bool exact;  ///< no reassociating algorithms
+
+    bool all_row_major() const noexcept {
+        for (int i = 0; i < inputs; ++i)
+            if (in_layout[i] != layout::row_major) return false;
+        for (int i = 0; i < outputs; ++i)
+            if (out_layout[i] != layout::row_major) return false;
+        return true;
+    }
+    bool all_float32() const noexcept {
+        for (int i = 0; i < inputs; ++i)
+            if (has(i) && in[i].type != dtype::float32) return false;
+        for (int i = 0; i < outputs; ++i)
+            if (wants(i) && out[i].type != dtype::float32) return false;
+        return true;
+    }
+};
+
+/// What a kernel decided: its parameters, by value, and the scratch memory it needs.
+struct kernel_choice {
+    alignas(16) unsigned char parameters[512];
+    std::int64_t workspace_bytes = 0;
+    const char* note = "";  ///< for the placement table: which algorithm, and why
+
+    template <class T>
+    void set(const T& value) {
+        static_assert(sizeof(T) <= sizeof parameters && std::is_trivially_copyable<T>::value, "parameters are copied as bytes");
+        std::memcpy(parameters, &value, sizeof value);
+    }
+};
+
+/// One run of a chosen kernel. `data` of absent inputs is null.
+struct kernel_call {
+    const tensor_view* in;
+    int inputs;
+    tensor_view* out;
+    int outputs;
+    const kernel_choice& choice;
+    void* workspace;
+    executor& pool;
+    isa level;
+    communicator* group = nullptr;  ///< the members of the run, where there are several
+    mutable status failed = {};     ///< of a kernel that can fail: those that speak to other members
+
+    template <class T>
+    const T& parameters() const noexcept {
+        return *reinterpret_cast<const T*>(choice.parameters);
+    }
+    const float* input(int i) const noexcept { return i < inputs ? in[i].as<const float>() : nullptr; }
+    float* output(int i) const noexcept { return out[i].as<float>(); }
+};
+
+/// A kernel for an operator. `choose` returns null when it takes the node, else why not.
+struct kernel_row {
+    const char* op;
+    const char* domain;
+    const char* (*choose)(const kernel_query&, kernel_choice&);
+    void (*run)(const kernel_call&);
+    bool in_place;  ///< the output may take the memory of the first input
+};
+
+using kernel_rows = row_table<kernel_row>;
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cstring>
+#include <memory>
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// What a program compiles of the CPU: to infer, or to train as well.
+struct kernel_set {
+    /// The kernel that runs a lowered node; null, with the reason, where the reference kernel has to.
+    const kernel_row* (*choose)(const kernel_query&, kernel_choice&, const char*& refusal);
+    /// Fusion across the forward and the backward part of a step; may be null.
+    void (*fuse)(graph&, place_id on);
+    /// Blocks of channels, and packed weights.
+    status (*lay_out)(graph&, const lowering&, const arithmetic& by);
+    bool bfloat16 = false;  ///< whether it has kernels over tiles
+    /// Operators between DequantizeLinear and QuantizeLinear, in integers; may be null.
+    status (*to_integers)(graph&, const lowering&, isa level) = nullptr;
+};
+
+/// A kernel of an instruction set, with what it decided about its node.
+class fast_kernel final : public host_kernel {
+public:
+    const kernel_row* row = nullptr;
+    kernel_choice choice;
+    isa level = isa::baseline;
+
+    inline status run(const host_call& c) const override {
+        const kernel_call call{c.in, c.inputs, c.out, c.outputs, choice, c.workspace, c.around.pool, level, c.around.group};
+        row->run(call);
+        return std::move(call.failed);
+    }
+};
+
+/// The kernel of the operator's row.
+class reference_kernel final : public host_kernel {
+public:
+    inline status run(const host_call& c) const override {
+        const run_environment& around = c.around;
+        run_context with{
+            {c.n, c.in, c.inputs, c.out, c.outputs, around.limit}, around.pool, around.bodies, nullptr, c.seed, around.scratch, around.budget, around.group};
+        return c.n.op->run(with);
+    }
+};
+
+/// Copies a value, row-major on both sides.
+class transfer_kernel final : public host_kernel {
+public:
+    inline status run(const host_call& c) const override {
+        if (const std::int64_t bytes = bytes_of(c.out->type, c.out->extents)) std::memcpy(c.out->data, c.in->data, static_cast<std::size_t>(bytes));
+        return {};
+    }
+};
+
+/// The cores and the memory of this machine. Several may be open in a process: each is a place with an arena of its own.
+class cpu_device final : public device {
+public:
+    cpu_device(std::string name, const arithmetic& by, const kernel_set& kernels) : name_(std::move(name)), level_(by.level), by_(by), kernels_(kernels) {}
+
+    inline const std::string& name() const noexcept override { return name_; }
+    inline bool in_host_memory() const noexcept override { return true; }
+    inline const char* refuse(const op_context& node) const override {
+        return node.n.op && node.n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)";
+    }
+    inline status lower(graph& g, const lowering& with) override {
+        if (kernels_.to_integers && !with.exact) GRAFT_TRY(kernels_.to_integers(g, with, level_));
+        GRAFT_TRY(graft::detail::widener(g, with).run());
+        GRAFT_TRY(graft::detail::fuser(g, with).run());
+        if (kernels_.fuse) kernels_.fuse(g, with.on);
+        GRAFT_TRY(kernels_.lay_out(g, with, by_));
+        drop_unread(g);  // weights that were packed
+        return {};
+    }
+    inline result<std::shared_ptr<const device_kernel>> prepare(const device_query& node) override {
+        if (node.n.op_type == "Transfer" && node.n.domain == "graft") return with_note(std::make_shared<transfer_kernel>(), "copy", "");
+        const kernel_query query{node, node.in_layout, node.out_layout, level_, node.exact};
+        const char* refusal = "";
+        if (!node.reference) {
+            auto fast = std::make_shared<fast_kernel>();
+            fast->row = kernels_.choose(query, fast->choice, refusal);
+            fast->level = level_;
+            if (fast->row) {
+                fast->workspace_bytes = fast->choice.workspace_bytes;
+                fast->in_place = fast->row->in_place && !node.shares_memory(0);
+                const char* note = fast->choice.note;
+                return with_note(std::move(fast), note, "");
+            }
+        }
+        if (!node.n.op->run) return fail(errc::op_unsupported, location(node.n), "this build does not hold the operator; GRAFT_OPS leaves it out");
+        if (!query.all_row_major()) return fail(errc::internal, location(node.n), "a blocked layout met an operator without a kernel for it");
+        auto reference = std::make_shared<reference_kernel>();
+        // They compute in doubles: copies of what they read and of what they make, and places among them.
+        for (int i = 0; i < node.inputs; ++i)
+            if (node.has(i)) reference->scratch_bytes += 16 * std::max<std::int64_t>(0, node.in[i].extents.elements());
+        for (int i = 0; i < node.outputs; ++i)
+            if (node.wants(i)) reference->scratch_bytes += 16 * std::max<std::int64_t>(0, node.out[i].extents.elements());
+        return with_note(std::move(reference), "reference", refusal);
+    }
+    inline result<std::shared_ptr<const device_program>> load(const plan&, place_id, executor&) override { return std::shared_ptr<const device_program>(); }
+    inline result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, place_id place, device_state*) override {
+        return std::unique_ptr<device_context>(new host_context(std::move(p), place));
+    }
+    inline result<std::unique_ptr<device_state>> make_state() override { return std::unique_ptr<device_state>(); }
+
+private:
+    template <class Kernel>
+    static std::shared_ptr<const device_kernel> with_note(std::shared_ptr<Kernel> made, const char* note, const char* refusal) {
+        made->note = note;
+        made->refusal = refusal;
+        return made;
+    }
+
+    std::string name_;
+    isa level_;
+    arithmetic by_;
+    const kernel_set& kernels_;
+};
+
+/// Opens the CPU with the instruction set of this process. Errors: cpu.isa, device.unavailable (this machine has no kernels of the precision).
+inline result<std::shared_ptr<device>> open(const std::string& name, const device_options& options, const kernel_set& kernels) {
+    arithmetic by;
+    GRAFT_TRY_ASSIGN(by.level, active_isa());
+    by.bfloat16 = options.precision == "bfloat16";
+    if (by.bfloat16 && !(kernels.bfloat16 && bfloat16_tiles(by.level)))
+        return fail(errc::device_unavailable, "precision",
+                    "bfloat16 on a CPU takes one that multiplies tiles of it (AMX and AVX-512: Intel's Xeons since 2023), and " +
+                        std::string(cpu::name(by.level)) + " is what runs here: leave it out, or take a GPU (--device cuda)");
+    return std::shared_ptr<device>(std::make_shared<cpu_device>(name, by, kernels));
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
+// ---- graft/cpu/lower/layout.hpp
+// Layout for the CPU: convolutions and what stands between them work on blocks of channels; weights are packed once.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_HPP
+// ---- graft/cpu/bfloat16.hpp
+// Convolutions and matrix products whose operands are rounded to bfloat16 and whose sums are float32, on machines that multiply tiles of them.
+// Bits depend on the shapes alone: an output is the same chain of steps, 32 channels of one tap each, on every number of threads.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_KERNELS_HPP
+// ---- graft/cpu/bfloat16_kernels.hpp
+// Convolutions and matrix products of bfloat16 as kernels see them: one run's arguments, and the table that machines with tiles fill.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_PLANES_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_PLANES_HPP
+// ---- graft/cpu/planes.hpp
+// The image as windows read it: padded, and cut into planes, so that the pixels of neighbouring outputs are neighbours for every tap.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// A padded image with a plane for each remainder of the strides that a tap needs. Output (oy, ox) is pixel oy * pitch + ox, and for
+/// tap t it reads the pixel taps[t] further on.
+struct image_planes {
+    std::int64_t pitch = 0, rows = 0;  // of a plane, in pixels
+    std::int64_t row_phases = 0, column_phases = 0;
+    const std::int64_t* row_phase = nullptr;     // the remainders, [row_phases]
+    const std::int64_t* column_phase = nullptr;  // [column_phases]
+    const std::int64_t* taps = nullptr;          // [kh * kw]
+
+    std::int64_t plane() const noexcept { return pitch * rows; }
+    std::int64_t planes() const noexcept { return plane() * row_phases * column_phases; }
+};
+
+namespace detail {
+
+// Remainders of the strides that taps have, in order; returns how many.
+inline std::int64_t tap_phases(int kernel, int dilation, int stride, std::int64_t* out) {
+    std::int64_t count = 0;
+    for (int r = 0; r < stride; ++r)
+        for (int k = 0; k < kernel; ++k)
+            if (std::int64_t(k) * dilation % stride == r) {
+                if (out) out[count] = r;
+                ++count;
+                break;
+            }
+    return count;
+}
+
+// The planes of a problem with a window, without the lists that they point to.
+template <class Problem>
+image_planes planes_of(const Problem& p) {
+    image_planes g;
+    g.pitch = p.ow + std::int64_t(p.kw - 1) * p.dw / p.sw;
+    g.rows = p.oh + std::int64_t(p.kh - 1) * p.dh / p.sh;
+    g.row_phases = tap_phases(p.kh, p.dh, p.sh, nullptr);
+    g.column_phases = tap_phases(p.kw, p.dw, p.sw, nullptr);
+    return g;
+}
+
+// Bytes of those lists.
+template <class Problem>
+std::int64_t plane_list_bytes(const Problem& p) {
+    return (8 * (std::int64_t(p.kh) * p.kw + p.kh + p.kw) + 63) / 64 * 64;
+}
+
+// Writes them for planes of these sizes, and points there.
+template <class Problem>
+void list_taps(const Problem& p, image_planes& g, void* lists) {
+    std::int64_t *const taps = static_cast<std::int64_t*>(lists), *const row_phase = taps + std::int64_t(p.kh) * p.kw, *const column_phase = row_phase + p.kh;
+    tap_phases(p.kh, p.dh, p.sh, row_phase);
+    tap_phases(p.kw, p.dw, p.sw, column_phase);
+    for (int ky = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx) {
+            const std::int64_t below = std::int64_t(ky) * p.dh, beside = std::int64_t(kx) * p.dw;
+            std::int64_t py = 0, px = 0;
+            while (row_phase[py] != below % p.sh) ++py;
+            while (column_phase[px] != beside % p.sw) ++px;
+            taps[ky * p.kw + kx] = (py * g.column_phases + px) * g.plane() + below / p.sh * g.pitch + beside / p.sw;
+        }
+    g.taps = taps;
+    g.row_phase = row_phase;
+    g.column_phase = column_phase;
+}
+
+}  // namespace detail
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Whether this program has what they compute.
+constexpr bool bfloat16_wanted() noexcept { return wanted("Conv") || wanted("MatMul") || wanted("Gemm"); }
+
+constexpr int bfloat16_block = 32;  ///< channels that a pixel's 64 bytes hold; output channels and pixels of a step are as many
+/// Numbers of a step's weights: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels].
+constexpr int bfloat16_step = bfloat16_block * bfloat16_block;
+
+/// One run of a sum of products over taps and channels, as its tasks read it. Pixels are float32, and rounded to bfloat16 as they are gathered; a matrix
+/// is a row of pixels whose channels are its columns. Distances count floats; `vector` is that from a vector of channels to the next.
+struct bfloat16_args {
+    std::int64_t channels = 0, out_channels = 0, steps = 0;  // steps: blocks of channels by taps
+    int taps = 1, sh = 1, sw = 1, pt = 0, pl = 0;
+    std::int64_t ih = 1, iw = 1, oh = 1, ow = 1;  // of one image
+    std::int64_t images = 1;                      // that are gathered together, one below the other in each plane
+    std::int64_t first_row = 0;                   // of the outputs that are computed
+    image_planes from;                            // of all those images; `image_rows` of each
+    std::int64_t image_rows = 0;
+    std::int64_t pixels = 0;  // neighbouring ones that are computed, outputs and what lies between their rows
+
+    const float* x = nullptr;
+    std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0;
+    std::uint16_t* gathered = nullptr;       // [blocks of channels][planes][32]
+    std::int64_t block_pixels = 0;           // from a block to the next
+    const std::uint16_t* weights = nullptr;  // [blocks of output channels][steps][bfloat16_step]
+    const float* bias = nullptr;             // null, or [out_channels]
+
+    float* y = nullptr;
+    const float* residual = nullptr;  // null, or as y
+    std::int64_t y_image = 0, y_row = 0, y_pixel = 0, y_vector = 0;
+    std::int64_t residual_pixel = 0;  // where it is a matrix; else that of y
+    bool whole_vectors = false;       // y has room for lanes past out_channels
+    epilogue ep;
+};
+
+/// Tasks: `gather` takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by one block of output channels.
+struct bfloat16_kernels {
+    void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_CONV_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_CONV_KERNELS_HPP
+// ---- graft/cpu/conv_kernels.hpp
+// Convolution as kernels see it: the problem, one run's arguments, and the table that each instruction set fills.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// One convolution of float32 images. 1-D ones come as height 1. `exact` forbids algorithms that round otherwise than the
+/// direct one (Winograd). Blocks of channels are as wide as a vector.
+struct conv_problem {
+    std::int64_t n = 1, ic = 1, ih = 1, iw = 1, oc = 1, oh = 1, ow = 1;
+    int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
+    layout::kind in = layout::blocked, out = layout::blocked;
+    epilogue ep;
+    bool exact = false;
+    bool bfloat16 = false;  ///< operands are rounded to bfloat16 where the kernels over tiles take the problem
+};
+
+/// One run of a convolution, as its tasks read it.
+struct conv_args {
+    conv_problem p;
+    const float* x = nullptr;
+    const float* weight = nullptr;    // packed
+    const float* bias = nullptr;      // null, or oc floats
+    const float* residual = nullptr;  // null, or as y
+    float* y = nullptr;
+    float* workspace = nullptr;
+    std::int64_t icg = 0, ocg = 0;   // channels of one group
+    std::int64_t pairs = 0;          // pairs of output vectors in one group; the last may be a single
+    std::int64_t group_weights = 0;  // packed floats of one group
+    std::int64_t batches = 0, batch_tiles = 0, pairs_per_task = 0, tasks_per_batch = 0;
+    float low = 0, high = 0;  // bounds of the activation where it is none, relu or clip
+    // An activation that is no clamp: over runs of what tiles have stored, or, where that is not the whole result, by each tile.
+    bool clamp = false, run_activation = false, tile_activation = false, scatter = false;
+    // Winograd: tiles of `wino` x `wino` outputs, counted through the batch; those of one step lie in the workspace.
+    int wino = 0;
+    std::int64_t tiles_high = 0, tiles_wide = 0, first_tile = 0, tile_count = 0, tile_room = 0;
+    std::int64_t in_element = 0, out_element = 0;  // floats from one element of all tiles to the next
+    float *transformed = nullptr, *products = nullptr;
+};
+
+/// `tile` is the number of pixels of a register tile, which the cut into tasks is built on.
+struct conv_kernels {
+    int tile, first_tile;
+    void (*direct)(const conv_args&, std::int64_t task);
+    void (*generic)(const conv_args&, std::int64_t task);
+    void (*first_layer)(const conv_args&, std::int64_t task);
+    void (*depthwise)(const conv_args&, std::int64_t task);
+    void (*shared)(const conv_args&, std::int64_t task);
+    void (*winograd_input)(const conv_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*winograd_multiply)(const conv_args&, std::int64_t element, std::int64_t pair0, std::int64_t pair1);
+    void (*winograd_output)(const conv_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_GEMM_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_GEMM_HPP
+// ---- graft/cpu/gemm.hpp
+// Matrix products: C = act(alpha * A * B + bias + residual), batched, with B packed once where it is constant.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_GEMM_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_GEMM_KERNELS_HPP
+// ---- graft/cpu/gemm_kernels.hpp
+// Matrix product kernels that each instruction set fills, and what they are given.
+
+
+#include <cstdint>
+
+#if defined(__GNUC__) || defined(__clang__)
+#define GRAFT_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define GRAFT_PREFETCH(address) (void)(address)
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// What is added to the rows or columns of a product.
+enum class bias_kind : std::uint8_t { none, column, row };
+
+/// A block of C = act(alpha * A * B + bias + residual), m rows by n columns, all of k.
+struct gemm_block {
+    const float* a;       ///< row-major, `lda` apart
+    const float* b;       ///< panels of `columns` columns: element (l, j) of panel p is b[p * b_panel + l * b_step + j]
+    const float* b_last;  ///< the last, partial panel where B is read in place; null: it lies with the others
+    const float* bias;
+    const float* residual;
+    float* c;
+    std::int64_t m, n, k, lda, b_panel, b_step, ldc, ld_residual;
+    float alpha;
+    bias_kind bias_of;
+    epilogue ep;
+};
+
+/// Columns [first, last) of panels to pack: panel p holds columns [p * columns, (p + 1) * columns) of B, row by row, zero past n.
+struct gemm_pack {
+    const float* b;
+    std::int64_t ldb, k, n, first_panel, last_panel;
+    bool transposed;  ///< b is n x k
+    float* packed;    ///< of panel 0
+};
+
+/// The matrix product kernels of one instruction set.
+struct gemm_kernels {
+    int rows, columns;  ///< of a register tile; `columns` is the width of a packed panel
+    void (*block)(const gemm_block&);
+    void (*pack)(const gemm_pack&);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// One product, or batch[0] * batch[1] products of one shape. Matrices are row-major, rows `ld` elements apart (0: dense).
+/// Strides count elements from one matrix to the next in each batch dimension; 0 shares a matrix.
+struct gemm_problem {
+    std::int64_t m = 0, n = 0, k = 0;
+    bool trans_a = false;   ///< a is k x m
+    bool trans_b = false;   ///< b is n x k
+    bool packed_b = false;  ///< b was packed by pack_b (ldb and trans_b say what it was before; the batch shares it)
+    bool bfloat16 = false;  ///< b was packed by pack_bfloat16 instead
+    epilogue ep;
+    float alpha = 1;
+    bias_kind bias = bias_kind::none;  ///< column: n numbers, row: m numbers; the batch shares them
+    std::int64_t lda = 0, ldb = 0, ldc = 0, ld_residual = 0;
+    std::int64_t batch[2] = {1, 1};
+    std::int64_t a_strides[2] = {0, 0}, b_strides[2] = {0, 0}, c_strides[2] = {0, 0}, residual_strides[2] = {0, 0};
+};
+
+/// Bytes that pack_b writes for an n x k (or k x n) matrix; packed memory wants an alignment of 64.
+std::int64_t packed_b_bytes(isa set, std::int64_t n, std::int64_t k);
+/// Packs B, which may be thrown away then: the packed form is as large, rounded up to whole panels of columns.
+void pack_b(isa set, const gemm_problem& problem, const float* b, float* packed, executor& pool);
+/// Bytes of workspace (alignment 64) that run_gemm needs: 0 for plain products with a packed B.
+std::int64_t gemm_workspace_bytes(isa set, const gemm_problem& problem);
+/// Runs the products. `b` is the packed matrix where the problem says so. c may be the residual unless that is added
+/// after an activation other than relu and clip; it must not overlap anything else.
+void run_gemm(isa set, const gemm_problem& problem, const float* a, const float* b, const float* bias, const float* residual, float* c, void* workspace,
+              executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CPU_MOVE_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_MOVE_KERNELS_HPP
+// ---- graft/cpu/move_kernels.hpp
+// Kernels that move and convert elements: what each instruction set fills.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// The moving kernels of one instruction set.
+struct move_kernels {
+    /// y[j * y_row + i] = x[i * x_row + j] for i < rows, j < columns; elements of `size` 1, 2, 4 or 8 bytes.
+    void (*transpose)(int size, const void* x, std::int64_t x_row, void* y, std::int64_t y_row, std::int64_t rows, std::int64_t columns);
+    void (*from_float16)(const std::uint16_t* x, float* y, std::int64_t n);
+    void (*to_float16)(const float* x, std::uint16_t* y, std::int64_t n);
+    void (*from_bfloat16)(const std::uint16_t* x, float* y, std::int64_t n);
+    void (*to_bfloat16)(const float* x, std::uint16_t* y, std::int64_t n);
+    /// y = saturate(round(x / scale) + zero), half to even; NaN becomes `zero`. is_signed: int8, else uint8.
+    void (*quantize)(const float* x, void* y, std::int64_t n, float scale, int zero, bool is_signed);
+    /// y = (x - zero) * scale.
+    void (*dequantize)(const void* x, float* y, std::int64_t n, float scale, int zero, bool is_signed);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+// What becomes of the operands before the product: B packed, or read in place but for a last partial panel; A^T transposed.
+struct gemm_plan {
+    gemm_problem p;  // as joined_batches has it
+    bool pack_whole, pack_last;
+    std::int64_t panels, b_matrices, b_floats, a_matrices, a_floats;  // floats: of one matrix in the workspace
+};
+
+// With every distance filled in; batches that walk A and C as one long matrix and share B are one product.
+inline gemm_problem joined_batches(gemm_problem p) {
+    if (!p.lda) p.lda = p.trans_a ? p.m : p.k;
+    if (!p.ldb) p.ldb = p.trans_b ? p.k : p.n;
+    if (!p.ldc) p.ldc = p.n;
+    if (!p.ld_residual) p.ld_residual = p.n;
+    for (int d = 1; d >= 0; --d) {
+        const bool shared = p.packed_b || p.b_strides[d] == 0, inner = d == 1 || p.batch[1] == 1;
+        if (p.batch[d] > 1 && inner && shared && !p.trans_a && p.bias != bias_kind::row && p.a_strides[d] == p.m * p.lda && p.c_strides[d] == p.m * p.ldc &&
+            (!p.ep.residual || p.residual_strides[d] == p.m * p.ld_residual)) {
+            p.m *= p.batch[d];
+            p.batch[d] = 1;
+        }
+    }
+    return p;
+}
+
+inline gemm_plan plan_gemm(isa set, const gemm_problem& problem) {
+    const gemm_kernels& kernel = *kernels(set).gemm;
+    gemm_plan plan{};
+    gemm_problem& p = plan.p = joined_batches(problem);
+    plan.panels = (p.n + kernel.columns - 1) / kernel.columns;
+    const std::int64_t tail = p.n % kernel.columns;
+    // Packing reads and writes B once: it pays when several row tiles read it again, unless B is narrow and read well as it is.
+    plan.pack_whole = !p.packed_b && (p.trans_b || (p.m > 4 * kernel.rows && p.n > 4 * kernel.columns));
+    plan.pack_last = !p.packed_b && !plan.pack_whole && tail != 0;
+    plan.b_matrices = (p.b_strides[0] ? p.batch[0] : 1) * (p.b_strides[1] ? p.batch[1] : 1);
+    plan.b_floats = plan.pack_whole ? plan.panels * kernel.columns * p.k : plan.pack_last ? kernel.columns * p.k : 0;
+    plan.b_floats = (plan.b_floats + 15) / 16 * 16;
+    plan.a_matrices = (p.a_strides[0] ? p.batch[0] : 1) * (p.a_strides[1] ? p.batch[1] : 1);
+    plan.a_floats = p.trans_a ? (p.m * p.k + 15) / 16 * 16 : 0;
+    return plan;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE std::int64_t packed_b_bytes(isa set, std::int64_t n, std::int64_t k) {
+    const std::int64_t columns = kernels(set).gemm->columns;
+    return (n + columns - 1) / columns * columns * k * 4;
+}
+
+GRAFT_INLINE void pack_b(isa set, const gemm_problem& p, const float* b, float* packed, executor& pool) {
+    const gemm_kernels& kernel = *kernels(set).gemm;
+    const std::int64_t panels = (p.n + kernel.columns - 1) / kernel.columns, ldb = p.ldb ? p.ldb : p.trans_b ? p.k : p.n;
+    parallel_for(pool, panels, [&](std::int64_t panel) { kernel.pack({b, ldb, p.k, p.n, panel, panel + 1, p.trans_b, packed}); });
+}
+
+GRAFT_INLINE std::int64_t gemm_workspace_bytes(isa set, const gemm_problem& problem) {
+    const detail::gemm_plan plan = detail::plan_gemm(set, problem);
+    return (plan.b_floats * plan.b_matrices + plan.a_floats * plan.a_matrices) * 4;
+}
+
+GRAFT_INLINE void run_gemm(isa set, const gemm_problem& problem, const float* a, const float* b, const float* bias, const float* residual, float* c,
+                           void* workspace, executor& pool) {
+    const gemm_kernels& kernel = *kernels(set).gemm;
+    const detail::gemm_plan plan = detail::plan_gemm(set, problem);
+    const gemm_problem& p = plan.p;
+    const std::int64_t batches = p.batch[0] * p.batch[1];
+    if (p.m <= 0 || p.n <= 0 || batches <= 0) return;
+    if (p.k <= 0) a = b = c;  // empty matrices have no address, and are not read
+    float* packed = static_cast<float*>(workspace);
+    float* straight = packed + plan.b_floats * plan.b_matrices;
+    const std::int64_t b_inner = p.b_strides[1] ? p.batch[1] : 1, a_inner = p.a_strides[1] ? p.batch[1] : 1;
+    if (plan.b_floats) {
+        const std::int64_t first = plan.pack_last ? plan.panels - 1 : 0, count = plan.panels - first;
+        const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, p.k * kernel.columns)), tasks = (count + grain - 1) / grain;
+        parallel_for(pool, plan.b_matrices * tasks, [&](std::int64_t t) {
+            const std::int64_t matrix = t / tasks, begin = first + t % tasks * grain, end = std::min(plan.panels, begin + grain);
+            const float* from = b + matrix / b_inner * p.b_strides[0] + matrix % b_inner * p.b_strides[1];
+            float* to = packed + matrix * plan.b_floats - first * kernel.columns * p.k;
+            kernel.pack({from, p.ldb, p.k, p.n, begin, end, p.trans_b, to});
+        });
+    }
+    std::int64_t lda = p.lda;
+    if (plan.a_floats) {
+        // A^T comes k x m; its transpose, m x k, is written in stripes of k.
+        const std::int64_t stripe = 64, stripes = (p.k + stripe - 1) / stripe;
+        parallel_for(pool, plan.a_matrices * stripes, [&](std::int64_t t) {
+            const std::int64_t matrix = t / stripes, l = t % stripes * stripe;
+            const float* from = a + matrix / a_inner * p.a_strides[0] + matrix % a_inner * p.a_strides[1] + l * p.lda;
+            kernels(set).move->transpose(4, from, p.lda, straight + matrix * plan.a_floats + l, p.k, std::min(stripe, p.k - l), p.m);
+        });
+        lda = p.k;
+    }
+    // Blocks of C: a few row tiles by as many panels as stay in the second cache together, some 10 us of work or more.
+    const std::int64_t depth = std::max<std::int64_t>(1, std::min<std::int64_t>(p.k, 512)), panel_bytes = depth * kernel.columns * 4;
+    std::int64_t block_rows = std::min<std::int64_t>(p.m, kernel.rows * 8);
+    std::int64_t block_panels = std::min(plan.panels, std::max<std::int64_t>(1, 262144 / panel_bytes));
+    if (p.m <= kernel.rows) block_panels = std::min(plan.panels, std::max<std::int64_t>(1, 131072 / std::max<std::int64_t>(1, p.k * kernel.columns * 4)));
+    const auto blocks = [&] { return (p.m + block_rows - 1) / block_rows * ((plan.panels + block_panels - 1) / block_panels) * batches; };
+    const auto work = [&] { return block_rows * block_panels * kernel.columns * p.k; };
+    while (blocks() < 12 * pool.threads() && work() > 250000 && block_panels > 1) block_panels = (block_panels + 1) / 2;
+    while (blocks() < 12 * pool.threads() && work() > 500000 && block_rows > 2 * kernel.rows) block_rows = (block_rows / kernel.rows + 1) / 2 * kernel.rows;
+    const std::int64_t down = (p.m + block_rows - 1) / block_rows, across = (plan.panels + block_panels - 1) / block_panels;
+    parallel_for(pool, batches * down * across, [&](std::int64_t t) {
+        const std::int64_t batch = t / (down * across), outer = batch / p.batch[1], inner = batch % p.batch[1];
+        const std::int64_t i = t / across % down * block_rows, panel = t % across * block_panels, j = panel * kernel.columns;
+        gemm_block g{};
+        g.a = plan.a_floats ? straight + (outer * (p.a_strides[0] ? a_inner : 0) + (p.a_strides[1] ? inner : 0)) * plan.a_floats
+                            : a + outer * p.a_strides[0] + inner * p.a_strides[1];
+        g.a += i * lda;
+        const std::int64_t matrix = outer * (p.b_strides[0] ? b_inner : 0) + (p.b_strides[1] ? inner : 0);
+        if (p.packed_b || plan.pack_whole) {
+            g.b_step = kernel.columns, g.b_panel = p.k * kernel.columns;
+            g.b = (p.packed_b ? b : packed + matrix * plan.b_floats) + panel * g.b_panel;
+        } else {
+            g.b_step = p.ldb, g.b_panel = kernel.columns;
+            g.b = b + outer * p.b_strides[0] + inner * p.b_strides[1] + j;
+            g.b_last = plan.pack_last ? packed + matrix * plan.b_floats : nullptr;
+        }
+        g.c = c + outer * p.c_strides[0] + inner * p.c_strides[1] + i * p.ldc + j;
+        g.residual = p.ep.residual ? residual + outer * p.residual_strides[0] + inner * p.residual_strides[1] + i * p.ld_residual + j : nullptr;
+        g.bias = p.bias == bias_kind::column ? bias + j : p.bias == bias_kind::row ? bias + i : nullptr;
+        g.m = std::min(block_rows, p.m - i), g.n = std::min(block_panels * kernel.columns, p.n - j), g.k = p.k;
+        g.lda = lda, g.ldc = p.ldc, g.ld_residual = p.ld_residual;
+        g.alpha = p.alpha, g.bias_of = p.bias, g.ep = p.ep;
+        kernel.block(g);
+    });
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Whether the kernels take such a convolution: one group, and a window of a size that they count. It reads and writes blocks of channels.
+bool takes_bfloat16_conv(const conv_problem& problem);
+/// Whether they take such a product: one matrix A for each of C, neither transposed nor scaled, and a bias, if any, for each column.
+bool takes_bfloat16_product(const gemm_problem& problem);
+
+/// How far apart weights lie: those of output channel j, channel c and tap t at j * out + c * in + t.
+struct bfloat16_weights {
+    std::int64_t channels = 0, out_channels = 0, taps = 1, out = 0, in = 0;
+};
+bfloat16_weights bfloat16_weights_of(const conv_problem& problem);
+bfloat16_weights bfloat16_weights_of(const gemm_problem& problem);
+/// Bytes of all weights packed; packed memory wants an alignment of 64.
+std::int64_t packed_bfloat16_bytes(const bfloat16_weights& weights);
+/// Rounds and packs the weights of output channels [begin, end), the first of which is a multiple of 32; `weight` points to the first of them.
+void pack_bfloat16(const bfloat16_weights& weights, const float* weight, std::int64_t begin, std::int64_t end, void* packed, executor& pool);
+
+/// Bytes of workspace, aligned to 64, that a run needs.
+std::int64_t bfloat16_conv_workspace(const conv_problem& problem);
+std::int64_t bfloat16_product_workspace(const gemm_problem& problem);
+/// As run_conv and run_gemm. On a set and a machine that have tiles alone.
+void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias, const float* residual, float* y,
+                       void* workspace, executor& pool);
+void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias, const float* residual, float* c,
+                          void* workspace, executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+constexpr std::int64_t bfloat16_room = std::int64_t(1) << 20;  // bytes that are gathered together: with weights beside them they stay in the second cache
+
+inline std::int64_t blocks_of_32(std::int64_t channels) { return (channels + bfloat16_block - 1) / bfloat16_block; }
+
+// What one gathering holds: whole images, or some rows of outputs of one.
+struct bfloat16_part {
+    std::int64_t images, rows;
+};
+
+// The planes of some images, or of `rows` rows of outputs of one. Without steps, what pads the end of a row or of an image pads the beginning of the next.
+inline image_planes bfloat16_planes(const conv_problem& p, std::int64_t images, std::int64_t rows, std::int64_t& image_rows, std::int64_t& behind) {
+    image_planes g = planes_of(p);
+    g.rows += rows - p.oh;
+    const std::int64_t pitch = g.pitch, high = g.rows;
+    if (p.sw == 1) g.pitch = std::max(p.pl + p.iw, pitch - p.pl);
+    if (p.sh == 1 && rows == p.oh) g.rows = std::max(p.pt + p.ih, high - p.pt);
+    g.pitch = std::min(std::max(g.pitch, p.ow), pitch);
+    g.rows = std::min(std::max(g.rows, rows), high);
+    // The last outputs read as far behind the planes as they are short of, and a whole tile.
+    behind = (high - g.rows) * g.pitch + pitch - g.pitch + bfloat16_block;
+    image_rows = g.rows;
+    g.rows *= images;
+    return g;
+}
+inline std::int64_t bfloat16_gathered(const conv_problem& p, std::int64_t images, std::int64_t rows) {
+    std::int64_t image_rows = 0, behind = 0;
+    const image_planes g = bfloat16_planes(p, images, rows, image_rows, behind);
+    return (blocks_of_32(p.ic) * g.planes() + behind) * bfloat16_block * 2;
+}
+inline bfloat16_part bfloat16_parts(const conv_problem& p) {
+    const std::int64_t image = bfloat16_gathered(p, 1, p.oh);
+    if (image <= bfloat16_room) return {std::min(p.n, bfloat16_room / image), p.oh};
+    const std::int64_t one = bfloat16_gathered(p, 1, 1), two = bfloat16_gathered(p, 1, 2),
+                       rows = one < bfloat16_room ? 1 + (bfloat16_room - one) / (two - one) : 1;
+    return {1, std::min(rows, p.oh)};
+}
+inline std::int64_t bfloat16_workspace(const conv_problem& p) {
+    const bfloat16_part part = bfloat16_parts(p);
+    return plane_list_bytes(p) + bfloat16_gathered(p, part.images, part.rows);
+}
+
+// Half to even; NaN becomes quiet, and what is below the least normal number zero, as products take it.
+inline std::uint16_t narrowed(float x) {
+    const std::uint32_t bits = bit_cast<std::uint32_t>(x), exponent = bits & 0x7f800000u;
+    if (exponent == 0) return static_cast<std::uint16_t>(bits >> 16 & 0x8000u);
+    if (exponent == 0x7f800000u && (bits & 0x7fffffu)) return static_cast<std::uint16_t>(bits >> 16 | 0x40u);
+    return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+
+// Gathers part by part, and multiplies. `a` has all that is the same in them, and the pointers of the first image.
+inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* workspace, executor& pool) {
+    const bfloat16_kernels& kernel = *bfloat16_tiles(set);
+    const bfloat16_part part = bfloat16_parts(p);
+    const float *const x = a.x, *const residual = p.ep.residual ? a.residual : nullptr;
+    float* const y = a.y;
+    const std::int64_t in_blocks = blocks_of_32(p.ic), out_blocks = blocks_of_32(p.oc);
+    a.channels = p.ic, a.out_channels = p.oc;
+    a.taps = p.kh * p.kw, a.steps = in_blocks * a.taps;
+    a.sh = p.sh, a.sw = p.sw, a.pt = p.pt, a.pl = p.pl, a.ih = p.ih, a.iw = p.iw, a.ow = p.ow;
+    a.ep = p.ep;
+    a.gathered = reinterpret_cast<std::uint16_t*>(static_cast<char*>(workspace) + plane_list_bytes(p));
+    for (std::int64_t image = 0; image < p.n; image += part.images)
+        for (a.first_row = 0; a.first_row < p.oh; a.first_row += part.rows) {
+            a.images = std::min(part.images, p.n - image);
+            a.oh = std::min(part.rows, p.oh - a.first_row);
+            std::int64_t behind = 0;
+            a.from = bfloat16_planes(p, a.images, a.oh, a.image_rows, behind);
+            list_taps(p, a.from, workspace);
+            a.block_pixels = a.from.planes();
+            a.pixels = ((a.images - 1) * a.image_rows + a.oh - 1) * a.from.pitch + a.ow;
+            a.x = x + image * a.x_image, a.y = y + image * a.y_image, a.residual = residual ? residual + image * a.y_image : nullptr;
+            std::memset(a.gathered + in_blocks * a.block_pixels * bfloat16_block, 0, static_cast<std::size_t>(behind) * bfloat16_block * 2);
+            constexpr std::int64_t piece = 512;
+            const std::int64_t pieces = (a.block_pixels + piece - 1) / piece;
+            parallel_for(pool, in_blocks * pieces, [&](std::int64_t task) {
+                const std::int64_t first = task % pieces * piece;
+                kernel.gather(a, task / pieces, first, std::min(first + piece, a.block_pixels));
+            });
+            // A step takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
+            const std::int64_t tiles = blocks_of_32(a.pixels), at_once = 500 / (a.steps + 3) + 1, runs = (tiles + at_once - 1) / at_once;
+            parallel_for(pool, out_blocks * runs, [&](std::int64_t task) {
+                const std::int64_t first = task % runs * at_once;
+                kernel.multiply(a, task / runs, first, std::min(first + at_once, tiles));
+            });
+        }
+}
+
+// A convolution without a border or steps reads pixels one by one, whatever rows they lie in.
+inline conv_problem flattened(conv_problem p) {
+    const bool flat = p.kh == 1 && p.kw == 1 && p.sh == 1 && p.sw == 1 && p.pt == 0 && p.pl == 0 && p.oh == p.ih && p.ow == p.iw;
+    if (!flat || bfloat16_gathered(p, 1, p.oh) > bfloat16_room) return p;
+    p.iw = p.ow = p.ih * p.iw;
+    p.ih = p.oh = 1;
+    return p;
+}
+
+// Rows of A, as many as are gathered together, as an image of one row.
+inline conv_problem image_of(const gemm_problem& p) {
+    conv_problem image;
+    image.ic = p.k, image.oc = p.n, image.ep = p.ep;
+    image.iw = image.ow = std::min(p.m, std::max<std::int64_t>(bfloat16_block, bfloat16_room / (blocks_of_32(p.k) * bfloat16_block * 2)));
+    return image;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE bool takes_bfloat16_conv(const conv_problem& p) {
+    if (p.groups != 1 || p.pt < 0 || p.pl < 0) return false;
+    for (const std::int64_t size : {p.n, p.ic, p.oc, p.ih, p.iw, p.oh, p.ow})
+        if (size < 1 || size > (1 << 20)) return false;
+    return std::int64_t(p.kh) * p.kw <= 256 && p.sh <= 64 && p.sw <= 64 && std::int64_t(p.kh) * p.dh <= (1 << 20) && std::int64_t(p.kw) * p.dw <= (1 << 20) &&
+           p.pt <= (1 << 20) && p.pl <= (1 << 20);
+}
+GRAFT_INLINE bool takes_bfloat16_product(const gemm_problem& p) {
+    return !p.trans_a && p.alpha == 1 && p.bias != bias_kind::row && p.m > 0 && p.n > 0 && p.k > 0;
+}
+
+GRAFT_INLINE bfloat16_weights bfloat16_weights_of(const conv_problem& p) {
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw;
+    return {p.ic, p.oc, taps, p.ic * taps, taps};
+}
+GRAFT_INLINE bfloat16_weights bfloat16_weights_of(const gemm_problem& p) {
+    const std::int64_t ldb = p.ldb ? p.ldb : p.trans_b ? p.k : p.n;
+    return {p.k, p.n, 1, p.trans_b ? ldb : 1, p.trans_b ? 1 : ldb};
+}
+GRAFT_INLINE std::int64_t packed_bfloat16_bytes(const bfloat16_weights& w) {
+    return detail::blocks_of_32(w.channels) * detail::blocks_of_32(w.out_channels) * w.taps * bfloat16_step * 2;
+}
+GRAFT_INLINE void pack_bfloat16(const bfloat16_weights& w, const float* weight, std::int64_t begin, std::int64_t end, void* packed, executor& pool) {
+    const std::int64_t steps = detail::blocks_of_32(w.channels) * w.taps, block = begin / bfloat16_block, blocks = detail::blocks_of_32(end - begin);
+    constexpr std::int64_t half = bfloat16_block / 2;
+    parallel_for(pool, blocks, [&](std::int64_t task) {
+        std::uint16_t* const to = static_cast<std::uint16_t*>(packed) + (block + task) * steps * bfloat16_step;
+        std::memset(to, 0, static_cast<std::size_t>(steps) * bfloat16_step * 2);
+        const std::int64_t first = task * bfloat16_block, count = std::min<std::int64_t>(bfloat16_block, end - begin - first);
+        for (std::int64_t j = 0; j < count; ++j)
+            for (std::int64_t c = 0; c < w.channels; ++c) {
+                const float* const from = weight + (first + j) * w.out + c * w.in;
+                std::uint16_t* const at = to + c / bfloat16_block * w.taps * bfloat16_step + j / half * bfloat16_step / 2 +
+                                          c % bfloat16_block / 2 * bfloat16_block + j % half * 2 + c % 2;
+                for (std::int64_t t = 0; t < w.taps; ++t) at[t * bfloat16_step] = detail::narrowed(from[t]);
+            }
+    });
+}
+
+GRAFT_INLINE std::int64_t bfloat16_conv_workspace(const conv_problem& p) { return detail::bfloat16_workspace(detail::flattened(p)); }
+GRAFT_INLINE std::int64_t bfloat16_product_workspace(const gemm_problem& p) { return detail::bfloat16_workspace(detail::image_of(detail::joined_batches(p))); }
+
+GRAFT_INLINE void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias, const float* residual,
+                                    float* y, void* workspace, executor& pool) {
+    const conv_problem p = detail::flattened(problem);
+    const std::int64_t width = vector_width(set);
+    bfloat16_args a;
+    a.x = x, a.weights = static_cast<const std::uint16_t*>(packed), a.bias = bias, a.residual = residual, a.y = y;
+    a.x_pixel = a.y_pixel = width;
+    a.x_row = p.iw * width, a.y_row = p.ow * width;
+    a.x_vector = p.ih * a.x_row, a.y_vector = p.oh * a.y_row;
+    a.x_image = (p.ic + width - 1) / width * a.x_vector, a.y_image = (p.oc + width - 1) / width * a.y_vector;
+    a.whole_vectors = true;
+    detail::run_bfloat16(set, p, a, workspace, pool);
+}
+
+GRAFT_INLINE void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias, const float* residual,
+                                       float* c, void* workspace, executor& pool) {
+    const gemm_problem p = detail::joined_batches(problem);
+    const conv_problem image = detail::image_of(p);
+    bfloat16_args args;
+    args.weights = static_cast<const std::uint16_t*>(packed), args.bias = bias;
+    args.x_pixel = p.lda, args.y_pixel = p.ldc, args.residual_pixel = p.ld_residual;
+    args.x_vector = args.y_vector = vector_width(set);
+    for (std::int64_t batch = 0; batch < p.batch[0] * p.batch[1]; ++batch) {
+        const std::int64_t outer = batch / p.batch[1], inner = batch % p.batch[1];
+        for (std::int64_t row = 0; row < p.m; row += image.ow) {
+            conv_problem rows = image;
+            rows.iw = rows.ow = std::min(image.ow, p.m - row);
+            args.x = a + outer * p.a_strides[0] + inner * p.a_strides[1] + row * p.lda;
+            args.y = c + outer * p.c_strides[0] + inner * p.c_strides[1] + row * p.ldc;
+            args.residual = residual ? residual + outer * p.residual_strides[0] + inner * p.residual_strides[1] + row * p.ld_residual : nullptr;
+            detail::run_bfloat16(set, rows, args, workspace, pool);
+        }
+    }
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_CONV_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_CONV_HPP
+// ---- graft/cpu/conv.hpp
+// Convolution of float32 images: the choice of an algorithm, the packing of weights, and a run over threads.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+enum class conv_algorithm : std::uint8_t {
+    direct,       ///< register tiles over the blocked input
+    pointwise,    ///< the same with one tap and no border: a matrix product
+    depthwise,    ///< as many groups as channels
+    winograd2,    ///< F(2x2, 3x3)
+    winograd4,    ///< F(4x4, 3x3)
+    first_layer,  ///< few channels, read from planes
+    grouped,      ///< the direct one for each group
+    shared,       ///< groups of few channels, several of which share a vector
+    generic,      ///< kernels with very many taps
+    bfloat16,     ///< tiles of operands rounded to bfloat16
+};
+
+/// How a problem will be computed. Depends on the instruction set and the shape of one sample, never on the batch or the threads.
+struct conv_choice {
+    conv_algorithm algorithm = conv_algorithm::direct;
+    const char* reason = "";                                   ///< for logs; static storage
+    std::int64_t packed_bytes = 0;                             ///< of the weights as pack_conv_weights writes them
+    std::int64_t workspace_bytes = 0;                          ///< what run_conv needs beside its arguments, aligned to 64
+    layout::kind in = layout::blocked, out = layout::blocked;  ///< what it reads and writes
+};
+
+/// Picks the algorithm. `problem.in` says what is at hand: planes are taken as they are only by first_layer.
+conv_choice choose_conv(isa set, const conv_problem& problem);
+
+/// Writes the weights, [oc][ic / groups][kh][kw], in the order in which the algorithm reads them. `weight` holds those of output channels
+/// [begin, end), of which conv_channels_at_once gives the parts; `packed` is room for all.
+void pack_conv_weights(isa set, const conv_problem& problem, const conv_choice& choice, const float* weight, std::int64_t begin, std::int64_t end, void* packed,
+                       executor& pool);
+inline void pack_conv_weights(isa set, const conv_problem& problem, const conv_choice& choice, const float* weight, void* packed, executor& pool) {
+    pack_conv_weights(set, problem, choice, weight, 0, problem.oc, packed, pool);
+}
+/// Output channels that are packed in one part, so that their weights are some `floats`: all where groups have to be packed whole.
+std::int64_t conv_channels_at_once(isa set, const conv_problem& problem, const conv_choice& choice, std::int64_t floats);
+
+/// y = epilogue(conv(x, weight) + bias). `bias` is null or oc floats; `residual` (null, or of y's shape and layout) may be y.
+void run_conv(isa set, const conv_problem& problem, const conv_choice& choice, const float* x, const void* packed, const float* bias, const float* residual,
+              float* y, void* workspace, executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
 
 #include <limits>
 
@@ -47342,6 +49659,12 @@ GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
         c.algorithm = conv_algorithm::first_layer;
         c.reason = "few channels, read from planes";
         c.in = layout::row_major;
+    } else if (p.bfloat16 && takes_bfloat16_conv(p)) {
+        c.algorithm = conv_algorithm::bfloat16;
+        c.reason = "operands in bfloat16, by tiles";
+        c.workspace_bytes = bfloat16_conv_workspace(p);
+        c.packed_bytes = packed_bfloat16_bytes(bfloat16_weights_of(p));
+        return c;
     } else if (taps > detail::conv_max_taps) {
         c.algorithm = conv_algorithm::generic;
         c.reason = "more taps than the tables of the fast kernels hold";
@@ -47379,6 +49702,7 @@ GRAFT_INLINE void run_conv(isa set, const conv_problem& p, const conv_choice& ch
     const int width = vector_width(set);
     const std::int64_t blocks = detail::ceil_div(p.oc, width), floats = p.n * blocks * p.oh * p.ow * width;
     if (floats == 0) return;
+    if (choice.algorithm == conv_algorithm::bfloat16) return run_bfloat16_conv(set, p, x, packed, bias, residual, y, workspace, pool);
     conv_args a = detail::conv_arguments(set, p, choice);
     a.x = x;
     a.weight = static_cast<const float*>(packed);
@@ -47508,13 +49832,14 @@ inline void pack_taps_pair(const float* weight, std::int64_t ic, std::int64_t ta
 
 }  // namespace detail
 
-GRAFT_INLINE std::int64_t conv_channels_at_once(isa set, const conv_problem& p, std::int64_t floats) {
-    const std::int64_t pair = 2 * vector_width(set), of_pair = pair * p.ic * p.kh * p.kw;
+GRAFT_INLINE std::int64_t conv_channels_at_once(isa set, const conv_problem& p, const conv_choice& choice, std::int64_t floats) {
+    const std::int64_t pair = choice.algorithm == conv_algorithm::bfloat16 ? bfloat16_block : 2 * vector_width(set), of_pair = pair * p.ic * p.kh * p.kw;
     return p.groups > 1 || of_pair == 0 || floats / of_pair * pair >= p.oc ? p.oc : floats > of_pair ? floats / of_pair * pair : pair;
 }
 
 GRAFT_INLINE void pack_conv_weights(isa set, const conv_problem& p, const conv_choice& choice, const float* weight, std::int64_t begin, std::int64_t end,
                                     void* packed, executor& pool) {
+    if (choice.algorithm == conv_algorithm::bfloat16) return pack_bfloat16(bfloat16_weights_of(p), weight, begin, end, packed, pool);
     const std::int64_t width = vector_width(set), taps = std::int64_t(p.kh) * p.kw, icg = p.ic / p.groups, ocg = p.oc / p.groups;
     float* const all = static_cast<float*>(packed);
     if (choice.algorithm == conv_algorithm::depthwise || choice.algorithm == conv_algorithm::shared) {
@@ -47716,10 +50041,10 @@ template <>
 struct problem_fields<conv_problem> {
     template <class Problem, class Field>
     static void visit(Problem& p, const Field& field) {
-        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, in, out, ep, exact] = p;
+        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, in, out, ep, exact, bfloat16] = p;
         auto& [act, alpha, beta, residual, late] = ep;
         const auto each = [&](auto&... fields) { (field(fields), ...); };
-        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, in, out, exact, act, alpha, beta, residual, late);
+        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, in, out, exact, bfloat16, act, alpha, beta, residual, late);
     }
 };
 
@@ -47777,259 +50102,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/ops/matmul.hpp
 // The kernel of graft.MatMul.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_GEMM_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_GEMM_HPP
-// ---- graft/cpu/gemm.hpp
-// Matrix products: C = act(alpha * A * B + bias + residual), batched, with B packed once where it is constant.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_GEMM_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_GEMM_KERNELS_HPP
-// ---- graft/cpu/gemm_kernels.hpp
-// Matrix product kernels that each instruction set fills, and what they are given.
-
-
-#include <cstdint>
-
-#if defined(__GNUC__) || defined(__clang__)
-#define GRAFT_PREFETCH(address) __builtin_prefetch(address)
-#else
-#define GRAFT_PREFETCH(address) (void)(address)
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// What is added to the rows or columns of a product.
-enum class bias_kind : std::uint8_t { none, column, row };
-
-/// A block of C = act(alpha * A * B + bias + residual), m rows by n columns, all of k.
-struct gemm_block {
-    const float* a;       ///< row-major, `lda` apart
-    const float* b;       ///< panels of `columns` columns: element (l, j) of panel p is b[p * b_panel + l * b_step + j]
-    const float* b_last;  ///< the last, partial panel where B is read in place; null: it lies with the others
-    const float* bias;
-    const float* residual;
-    float* c;
-    std::int64_t m, n, k, lda, b_panel, b_step, ldc, ld_residual;
-    float alpha;
-    bias_kind bias_of;
-    epilogue ep;
-};
-
-/// Columns [first, last) of panels to pack: panel p holds columns [p * columns, (p + 1) * columns) of B, row by row, zero past n.
-struct gemm_pack {
-    const float* b;
-    std::int64_t ldb, k, n, first_panel, last_panel;
-    bool transposed;  ///< b is n x k
-    float* packed;    ///< of panel 0
-};
-
-/// The matrix product kernels of one instruction set.
-struct gemm_kernels {
-    int rows, columns;  ///< of a register tile; `columns` is the width of a packed panel
-    void (*block)(const gemm_block&);
-    void (*pack)(const gemm_pack&);
-};
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// One product, or batch[0] * batch[1] products of one shape. Matrices are row-major, rows `ld` elements apart (0: dense).
-/// Strides count elements from one matrix to the next in each batch dimension; 0 shares a matrix.
-struct gemm_problem {
-    std::int64_t m = 0, n = 0, k = 0;
-    bool trans_a = false;   ///< a is k x m
-    bool trans_b = false;   ///< b is n x k
-    bool packed_b = false;  ///< b was packed by pack_b (ldb and trans_b say what it was before; the batch shares it)
-    epilogue ep;
-    float alpha = 1;
-    bias_kind bias = bias_kind::none;  ///< column: n numbers, row: m numbers; the batch shares them
-    std::int64_t lda = 0, ldb = 0, ldc = 0, ld_residual = 0;
-    std::int64_t batch[2] = {1, 1};
-    std::int64_t a_strides[2] = {0, 0}, b_strides[2] = {0, 0}, c_strides[2] = {0, 0}, residual_strides[2] = {0, 0};
-};
-
-/// Bytes that pack_b writes for an n x k (or k x n) matrix; packed memory wants an alignment of 64.
-std::int64_t packed_b_bytes(isa set, std::int64_t n, std::int64_t k);
-/// Packs B, which may be thrown away then: the packed form is as large, rounded up to whole panels of columns.
-void pack_b(isa set, const gemm_problem& problem, const float* b, float* packed, executor& pool);
-/// Bytes of workspace (alignment 64) that run_gemm needs: 0 for plain products with a packed B.
-std::int64_t gemm_workspace_bytes(isa set, const gemm_problem& problem);
-/// Runs the products. `b` is the packed matrix where the problem says so. c may be the residual unless that is added
-/// after an activation other than relu and clip; it must not overlap anything else.
-void run_gemm(isa set, const gemm_problem& problem, const float* a, const float* b, const float* bias, const float* residual, float* c, void* workspace,
-              executor& pool);
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CPU_MOVE_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_MOVE_KERNELS_HPP
-// ---- graft/cpu/move_kernels.hpp
-// Kernels that move and convert elements: what each instruction set fills.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// The moving kernels of one instruction set.
-struct move_kernels {
-    /// y[j * y_row + i] = x[i * x_row + j] for i < rows, j < columns; elements of `size` 1, 2, 4 or 8 bytes.
-    void (*transpose)(int size, const void* x, std::int64_t x_row, void* y, std::int64_t y_row, std::int64_t rows, std::int64_t columns);
-    void (*from_float16)(const std::uint16_t* x, float* y, std::int64_t n);
-    void (*to_float16)(const float* x, std::uint16_t* y, std::int64_t n);
-    void (*from_bfloat16)(const std::uint16_t* x, float* y, std::int64_t n);
-    void (*to_bfloat16)(const float* x, std::uint16_t* y, std::int64_t n);
-    /// y = saturate(round(x / scale) + zero), half to even; NaN becomes `zero`. is_signed: int8, else uint8.
-    void (*quantize)(const float* x, void* y, std::int64_t n, float scale, int zero, bool is_signed);
-    /// y = (x - zero) * scale.
-    void (*dequantize)(const void* x, float* y, std::int64_t n, float scale, int zero, bool is_signed);
-};
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-
-#include <algorithm>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace detail {
-
-// What becomes of the operands before the product: B packed, or read in place but for a last partial panel; A^T transposed.
-struct gemm_plan {
-    gemm_problem p;  // with every ld filled in, and A shared batches of one B joined into one product
-    bool pack_whole, pack_last;
-    std::int64_t panels, b_matrices, b_floats, a_matrices, a_floats;  // floats: of one matrix in the workspace
-};
-
-inline gemm_plan plan_gemm(isa set, const gemm_problem& problem) {
-    const gemm_kernels& kernel = *kernels(set).gemm;
-    gemm_plan plan{};
-    gemm_problem& p = plan.p = problem;
-    if (!p.lda) p.lda = p.trans_a ? p.m : p.k;
-    if (!p.ldb) p.ldb = p.trans_b ? p.k : p.n;
-    if (!p.ldc) p.ldc = p.n;
-    if (!p.ld_residual) p.ld_residual = p.n;
-    // Batches that walk A and C as one long matrix and share B are one product.
-    for (int d = 1; d >= 0; --d) {
-        const bool shared = p.packed_b || p.b_strides[d] == 0, inner = d == 1 || p.batch[1] == 1;
-        if (p.batch[d] > 1 && inner && shared && !p.trans_a && p.bias != bias_kind::row && p.a_strides[d] == p.m * p.lda && p.c_strides[d] == p.m * p.ldc &&
-            (!p.ep.residual || p.residual_strides[d] == p.m * p.ld_residual)) {
-            p.m *= p.batch[d];
-            p.batch[d] = 1;
-        }
-    }
-    plan.panels = (p.n + kernel.columns - 1) / kernel.columns;
-    const std::int64_t tail = p.n % kernel.columns;
-    // Packing reads and writes B once: it pays when several row tiles read it again, unless B is narrow and read well as it is.
-    plan.pack_whole = !p.packed_b && (p.trans_b || (p.m > 4 * kernel.rows && p.n > 4 * kernel.columns));
-    plan.pack_last = !p.packed_b && !plan.pack_whole && tail != 0;
-    plan.b_matrices = (p.b_strides[0] ? p.batch[0] : 1) * (p.b_strides[1] ? p.batch[1] : 1);
-    plan.b_floats = plan.pack_whole ? plan.panels * kernel.columns * p.k : plan.pack_last ? kernel.columns * p.k : 0;
-    plan.b_floats = (plan.b_floats + 15) / 16 * 16;
-    plan.a_matrices = (p.a_strides[0] ? p.batch[0] : 1) * (p.a_strides[1] ? p.batch[1] : 1);
-    plan.a_floats = p.trans_a ? (p.m * p.k + 15) / 16 * 16 : 0;
-    return plan;
-}
-
-}  // namespace detail
-
-GRAFT_INLINE std::int64_t packed_b_bytes(isa set, std::int64_t n, std::int64_t k) {
-    const std::int64_t columns = kernels(set).gemm->columns;
-    return (n + columns - 1) / columns * columns * k * 4;
-}
-
-GRAFT_INLINE void pack_b(isa set, const gemm_problem& p, const float* b, float* packed, executor& pool) {
-    const gemm_kernels& kernel = *kernels(set).gemm;
-    const std::int64_t panels = (p.n + kernel.columns - 1) / kernel.columns, ldb = p.ldb ? p.ldb : p.trans_b ? p.k : p.n;
-    parallel_for(pool, panels, [&](std::int64_t panel) { kernel.pack({b, ldb, p.k, p.n, panel, panel + 1, p.trans_b, packed}); });
-}
-
-GRAFT_INLINE std::int64_t gemm_workspace_bytes(isa set, const gemm_problem& problem) {
-    const detail::gemm_plan plan = detail::plan_gemm(set, problem);
-    return (plan.b_floats * plan.b_matrices + plan.a_floats * plan.a_matrices) * 4;
-}
-
-GRAFT_INLINE void run_gemm(isa set, const gemm_problem& problem, const float* a, const float* b, const float* bias, const float* residual, float* c,
-                           void* workspace, executor& pool) {
-    const gemm_kernels& kernel = *kernels(set).gemm;
-    const detail::gemm_plan plan = detail::plan_gemm(set, problem);
-    const gemm_problem& p = plan.p;
-    const std::int64_t batches = p.batch[0] * p.batch[1];
-    if (p.m <= 0 || p.n <= 0 || batches <= 0) return;
-    if (p.k <= 0) a = b = c;  // empty matrices have no address, and are not read
-    float* packed = static_cast<float*>(workspace);
-    float* straight = packed + plan.b_floats * plan.b_matrices;
-    const std::int64_t b_inner = p.b_strides[1] ? p.batch[1] : 1, a_inner = p.a_strides[1] ? p.batch[1] : 1;
-    if (plan.b_floats) {
-        const std::int64_t first = plan.pack_last ? plan.panels - 1 : 0, count = plan.panels - first;
-        const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, p.k * kernel.columns)), tasks = (count + grain - 1) / grain;
-        parallel_for(pool, plan.b_matrices * tasks, [&](std::int64_t t) {
-            const std::int64_t matrix = t / tasks, begin = first + t % tasks * grain, end = std::min(plan.panels, begin + grain);
-            const float* from = b + matrix / b_inner * p.b_strides[0] + matrix % b_inner * p.b_strides[1];
-            float* to = packed + matrix * plan.b_floats - first * kernel.columns * p.k;
-            kernel.pack({from, p.ldb, p.k, p.n, begin, end, p.trans_b, to});
-        });
-    }
-    std::int64_t lda = p.lda;
-    if (plan.a_floats) {
-        // A^T comes k x m; its transpose, m x k, is written in stripes of k.
-        const std::int64_t stripe = 64, stripes = (p.k + stripe - 1) / stripe;
-        parallel_for(pool, plan.a_matrices * stripes, [&](std::int64_t t) {
-            const std::int64_t matrix = t / stripes, l = t % stripes * stripe;
-            const float* from = a + matrix / a_inner * p.a_strides[0] + matrix % a_inner * p.a_strides[1] + l * p.lda;
-            kernels(set).move->transpose(4, from, p.lda, straight + matrix * plan.a_floats + l, p.k, std::min(stripe, p.k - l), p.m);
-        });
-        lda = p.k;
-    }
-    // Blocks of C: a few row tiles by as many panels as stay in the second cache together, some 10 us of work or more.
-    const std::int64_t depth = std::max<std::int64_t>(1, std::min<std::int64_t>(p.k, 512)), panel_bytes = depth * kernel.columns * 4;
-    std::int64_t block_rows = std::min<std::int64_t>(p.m, kernel.rows * 8);
-    std::int64_t block_panels = std::min(plan.panels, std::max<std::int64_t>(1, 262144 / panel_bytes));
-    if (p.m <= kernel.rows) block_panels = std::min(plan.panels, std::max<std::int64_t>(1, 131072 / std::max<std::int64_t>(1, p.k * kernel.columns * 4)));
-    const auto blocks = [&] { return (p.m + block_rows - 1) / block_rows * ((plan.panels + block_panels - 1) / block_panels) * batches; };
-    const auto work = [&] { return block_rows * block_panels * kernel.columns * p.k; };
-    while (blocks() < 12 * pool.threads() && work() > 250000 && block_panels > 1) block_panels = (block_panels + 1) / 2;
-    while (blocks() < 12 * pool.threads() && work() > 500000 && block_rows > 2 * kernel.rows) block_rows = (block_rows / kernel.rows + 1) / 2 * kernel.rows;
-    const std::int64_t down = (p.m + block_rows - 1) / block_rows, across = (plan.panels + block_panels - 1) / block_panels;
-    parallel_for(pool, batches * down * across, [&](std::int64_t t) {
-        const std::int64_t batch = t / (down * across), outer = batch / p.batch[1], inner = batch % p.batch[1];
-        const std::int64_t i = t / across % down * block_rows, panel = t % across * block_panels, j = panel * kernel.columns;
-        gemm_block g{};
-        g.a = plan.a_floats ? straight + (outer * (p.a_strides[0] ? a_inner : 0) + (p.a_strides[1] ? inner : 0)) * plan.a_floats
-                            : a + outer * p.a_strides[0] + inner * p.a_strides[1];
-        g.a += i * lda;
-        const std::int64_t matrix = outer * (p.b_strides[0] ? b_inner : 0) + (p.b_strides[1] ? inner : 0);
-        if (p.packed_b || plan.pack_whole) {
-            g.b_step = kernel.columns, g.b_panel = p.k * kernel.columns;
-            g.b = (p.packed_b ? b : packed + matrix * plan.b_floats) + panel * g.b_panel;
-        } else {
-            g.b_step = p.ldb, g.b_panel = kernel.columns;
-            g.b = b + outer * p.b_strides[0] + inner * p.b_strides[1] + j;
-            g.b_last = plan.pack_last ? packed + matrix * plan.b_floats : nullptr;
-        }
-        g.c = c + outer * p.c_strides[0] + inner * p.c_strides[1] + i * p.ldc + j;
-        g.residual = p.ep.residual ? residual + outer * p.residual_strides[0] + inner * p.residual_strides[1] + i * p.ld_residual + j : nullptr;
-        g.bias = p.bias == bias_kind::column ? bias + j : p.bias == bias_kind::row ? bias + i : nullptr;
-        g.m = std::min(block_rows, p.m - i), g.n = std::min(block_panels * kernel.columns, p.n - j), g.k = p.k;
-        g.lda = lda, g.ldc = p.ldc, g.ld_residual = p.ld_residual;
-        g.alpha = p.alpha, g.bias_of = p.bias, g.ep = p.ep;
-        kernel.block(g);
-    });
-}
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -48050,6 +50122,7 @@ inline bool gemm_problem_of(const node& n, const shape& a, const shape& b, const
     p.residual_strides[0] = p.c_strides[0], p.residual_strides[1] = p.c_strides[1];
     p.ep = epilogue_of(n);
     p.packed_b = integer_of(n, "packed", 0) != 0;
+    p.bfloat16 = integer_of(n, "bfloat16", 0) != 0;
     if (n.inputs.size() > 2 && n.inputs[2] != no_value) p.bias = bias_kind::column;
     return true;
 }
@@ -48060,13 +50133,17 @@ inline const char* choose_product(const kernel_query& q, kernel_choice& choice) 
     // A packed operand is bytes; the node keeps the shape that it had.
     if (const attribute* unpacked = q.n.find("unpacked")) b = shape::from(unpacked->integers.begin(), unpacked->integers.end());
     if (!q.all_row_major() || !gemm_problem_of(q.n, q.in[0].extents, b, q.out[0].extents, p)) return "its batches do not fit";
-    choice.workspace_bytes = gemm_workspace_bytes(q.level, p);
-    choice.note = p.packed_b ? "matrix product, packed weights" : "matrix product";
+    choice.workspace_bytes = p.bfloat16 ? bfloat16_product_workspace(p) : gemm_workspace_bytes(q.level, p);
+    choice.note = p.bfloat16 ? "matrix product, operands in bfloat16, by tiles" : p.packed_b ? "matrix product, packed weights" : "matrix product";
     choice.set(p);
     return nullptr;
 }
 inline void run_product(const kernel_call& c) {
-    run_gemm(c.level, c.parameters<gemm_problem>(), c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
+    const gemm_problem& p = c.parameters<gemm_problem>();
+    if (p.bfloat16)
+        run_bfloat16_product(c.level, p, c.input(0), c.in[1].data, c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
+    else
+        run_gemm(c.level, p, c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
 }
 
 inline kernel_rows matmul_kernel_rows() {
@@ -49329,85 +51406,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/quantized_kernels.hpp
 // Arithmetic on 8-bit images as kernels see it: the problems, one run's arguments, and the table that each instruction set fills.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_PLANES_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_PLANES_HPP
-// ---- graft/cpu/planes.hpp
-// The image as windows read it: padded, and cut into planes, so that the pixels of neighbouring outputs are neighbours for every tap.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// A padded image with a plane for each remainder of the strides that a tap needs. Output (oy, ox) is pixel oy * pitch + ox, and for
-/// tap t it reads the pixel taps[t] further on.
-struct image_planes {
-    std::int64_t pitch = 0, rows = 0;  // of a plane, in pixels
-    std::int64_t row_phases = 0, column_phases = 0;
-    const std::int64_t* row_phase = nullptr;     // the remainders, [row_phases]
-    const std::int64_t* column_phase = nullptr;  // [column_phases]
-    const std::int64_t* taps = nullptr;          // [kh * kw]
-
-    std::int64_t plane() const noexcept { return pitch * rows; }
-    std::int64_t planes() const noexcept { return plane() * row_phases * column_phases; }
-};
-
-namespace detail {
-
-// Remainders of the strides that taps have, in order; returns how many.
-inline std::int64_t tap_phases(int kernel, int dilation, int stride, std::int64_t* out) {
-    std::int64_t count = 0;
-    for (int r = 0; r < stride; ++r)
-        for (int k = 0; k < kernel; ++k)
-            if (std::int64_t(k) * dilation % stride == r) {
-                if (out) out[count] = r;
-                ++count;
-                break;
-            }
-    return count;
-}
-
-// The planes of a problem with a window, without the lists that they point to.
-template <class Problem>
-image_planes planes_of(const Problem& p) {
-    image_planes g;
-    g.pitch = p.ow + std::int64_t(p.kw - 1) * p.dw / p.sw;
-    g.rows = p.oh + std::int64_t(p.kh - 1) * p.dh / p.sh;
-    g.row_phases = tap_phases(p.kh, p.dh, p.sh, nullptr);
-    g.column_phases = tap_phases(p.kw, p.dw, p.sw, nullptr);
-    return g;
-}
-
-// Bytes of those lists.
-template <class Problem>
-std::int64_t plane_list_bytes(const Problem& p) {
-    return (8 * (std::int64_t(p.kh) * p.kw + p.kh + p.kw) + 63) / 64 * 64;
-}
-
-// Writes them for planes of these sizes, and points there.
-template <class Problem>
-void list_taps(const Problem& p, image_planes& g, void* lists) {
-    std::int64_t *const taps = static_cast<std::int64_t*>(lists), *const row_phase = taps + std::int64_t(p.kh) * p.kw, *const column_phase = row_phase + p.kh;
-    tap_phases(p.kh, p.dh, p.sh, row_phase);
-    tap_phases(p.kw, p.dw, p.sw, column_phase);
-    for (int ky = 0; ky < p.kh; ++ky)
-        for (int kx = 0; kx < p.kw; ++kx) {
-            const std::int64_t below = std::int64_t(ky) * p.dh, beside = std::int64_t(kx) * p.dw;
-            std::int64_t py = 0, px = 0;
-            while (row_phase[py] != below % p.sh) ++py;
-            while (column_phase[px] != beside % p.sw) ++px;
-            taps[ky * p.kw + kx] = (py * g.column_phases + px) * g.plane() + below / p.sh * g.pitch + beside / p.sw;
-        }
-    g.taps = taps;
-    g.row_phase = row_phase;
-    g.column_phase = column_phase;
-}
-
-}  // namespace detail
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
 
 #include <cstdint>
 
@@ -50160,8 +52158,8 @@ namespace detail {
 // at most once, by a Reorder behind the first need.
 class layouter : public rewriter {
 public:
-    layouter(graph& target, const lowering& with, cpu::isa level)
-        : rewriter(target, with.on), with_(with), level_(level), blocks_{layout::blocked, cpu::vector_width(level)} {}
+    layouter(graph& target, const lowering& with, const cpu::arithmetic& by)
+        : rewriter(target, with.on), with_(with), level_(by.level), bfloat16_(by.bfloat16), blocks_{layout::blocked, cpu::vector_width(by.level)} {}
     inline virtual ~layouter() {}
 
     status run() {
@@ -50352,6 +52350,7 @@ protected:
         if (!cpu::conv_problem_of(n, at(n.inputs[0]).extents, at(n.inputs[1]).extents, at(n.outputs[0]).extents, problem))
             return fail(errc::internal, location(n), "a convolution without legal parameters reached lowering");
         problem.exact = with_.exact;
+        problem.bfloat16 = bfloat16_;
         problem.in = at(n.inputs[0]).layout.as;
         problem.out = layout::blocked;
         const cpu::conv_choice choice = cpu::choose_conv(level_, problem);
@@ -50391,7 +52390,7 @@ protected:
         tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
         if (!data) {
             GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}, with_.budget));
-            const std::int64_t at_once = cpu::conv_channels_at_once(level_, problem, floats_at_once);
+            const std::int64_t at_once = cpu::conv_channels_at_once(level_, problem, choice, floats_at_once);
             for (std::int64_t first = 0; first < problem.oc; first += at_once) {
                 const std::int64_t last = std::min(first + at_once, problem.oc), row = static_cast<std::int64_t>(source.bytes()) / problem.oc;
                 buffer weights;
@@ -50415,11 +52414,13 @@ protected:
         if (!is_constant(b) || at(b).extents.rank() != 2) return {};
         cpu::gemm_problem p;
         if (!cpu::gemm_problem_of(n, at(n.inputs[0]).extents, at(b).extents, at(n.outputs[0]).extents, p)) return {};
+        p.bfloat16 = bfloat16_ && cpu::takes_bfloat16_product(p);
         const tensor source = at(b).constant;
-        const std::string key = std::string("product ") + cpu::name(level_) + (p.trans_b ? " transposed" : "");
+        const std::string key = std::string("product ") + cpu::name(level_) + (p.trans_b ? " transposed" : "") + (p.bfloat16 ? " bfloat16" : "");
         tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
         if (!data) {
-            GRAFT_TRY_ASSIGN(data, tensor::make(dtype::float32, {cpu::packed_b_bytes(level_, p.n, p.k) / 4}, with_.budget));
+            const std::int64_t bytes = p.bfloat16 ? cpu::packed_bfloat16_bytes(cpu::bfloat16_weights_of(p)) : cpu::packed_b_bytes(level_, p.n, p.k);
+            GRAFT_TRY_ASSIGN(data, tensor::make(dtype::float32, {bytes / 4}, with_.budget));
             GRAFT_TRY(pack_rows(p, source, data.data<float>()));
             if (with_.packed) with_.packed->add(source, key, data);
         }
@@ -50428,6 +52429,7 @@ protected:
         n.attributes.back().kind = attribute_kind::integers;
         n.attributes.back().integers.assign(at(b).extents.begin(), at(b).extents.end());
         set(n, "packed", std::int64_t(1));
+        if (p.bfloat16) set(n, "bfloat16", std::int64_t(1));
         n.inputs[1] = g.add_constant(at(b).name + "_packed", data);
         let_go(b);
         return {};
@@ -50435,14 +52437,19 @@ protected:
 
     // A transposed matrix a few megabytes at a time, since the largest may be most of a network; another is packed by columns, and whole.
     status pack_rows(const cpu::gemm_problem& p, const tensor& source, float* packed) {
-        const std::int64_t panel = cpu::packed_b_bytes(level_, 1, 1) / 4, row = static_cast<std::int64_t>(sizeof(float)) * p.k;
+        const std::int64_t panel = p.bfloat16 ? cpu::bfloat16_block : cpu::packed_b_bytes(level_, 1, 1) / 4,
+                           row = static_cast<std::int64_t>(sizeof(float)) * p.k;
         const std::int64_t at_once = p.trans_b && p.k ? std::max<std::int64_t>(1, floats_at_once / (p.k * panel)) * panel : p.n;
         for (std::int64_t first = 0; first < p.n; first += at_once) {
             cpu::gemm_problem part = p;
             part.n = std::min(at_once, p.n - first);
             buffer rows;
             GRAFT_TRY_ASSIGN(rows, source.storage().to_read_once(static_cast<std::size_t>(first * row), static_cast<std::size_t>(part.n * row)));
-            cpu::pack_b(level_, part, reinterpret_cast<const float*>(rows.data()), packed + first * p.k, with_.pool);
+            const float* const from = reinterpret_cast<const float*>(rows.data());
+            if (p.bfloat16)
+                cpu::pack_bfloat16(cpu::bfloat16_weights_of(p), from, first, first + part.n, packed, with_.pool);
+            else
+                cpu::pack_b(level_, part, from, packed + first * p.k, with_.pool);
         }
         return {};
     }
@@ -50451,6 +52458,7 @@ protected:
 
     const lowering& with_;
     cpu::isa level_;
+    bool bfloat16_;           // operands of convolutions and products, where the kernels take them
     layout blocks_;           // of this instruction set
     bool convolves_ = false;  // whether the graph has a convolution, so that blocks are wanted
     std::vector<value_id> other_;
@@ -50776,8 +52784,8 @@ inline status in_integers(graph& g, const lowering& with, isa level) {
 inline const kernel_set& inference_set() noexcept {
     constexpr bool quantized = quantized_conv_wanted() || quantized_sum_wanted();
     static constexpr kernel_set self = {choose_kernel, nullptr,
-                                        [](graph& g, const lowering& with, isa level) { return graft::detail::layouter(g, with, level).run(); },
-                                        quantized ? in_integers : nullptr};
+                                        [](graph& g, const lowering& with, const arithmetic& by) { return graft::detail::layouter(g, with, by).run(); },
+                                        bfloat16_wanted(), quantized ? in_integers : nullptr};
     return self;
 }
 
@@ -50785,10 +52793,11 @@ inline const kernel_set& inference_set() noexcept {
 namespace backends {
 
 GRAFT_INLINE const backend& cpu::instance() noexcept {
-    static constexpr backend self = {
-        "cpu", [] { return status(); },
-        [](const std::string& name, const device_options&, void (*)(const char*)) { return graft::cpu::open(name, graft::cpu::inference_set()); }, nullptr,
-        true};
+    static constexpr backend self = {"cpu", [] { return status(); },
+                                     [](const std::string& name, const device_options& options, void (*)(const char*)) {
+                                         return graft::cpu::open(name, options, graft::cpu::inference_set());
+                                     },
+                                     nullptr, true};
     return self;
 }
 

@@ -19587,8 +19587,9 @@ namespace cpu {
 
 /// What training needs.
 inline const kernel_set& training_set() noexcept {
-    static constexpr kernel_set self = {choose_training_kernel, [](graph& g, place_id on) { graft::detail::training_fuser(g, on).run(); },
-                                        [](graph& g, const lowering& with, isa level) { return graft::detail::training_layouter(g, with, level).run(); }};
+    static constexpr kernel_set self = {
+        choose_training_kernel, [](graph& g, place_id on) { graft::detail::training_fuser(g, on).run(); },
+        [](graph& g, const lowering& with, const arithmetic& by) { return graft::detail::training_layouter(g, with, by).run(); }};
     return self;
 }
 
@@ -19596,10 +19597,11 @@ inline const kernel_set& training_set() noexcept {
 namespace backends {
 
 GRAFT_INLINE const backend& cpu_training::instance() noexcept {
-    static constexpr backend self = {
-        "cpu", [] { return status(); },
-        [](const std::string& name, const device_options&, void (*)(const char*)) { return graft::cpu::open(name, graft::cpu::training_set()); }, nullptr,
-        true};
+    static constexpr backend self = {"cpu", [] { return status(); },
+                                     [](const std::string& name, const device_options& options, void (*)(const char*)) {
+                                         return graft::cpu::open(name, options, graft::cpu::training_set());
+                                     },
+                                     nullptr, true};
     return self;
 }
 
@@ -26299,6 +26301,8 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
                                                        const step_options& options) GRAFT_MEMORY_TRY {
     if (!shards::legal(options.shards) || !shards::legal(options.micro_batches) || options.micro_batches > options.shards)
         return fail(errc::usage, "shards", "shards and the parts of a batch are powers of two up to 256, and there are at least as many shards as parts");
+    // What the host's own memory has, beside the host itself, is the CPU in another precision.
+    if (options.on && options.on->in_host_memory()) GRAFT_TRY(detail::host_precision("bfloat16"));
     training_step made;
     if (options.replicas) {
         GRAFT_TRY_ASSIGN(made.self_, options.replicas->make(std::move(network), logits, std::move(parameters), options));
@@ -31440,7 +31444,7 @@ inline status training_run::finish() {
 }  // namespace detail
 
 GRAFT_INLINE result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer) {
-    if (!options.step.on) GRAFT_TRY(detail::host_precision(options.precision));
+    if (!options.step.on || options.step.on->in_host_memory()) GRAFT_TRY(detail::host_precision(options.precision));
     return detail::or_out_of_memory<result<training_result>>("training",
                                                              [&] { return detail::training_run(std::move(network), data, options, observer).run(); });
 }
@@ -33841,7 +33845,7 @@ inline status training_run::finish() {
 }  // namespace detail
 
 GRAFT_INLINE result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer) {
-    if (!options.step.on) GRAFT_TRY(detail::host_precision(options.precision));
+    if (!options.step.on || options.step.on->in_host_memory()) GRAFT_TRY(detail::host_precision(options.precision));
     return detail::or_out_of_memory<result<training_result>>("training",
                                                              [&] { return detail::training_run(std::move(network), data, options, observer).run(); });
 }

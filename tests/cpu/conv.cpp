@@ -67,7 +67,7 @@ std::vector<float> run(isa set, const conv_problem& p, const inputs& in, bool wi
     if (chosen) *chosen = choice;
     buffer packed = room(choice.packed_bytes / 4), space = room(choice.workspace_bytes / 4);
     // In parts, as layers of large networks are.
-    const std::int64_t at_once = conv_channels_at_once(set, p, 1), row = static_cast<std::int64_t>(in.w.size()) / p.oc;
+    const std::int64_t at_once = conv_channels_at_once(set, p, choice, 1), row = static_cast<std::int64_t>(in.w.size()) / p.oc;
     for (std::int64_t first = 0; first < p.oc; first += at_once)
         pack_conv_weights(set, p, choice, in.w.data() + first * row, first, std::min(first + at_once, p.oc), packed.data(), pool);
     const std::int64_t pixels = p.oh * p.ow;

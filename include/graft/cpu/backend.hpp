@@ -34,8 +34,8 @@ inline status in_integers(graph& g, const lowering& with, isa level) {
 inline const kernel_set& inference_set() noexcept {
     constexpr bool quantized = quantized_conv_wanted() || quantized_sum_wanted();
     static constexpr kernel_set self = {choose_kernel, nullptr,
-                                        [](graph& g, const lowering& with, isa level) { return graft::detail::layouter(g, with, level).run(); },
-                                        quantized ? in_integers : nullptr};
+                                        [](graph& g, const lowering& with, const arithmetic& by) { return graft::detail::layouter(g, with, by).run(); },
+                                        bfloat16_wanted(), quantized ? in_integers : nullptr};
     return self;
 }
 
@@ -43,10 +43,11 @@ inline const kernel_set& inference_set() noexcept {
 namespace backends {
 
 GRAFT_INLINE const backend& cpu::instance() noexcept {
-    static constexpr backend self = {
-        "cpu", [] { return status(); },
-        [](const std::string& name, const device_options&, void (*)(const char*)) { return graft::cpu::open(name, graft::cpu::inference_set()); }, nullptr,
-        true};
+    static constexpr backend self = {"cpu", [] { return status(); },
+                                     [](const std::string& name, const device_options& options, void (*)(const char*)) {
+                                         return graft::cpu::open(name, options, graft::cpu::inference_set());
+                                     },
+                                     nullptr, true};
     return self;
 }
 

@@ -18,6 +18,7 @@ enum class conv_algorithm : std::uint8_t {
     grouped,      ///< the direct one for each group
     shared,       ///< groups of few channels, several of which share a vector
     generic,      ///< kernels with very many taps
+    bfloat16,     ///< tiles of operands rounded to bfloat16
 };
 
 /// How a problem will be computed. Depends on the instruction set and the shape of one sample, never on the batch or the threads.
@@ -40,7 +41,7 @@ inline void pack_conv_weights(isa set, const conv_problem& problem, const conv_c
     pack_conv_weights(set, problem, choice, weight, 0, problem.oc, packed, pool);
 }
 /// Output channels that are packed in one part, so that their weights are some `floats`: all where groups have to be packed whole.
-std::int64_t conv_channels_at_once(isa set, const conv_problem& problem, std::int64_t floats);
+std::int64_t conv_channels_at_once(isa set, const conv_problem& problem, const conv_choice& choice, std::int64_t floats);
 
 /// y = epilogue(conv(x, weight) + bias). `bias` is null or oc floats; `residual` (null, or of y's shape and layout) may be y.
 void run_conv(isa set, const conv_problem& problem, const conv_choice& choice, const float* x, const void* packed, const float* bias, const float* residual,
@@ -50,6 +51,7 @@ void run_conv(isa set, const conv_problem& problem, const conv_choice& choice, c
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "bfloat16.hpp"
 #include "dispatch.hpp"
 
 #include <limits>
@@ -223,6 +225,12 @@ GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
         c.algorithm = conv_algorithm::first_layer;
         c.reason = "few channels, read from planes";
         c.in = layout::row_major;
+    } else if (p.bfloat16 && takes_bfloat16_conv(p)) {
+        c.algorithm = conv_algorithm::bfloat16;
+        c.reason = "operands in bfloat16, by tiles";
+        c.workspace_bytes = bfloat16_conv_workspace(p);
+        c.packed_bytes = packed_bfloat16_bytes(bfloat16_weights_of(p));
+        return c;
     } else if (taps > detail::conv_max_taps) {
         c.algorithm = conv_algorithm::generic;
         c.reason = "more taps than the tables of the fast kernels hold";
@@ -260,6 +268,7 @@ GRAFT_INLINE void run_conv(isa set, const conv_problem& p, const conv_choice& ch
     const int width = vector_width(set);
     const std::int64_t blocks = detail::ceil_div(p.oc, width), floats = p.n * blocks * p.oh * p.ow * width;
     if (floats == 0) return;
+    if (choice.algorithm == conv_algorithm::bfloat16) return run_bfloat16_conv(set, p, x, packed, bias, residual, y, workspace, pool);
     conv_args a = detail::conv_arguments(set, p, choice);
     a.x = x;
     a.weight = static_cast<const float*>(packed);

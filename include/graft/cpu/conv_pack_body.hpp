@@ -96,13 +96,14 @@ inline void pack_taps_pair(const float* weight, std::int64_t ic, std::int64_t ta
 
 }  // namespace detail
 
-GRAFT_INLINE std::int64_t conv_channels_at_once(isa set, const conv_problem& p, std::int64_t floats) {
-    const std::int64_t pair = 2 * vector_width(set), of_pair = pair * p.ic * p.kh * p.kw;
+GRAFT_INLINE std::int64_t conv_channels_at_once(isa set, const conv_problem& p, const conv_choice& choice, std::int64_t floats) {
+    const std::int64_t pair = choice.algorithm == conv_algorithm::bfloat16 ? bfloat16_block : 2 * vector_width(set), of_pair = pair * p.ic * p.kh * p.kw;
     return p.groups > 1 || of_pair == 0 || floats / of_pair * pair >= p.oc ? p.oc : floats > of_pair ? floats / of_pair * pair : pair;
 }
 
 GRAFT_INLINE void pack_conv_weights(isa set, const conv_problem& p, const conv_choice& choice, const float* weight, std::int64_t begin, std::int64_t end,
                                     void* packed, executor& pool) {
+    if (choice.algorithm == conv_algorithm::bfloat16) return pack_bfloat16(bfloat16_weights_of(p), weight, begin, end, packed, pool);
     const std::int64_t width = vector_width(set), taps = std::int64_t(p.kh) * p.kw, icg = p.ic / p.groups, ocg = p.oc / p.groups;
     float* const all = static_cast<float*>(packed);
     if (choice.algorithm == conv_algorithm::depthwise || choice.algorithm == conv_algorithm::shared) {

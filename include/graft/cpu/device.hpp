@@ -1,10 +1,12 @@
 // The CPU as a device: the fastest kernels that it has for a node, else the operator's reference kernel, on the host's memory.
 #pragma once
 
+#include "../lower/backend.hpp"
 #include "../lower/fuse.hpp"
 #include "../lower/widen.hpp"
 #include "../passes/specialize.hpp"
 #include "../plan/host_context.hpp"
+#include "dispatch.hpp"
 #include "kernel.hpp"
 
 #include <cstring>
@@ -21,7 +23,8 @@ struct kernel_set {
     /// Fusion across the forward and the backward part of a step; may be null.
     void (*fuse)(graph&, place_id on);
     /// Blocks of channels, and packed weights.
-    status (*lay_out)(graph&, const lowering&, isa level);
+    status (*lay_out)(graph&, const lowering&, const arithmetic& by);
+    bool bfloat16 = false;  ///< whether it has kernels over tiles
     /// Operators between DequantizeLinear and QuantizeLinear, in integers; may be null.
     status (*to_integers)(graph&, const lowering&, isa level) = nullptr;
 };
@@ -63,7 +66,7 @@ public:
 /// The cores and the memory of this machine. Several may be open in a process: each is a place with an arena of its own.
 class cpu_device final : public device {
 public:
-    cpu_device(std::string name, isa level, const kernel_set& kernels) : name_(std::move(name)), level_(level), kernels_(kernels) {}
+    cpu_device(std::string name, const arithmetic& by, const kernel_set& kernels) : name_(std::move(name)), level_(by.level), by_(by), kernels_(kernels) {}
 
     inline const std::string& name() const noexcept override { return name_; }
     inline bool in_host_memory() const noexcept override { return true; }
@@ -75,7 +78,7 @@ public:
         GRAFT_TRY(graft::detail::widener(g, with).run());
         GRAFT_TRY(graft::detail::fuser(g, with).run());
         if (kernels_.fuse) kernels_.fuse(g, with.on);
-        GRAFT_TRY(kernels_.lay_out(g, with, level_));
+        GRAFT_TRY(kernels_.lay_out(g, with, by_));
         drop_unread(g);  // weights that were packed
         return {};
     }
@@ -120,14 +123,20 @@ private:
 
     std::string name_;
     isa level_;
+    arithmetic by_;
     const kernel_set& kernels_;
 };
 
-/// Opens the CPU with the instruction set of this process. Errors: cpu.isa.
-inline result<std::shared_ptr<device>> open(const std::string& name, const kernel_set& kernels) {
-    isa level = isa::baseline;
-    GRAFT_TRY_ASSIGN(level, active_isa());
-    return std::shared_ptr<device>(std::make_shared<cpu_device>(name, level, kernels));
+/// Opens the CPU with the instruction set of this process. Errors: cpu.isa, device.unavailable (this machine has no kernels of the precision).
+inline result<std::shared_ptr<device>> open(const std::string& name, const device_options& options, const kernel_set& kernels) {
+    arithmetic by;
+    GRAFT_TRY_ASSIGN(by.level, active_isa());
+    by.bfloat16 = options.precision == "bfloat16";
+    if (by.bfloat16 && !(kernels.bfloat16 && bfloat16_tiles(by.level)))
+        return fail(errc::device_unavailable, "precision",
+                    "bfloat16 on a CPU takes one that multiplies tiles of it (AMX and AVX-512: Intel's Xeons since 2023), and " +
+                        std::string(cpu::name(by.level)) + " is what runs here: leave it out, or take a GPU (--device cuda)");
+    return std::shared_ptr<device>(std::make_shared<cpu_device>(name, by, kernels));
 }
 
 }  // namespace cpu

@@ -16,6 +16,8 @@ using quantized_task = void (*)(const quantized_conv_args&, std::int64_t tile, s
 /// The convolution that multiplies four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI); else null. Its
 /// arguments and tasks are those of the table's `quantized->conv`.
 quantized_task byte_products(isa set) noexcept;
+/// The kernels over tiles of bfloat16, of a set and a machine that have them (AMX); else null. Asks the system for the use of the tiles.
+const bfloat16_kernels* bfloat16_tiles(isa set) noexcept;
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -25,6 +27,7 @@ GRAFT_END_NAMESPACE
 #include "../core/dtype.hpp"
 #include "../core/wanted.hpp"
 #include "../graph/activation.hpp"
+#include "bfloat16_kernels.hpp"
 #include "conv_kernels.hpp"
 #include "elementwise_kernels.hpp"
 #include "gemm_kernels.hpp"
@@ -37,6 +40,7 @@ GRAFT_END_NAMESPACE
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 
@@ -56,6 +60,26 @@ GRAFT_END_KERNEL_NAMESPACE
 GRAFT_END_TARGET
 #endif
 
+#if GRAFT_EMULATED_AMX
+#define GRAFT_KERNEL_TEXTS "kernels/bfloat16_emulated.inl"
+#include "regions.inl"
+#undef GRAFT_KERNEL_TEXTS
+#endif
+#if GRAFT_HAS_AMX
+GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")
+GRAFT_BEGIN_KERNEL_NAMESPACE
+namespace cpu {
+namespace avx512 {
+namespace amx {
+#include "simd/amx.inl"
+#include "kernels/bfloat16.inl"
+}  // namespace amx
+}  // namespace avx512
+}  // namespace cpu
+GRAFT_END_KERNEL_NAMESPACE
+GRAFT_END_TARGET
+#endif
+
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
@@ -69,6 +93,26 @@ GRAFT_INLINE const kernel_table& kernels(isa set) noexcept {
 GRAFT_INLINE quantized_task byte_products(isa set) noexcept {
 #if GRAFT_ARCH_X86_64
     if (set == isa::avx512 && has_byte_products()) return quantized_conv_wanted() ? &avx512::conv_quantized_bytes : nullptr;
+#endif
+    static_cast<void>(set);
+    return nullptr;
+}
+
+#if GRAFT_EMULATED_AMX
+inline bool emulates_tiles() noexcept {
+    const char* wish = std::getenv("GRAFT_EMULATED_AMX");
+    return wish && *wish == '1';
+}
+#endif
+
+GRAFT_INLINE const bfloat16_kernels* bfloat16_tiles(isa set) noexcept {
+#if GRAFT_EMULATED_AMX
+#define GRAFT_X(id, width, here) GRAFT_ISA_HERE(here, if (set == isa::id && emulates_tiles()) return id::bfloat16_table();)
+    GRAFT_ISA_LIST(GRAFT_X)
+#undef GRAFT_X
+#endif
+#if GRAFT_HAS_AMX
+    if (set == isa::avx512 && has_tiles()) return bfloat16_wanted() ? avx512::amx::bfloat16_table() : nullptr;
 #endif
     static_cast<void>(set);
     return nullptr;

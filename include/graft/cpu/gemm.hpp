@@ -15,6 +15,7 @@ struct gemm_problem {
     bool trans_a = false;   ///< a is k x m
     bool trans_b = false;   ///< b is n x k
     bool packed_b = false;  ///< b was packed by pack_b (ldb and trans_b say what it was before; the batch shares it)
+    bool bfloat16 = false;  ///< b was packed by pack_bfloat16 instead
     epilogue ep;
     float alpha = 1;
     bias_kind bias = bias_kind::none;  ///< column: n numbers, row: m numbers; the batch shares them
@@ -49,20 +50,17 @@ namespace detail {
 
 // What becomes of the operands before the product: B packed, or read in place but for a last partial panel; A^T transposed.
 struct gemm_plan {
-    gemm_problem p;  // with every ld filled in, and A shared batches of one B joined into one product
+    gemm_problem p;  // as joined_batches has it
     bool pack_whole, pack_last;
     std::int64_t panels, b_matrices, b_floats, a_matrices, a_floats;  // floats: of one matrix in the workspace
 };
 
-inline gemm_plan plan_gemm(isa set, const gemm_problem& problem) {
-    const gemm_kernels& kernel = *kernels(set).gemm;
-    gemm_plan plan{};
-    gemm_problem& p = plan.p = problem;
+// With every distance filled in; batches that walk A and C as one long matrix and share B are one product.
+inline gemm_problem joined_batches(gemm_problem p) {
     if (!p.lda) p.lda = p.trans_a ? p.m : p.k;
     if (!p.ldb) p.ldb = p.trans_b ? p.k : p.n;
     if (!p.ldc) p.ldc = p.n;
     if (!p.ld_residual) p.ld_residual = p.n;
-    // Batches that walk A and C as one long matrix and share B are one product.
     for (int d = 1; d >= 0; --d) {
         const bool shared = p.packed_b || p.b_strides[d] == 0, inner = d == 1 || p.batch[1] == 1;
         if (p.batch[d] > 1 && inner && shared && !p.trans_a && p.bias != bias_kind::row && p.a_strides[d] == p.m * p.lda && p.c_strides[d] == p.m * p.ldc &&
@@ -71,6 +69,13 @@ inline gemm_plan plan_gemm(isa set, const gemm_problem& problem) {
             p.batch[d] = 1;
         }
     }
+    return p;
+}
+
+inline gemm_plan plan_gemm(isa set, const gemm_problem& problem) {
+    const gemm_kernels& kernel = *kernels(set).gemm;
+    gemm_plan plan{};
+    gemm_problem& p = plan.p = joined_batches(problem);
     plan.panels = (p.n + kernel.columns - 1) / kernel.columns;
     const std::int64_t tail = p.n % kernel.columns;
     // Packing reads and writes B once: it pays when several row tiles read it again, unless B is narrow and read well as it is.

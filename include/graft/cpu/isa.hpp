@@ -28,6 +28,12 @@ enum class isa : std::uint8_t {
 #undef GRAFT_X
 };
 
+/// How a device of the CPU computes.
+struct arithmetic {
+    isa level = isa::baseline;
+    bool bfloat16 = false;  ///< operands of convolutions and products are rounded to it where the kernels over tiles take them
+};
+
 /// The name that GRAFT_ISA takes, such as "avx512". Static storage.
 const char* name(isa set) noexcept;
 /// How many floats one vector holds: also the channel block of the blocked layout.
@@ -36,6 +42,9 @@ int vector_width(isa set) noexcept;
 bool available(isa set) noexcept;
 /// Whether this machine multiplies bytes four a lane (AVX-512 VNNI), which kernels of avx512 use where it is there. Thread-safe.
 bool has_byte_products() noexcept;
+/// Whether this machine multiplies tiles of bfloat16 and of bytes (AMX, with AVX-512 BF16), and its system lets this process: asking for that is the first
+/// call's. Thread-safe.
+bool has_tiles() noexcept;
 /// The names of the available sets, separated by ", ", from the slowest to the fastest.
 std::string available_isas();
 /// The set to run: the one that the environment variable GRAFT_ISA names, else the fastest available.
@@ -63,13 +72,13 @@ namespace cpu {
 namespace detail {
 
 // One bit for each set and for what only some machines of a set have, found once; 1u << 31 marks that it was.
-constexpr std::uint32_t byte_products_bit = 1u << 30;
+constexpr std::uint32_t byte_products_bit = 1u << 30, tiles_bit = 1u << 29;
 inline std::uint32_t detect() noexcept {
     std::uint32_t found = 1u << static_cast<int>(isa::baseline);
     if (GRAFT_ARCH_ARM64) found |= 1u << static_cast<int>(isa::neon);
     if (GRAFT_ARCH_WASM) found |= 1u << static_cast<int>(isa::wasm);
 #if GRAFT_ARCH_X86_64
-    unsigned leaf1_c = 0, leaf7_b = 0, leaf7_c = 0, highest = 0;
+    unsigned leaf1_c = 0, leaf7_b = 0, leaf7_c = 0, leaf7_d = 0, leaf7_1_a = 0, highest = 0;
     std::uint64_t saved = 0;
 #if defined(_MSC_VER)
     int r[4];
@@ -81,13 +90,17 @@ inline std::uint32_t detect() noexcept {
         __cpuidex(r, 7, 0);
         leaf7_b = static_cast<unsigned>(r[1]);
         leaf7_c = static_cast<unsigned>(r[2]);
+        leaf7_d = static_cast<unsigned>(r[3]);
+        __cpuidex(r, 7, 1);
+        leaf7_1_a = static_cast<unsigned>(r[0]);
     }
     if (leaf1_c >> 27 & 1) saved = _xgetbv(0);
 #else
     unsigned a = 0, b = 0, c = 0, d = 0;
     highest = static_cast<unsigned>(__get_cpuid_max(0, nullptr));
     if (__get_cpuid(1, &a, &b, &c, &d)) leaf1_c = c;
-    if (highest >= 7 && __get_cpuid_count(7, 0, &a, &b, &c, &d)) leaf7_b = b, leaf7_c = c;
+    if (highest >= 7 && __get_cpuid_count(7, 0, &a, &b, &c, &d)) leaf7_b = b, leaf7_c = c, leaf7_d = d;
+    if (highest >= 7 && a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) leaf7_1_a = a;
     if (leaf1_c >> 27 & 1) {
         unsigned low = 0, high = 0;
         __asm__ __volatile__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
@@ -101,6 +114,8 @@ inline std::uint32_t detect() noexcept {
         if (f && dq && bw && vl && (saved & 0xe6) == 0xe6) {
             found |= 1u << static_cast<int>(isa::avx512);
             if (leaf7_c >> 11 & 1) found |= byte_products_bit;
+            const bool bf16 = leaf7_1_a >> 5 & 1, tiles = leaf7_d >> 24 & 1, of_bf16 = leaf7_d >> 22 & 1, of_bytes = leaf7_d >> 25 & 1;
+            if (bf16 && tiles && of_bf16 && of_bytes && (saved & 0x60000) == 0x60000) found |= tiles_bit;
         }
     }
 #endif
@@ -112,6 +127,18 @@ inline std::uint32_t detected() noexcept {
     std::uint32_t found = cache.load(std::memory_order_relaxed);
     if (!found) cache.store(found = detect(), std::memory_order_relaxed);
     return found;
+}
+
+// Linux saves tiles for processes that have asked alone (arch_prctl, ARCH_REQ_XCOMP_PERM of the state's component 18), since they need larger stacks for
+// signals: a process whose are too small is refused. Permission holds for all threads, and is given again where it was given before.
+inline bool may_use_tiles() noexcept {
+#if GRAFT_HAS_AMX
+    long answer = 158;
+    __asm__ __volatile__("syscall" : "+a"(answer) : "D"(0x1023l), "S"(18l) : "rcx", "r11", "memory");
+    return answer == 0;
+#else
+    return false;
+#endif
 }
 
 }  // namespace detail
@@ -138,6 +165,14 @@ GRAFT_INLINE int vector_width(isa set) noexcept {
 GRAFT_INLINE bool available(isa set) noexcept { return detail::detected() >> static_cast<int>(set) & 1; }
 
 GRAFT_INLINE bool has_byte_products() noexcept { return (detail::detected() & detail::byte_products_bit) != 0; }
+
+GRAFT_INLINE bool has_tiles() noexcept {
+    if (!(detail::detected() & detail::tiles_bit)) return false;
+    static std::atomic<int> allowed{0};  // 1: no, 2: yes
+    int known = allowed.load(std::memory_order_relaxed);
+    if (!known) allowed.store(known = 1 + detail::may_use_tiles(), std::memory_order_relaxed);
+    return known == 2;
+}
 
 GRAFT_INLINE std::string available_isas() {
     std::string out;

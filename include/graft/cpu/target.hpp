@@ -19,6 +19,12 @@
 #else
 #define GRAFT_ARCH_WASM 0
 #endif
+// Tiles of bfloat16: compilers that know their instructions, and the one system whose way of asking for them is known here.
+#if GRAFT_ARCH_X86_64 && defined(__linux__) && (defined(__clang__) ? __clang_major__ >= 12 : defined(__GNUC__) && __GNUC__ >= 11)
+#define GRAFT_HAS_AMX 1
+#else
+#define GRAFT_HAS_AMX 0
+#endif
 
 #if GRAFT_HAS_BODIES || GRAFT_HAS_KERNELS
 #include <cmath>

@@ -203,16 +203,31 @@ GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<
 GRAFT_MEMORY_CATCH("model::placements")
 
 namespace detail {
-// What the CPU says to numbers that it was asked for. `unusable`: why another device was not taken, where one might have been.
-inline status host_precision(const std::string& precision, const status& unusable = {}) {
+// What the CPU says to numbers that it was asked for, where it computes in float32.
+inline status host_precision(const std::string& precision) {
     if (precision == "auto" || precision == "float32") return {};
-    for (const char* known : {"tf32", "float16", "bfloat16"})
+    if (precision == "bfloat16")
+        return fail(errc::device_unavailable, "precision",
+                    "in bfloat16 a CPU runs networks alone: training and reference kernels compute in float32. Leave it out, or take a GPU (--device cuda)");
+    for (const char* known : {"tf32", "float16"})
         if (precision == known)
             return fail(errc::device_unavailable, "precision",
                         precision +
-                            " is a precision of GPUs, and this runs on the CPU, which computes in float32: leave it out, or take a GPU (--device cuda)" +
-                            (unusable.ok() ? "" : ". No GPU was taken: " + unusable.error().detail()));
+                            " is a precision of GPUs, and this runs on the CPU, which computes in float32: leave it out, or take a GPU (--device cuda)");
     return fail(errc::usage, "precision", "'" + precision + "' is none of auto, float32, tf32, float16, bfloat16");
+}
+// The host's device where it computes otherwise than it would by itself; else null, for the host. `unusable`: why another device was not taken, where
+// one might have been.
+inline result<std::shared_ptr<device>> open_host(const backend& host, const device_options& options, const status& unusable) {
+    const auto open = [&]() -> result<std::shared_ptr<device>> {
+        if (options.precision == "bfloat16") return host.open(host.name, options, nullptr);
+        GRAFT_TRY(host_precision(options.precision));
+        return std::shared_ptr<device>();
+    };
+    auto opened = open();
+    if (opened.ok() || unusable.ok() || opened.error().code() != errc::device_unavailable) return opened;
+    const error& why = opened.error();
+    return fail(why.code(), why.where(), why.detail() + ". No GPU was taken: " + unusable.error().detail());
 }
 }  // namespace detail
 
@@ -228,8 +243,7 @@ GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& want
         if (!any && (backends[i]->host ? wanted : kind) != backends[i]->name) continue;
         if (backends[i]->host) {
             GRAFT_TRY(backends[i]->available());
-            GRAFT_TRY(detail::host_precision(options.precision, unusable));
-            return std::shared_ptr<device>();
+            return detail::open_host(*backends[i], options, unusable);
         }
         auto opened = backends[i]->open(any ? backends[i]->name : wanted, options, warn);
         if (opened.ok() || !any) return opened;
@@ -270,6 +284,7 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     bool has_defaults = false;
     for (const value_info& i : state->inputs) has_defaults |= i.has_default;
     std::shared_ptr<device> host;
+    if (on && on->in_host_memory()) host = std::move(on);
     for (int i = 0; i < count && !host; ++i)
         if (backends[i]->host) GRAFT_TRY_ASSIGN(host, backends[i]->open(backends[i]->name, {}, nullptr));
     state->folded.how = execution_of(options, std::move(host), on);

@@ -24,7 +24,8 @@ struct lowering {
 
 /// How the devices of a back end are used.
 struct device_options {
-    std::string precision = "auto";  ///< float32, tf32, float16, bfloat16; auto: tf32 where the device has it, else float32
+    std::string precision = "auto";  ///< float32, tf32, float16, bfloat16; auto: tf32 where the device has it, else float32. Of a CPU: float32; bfloat16, where
+                                     ///< it multiplies tiles of it
     bool deterministic = false;      ///< only algorithms that give the same bits every time
     std::int64_t memory_bytes = 0;   ///< what it may take of the device's memory; 0: all of it
 };

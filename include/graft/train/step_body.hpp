@@ -113,6 +113,8 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
                                                        const step_options& options) GRAFT_MEMORY_TRY {
     if (!shards::legal(options.shards) || !shards::legal(options.micro_batches) || options.micro_batches > options.shards)
         return fail(errc::usage, "shards", "shards and the parts of a batch are powers of two up to 256, and there are at least as many shards as parts");
+    // What the host's own memory has, beside the host itself, is the CPU in another precision.
+    if (options.on && options.on->in_host_memory()) GRAFT_TRY(detail::host_precision("bfloat16"));
     training_step made;
     if (options.replicas) {
         GRAFT_TRY_ASSIGN(made.self_, options.replicas->make(std::move(network), logits, std::move(parameters), options));

@@ -1,6 +1,7 @@
 // Layout for the CPU: convolutions and what stands between them work on blocks of channels; weights are packed once.
 #pragma once
 
+#include "../bfloat16.hpp"
 #include "../conv.hpp"
 #include "../ops/conv.hpp"
 #include "../ops/matmul.hpp"
@@ -14,8 +15,8 @@ namespace detail {
 // at most once, by a Reorder behind the first need.
 class layouter : public rewriter {
 public:
-    layouter(graph& target, const lowering& with, cpu::isa level)
-        : rewriter(target, with.on), with_(with), level_(level), blocks_{layout::blocked, cpu::vector_width(level)} {}
+    layouter(graph& target, const lowering& with, const cpu::arithmetic& by)
+        : rewriter(target, with.on), with_(with), level_(by.level), bfloat16_(by.bfloat16), blocks_{layout::blocked, cpu::vector_width(by.level)} {}
     inline virtual ~layouter() {}
 
     status run() {
@@ -206,6 +207,7 @@ protected:
         if (!cpu::conv_problem_of(n, at(n.inputs[0]).extents, at(n.inputs[1]).extents, at(n.outputs[0]).extents, problem))
             return fail(errc::internal, location(n), "a convolution without legal parameters reached lowering");
         problem.exact = with_.exact;
+        problem.bfloat16 = bfloat16_;
         problem.in = at(n.inputs[0]).layout.as;
         problem.out = layout::blocked;
         const cpu::conv_choice choice = cpu::choose_conv(level_, problem);
@@ -245,7 +247,7 @@ protected:
         tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
         if (!data) {
             GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}, with_.budget));
-            const std::int64_t at_once = cpu::conv_channels_at_once(level_, problem, floats_at_once);
+            const std::int64_t at_once = cpu::conv_channels_at_once(level_, problem, choice, floats_at_once);
             for (std::int64_t first = 0; first < problem.oc; first += at_once) {
                 const std::int64_t last = std::min(first + at_once, problem.oc), row = static_cast<std::int64_t>(source.bytes()) / problem.oc;
                 buffer weights;
@@ -269,11 +271,13 @@ protected:
         if (!is_constant(b) || at(b).extents.rank() != 2) return {};
         cpu::gemm_problem p;
         if (!cpu::gemm_problem_of(n, at(n.inputs[0]).extents, at(b).extents, at(n.outputs[0]).extents, p)) return {};
+        p.bfloat16 = bfloat16_ && cpu::takes_bfloat16_product(p);
         const tensor source = at(b).constant;
-        const std::string key = std::string("product ") + cpu::name(level_) + (p.trans_b ? " transposed" : "");
+        const std::string key = std::string("product ") + cpu::name(level_) + (p.trans_b ? " transposed" : "") + (p.bfloat16 ? " bfloat16" : "");
         tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
         if (!data) {
-            GRAFT_TRY_ASSIGN(data, tensor::make(dtype::float32, {cpu::packed_b_bytes(level_, p.n, p.k) / 4}, with_.budget));
+            const std::int64_t bytes = p.bfloat16 ? cpu::packed_bfloat16_bytes(cpu::bfloat16_weights_of(p)) : cpu::packed_b_bytes(level_, p.n, p.k);
+            GRAFT_TRY_ASSIGN(data, tensor::make(dtype::float32, {bytes / 4}, with_.budget));
             GRAFT_TRY(pack_rows(p, source, data.data<float>()));
             if (with_.packed) with_.packed->add(source, key, data);
         }
@@ -282,6 +286,7 @@ protected:
         n.attributes.back().kind = attribute_kind::integers;
         n.attributes.back().integers.assign(at(b).extents.begin(), at(b).extents.end());
         set(n, "packed", std::int64_t(1));
+        if (p.bfloat16) set(n, "bfloat16", std::int64_t(1));
         n.inputs[1] = g.add_constant(at(b).name + "_packed", data);
         let_go(b);
         return {};
@@ -289,14 +294,19 @@ protected:
 
     // A transposed matrix a few megabytes at a time, since the largest may be most of a network; another is packed by columns, and whole.
     status pack_rows(const cpu::gemm_problem& p, const tensor& source, float* packed) {
-        const std::int64_t panel = cpu::packed_b_bytes(level_, 1, 1) / 4, row = static_cast<std::int64_t>(sizeof(float)) * p.k;
+        const std::int64_t panel = p.bfloat16 ? cpu::bfloat16_block : cpu::packed_b_bytes(level_, 1, 1) / 4,
+                           row = static_cast<std::int64_t>(sizeof(float)) * p.k;
         const std::int64_t at_once = p.trans_b && p.k ? std::max<std::int64_t>(1, floats_at_once / (p.k * panel)) * panel : p.n;
         for (std::int64_t first = 0; first < p.n; first += at_once) {
             cpu::gemm_problem part = p;
             part.n = std::min(at_once, p.n - first);
             buffer rows;
             GRAFT_TRY_ASSIGN(rows, source.storage().to_read_once(static_cast<std::size_t>(first * row), static_cast<std::size_t>(part.n * row)));
-            cpu::pack_b(level_, part, reinterpret_cast<const float*>(rows.data()), packed + first * p.k, with_.pool);
+            const float* const from = reinterpret_cast<const float*>(rows.data());
+            if (p.bfloat16)
+                cpu::pack_bfloat16(cpu::bfloat16_weights_of(p), from, first, first + part.n, packed, with_.pool);
+            else
+                cpu::pack_b(level_, part, from, packed + first * p.k, with_.pool);
         }
         return {};
     }
@@ -305,6 +315,7 @@ protected:
 
     const lowering& with_;
     cpu::isa level_;
+    bool bfloat16_;           // operands of convolutions and products, where the kernels take them
     layout blocks_;           // of this instruction set
     bool convolves_ = false;  // whether the graph has a convolution, so that blocks are wanted
     std::vector<value_id> other_;

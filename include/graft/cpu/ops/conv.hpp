@@ -28,10 +28,10 @@ template <>
 struct problem_fields<conv_problem> {
     template <class Problem, class Field>
     static void visit(Problem& p, const Field& field) {
-        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, in, out, ep, exact] = p;
+        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, in, out, ep, exact, bfloat16] = p;
         auto& [act, alpha, beta, residual, late] = ep;
         const auto each = [&](auto&... fields) { (field(fields), ...); };
-        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, in, out, exact, act, alpha, beta, residual, late);
+        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, in, out, exact, bfloat16, act, alpha, beta, residual, late);
     }
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../../ops/product_batches.hpp"
+#include "../bfloat16.hpp"
 #include "../gemm.hpp"
 #include "attributes.hpp"
 
@@ -24,6 +25,7 @@ inline bool gemm_problem_of(const node& n, const shape& a, const shape& b, const
     p.residual_strides[0] = p.c_strides[0], p.residual_strides[1] = p.c_strides[1];
     p.ep = epilogue_of(n);
     p.packed_b = integer_of(n, "packed", 0) != 0;
+    p.bfloat16 = integer_of(n, "bfloat16", 0) != 0;
     if (n.inputs.size() > 2 && n.inputs[2] != no_value) p.bias = bias_kind::column;
     return true;
 }
@@ -34,13 +36,17 @@ inline const char* choose_product(const kernel_query& q, kernel_choice& choice) 
     // A packed operand is bytes; the node keeps the shape that it had.
     if (const attribute* unpacked = q.n.find("unpacked")) b = shape::from(unpacked->integers.begin(), unpacked->integers.end());
     if (!q.all_row_major() || !gemm_problem_of(q.n, q.in[0].extents, b, q.out[0].extents, p)) return "its batches do not fit";
-    choice.workspace_bytes = gemm_workspace_bytes(q.level, p);
-    choice.note = p.packed_b ? "matrix product, packed weights" : "matrix product";
+    choice.workspace_bytes = p.bfloat16 ? bfloat16_product_workspace(p) : gemm_workspace_bytes(q.level, p);
+    choice.note = p.bfloat16 ? "matrix product, operands in bfloat16, by tiles" : p.packed_b ? "matrix product, packed weights" : "matrix product";
     choice.set(p);
     return nullptr;
 }
 inline void run_product(const kernel_call& c) {
-    run_gemm(c.level, c.parameters<gemm_problem>(), c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
+    const gemm_problem& p = c.parameters<gemm_problem>();
+    if (p.bfloat16)
+        run_bfloat16_product(c.level, p, c.input(0), c.in[1].data, c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
+    else
+        run_gemm(c.level, p, c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
 }
 
 inline kernel_rows matmul_kernel_rows() {

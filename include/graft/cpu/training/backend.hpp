@@ -25,8 +25,9 @@ namespace cpu {
 
 /// What training needs.
 inline const kernel_set& training_set() noexcept {
-    static constexpr kernel_set self = {choose_training_kernel, [](graph& g, place_id on) { graft::detail::training_fuser(g, on).run(); },
-                                        [](graph& g, const lowering& with, isa level) { return graft::detail::training_layouter(g, with, level).run(); }};
+    static constexpr kernel_set self = {
+        choose_training_kernel, [](graph& g, place_id on) { graft::detail::training_fuser(g, on).run(); },
+        [](graph& g, const lowering& with, const arithmetic& by) { return graft::detail::training_layouter(g, with, by).run(); }};
     return self;
 }
 
@@ -34,10 +35,11 @@ inline const kernel_set& training_set() noexcept {
 namespace backends {
 
 GRAFT_INLINE const backend& cpu_training::instance() noexcept {
-    static constexpr backend self = {
-        "cpu", [] { return status(); },
-        [](const std::string& name, const device_options&, void (*)(const char*)) { return graft::cpu::open(name, graft::cpu::training_set()); }, nullptr,
-        true};
+    static constexpr backend self = {"cpu", [] { return status(); },
+                                     [](const std::string& name, const device_options& options, void (*)(const char*)) {
+                                         return graft::cpu::open(name, options, graft::cpu::training_set());
+                                     },
+                                     nullptr, true};
     return self;
 }
 

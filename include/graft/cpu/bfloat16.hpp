@@ -1,0 +1,237 @@
+// Convolutions and matrix products whose operands are rounded to bfloat16 and whose sums are float32, on machines that multiply tiles of them.
+// Bits depend on the shapes alone: an output is the same chain of steps, 32 channels of one tap each, on every number of threads.
+#pragma once
+
+#include "../core/executor.hpp"
+#include "bfloat16_kernels.hpp"
+#include "conv_kernels.hpp"
+#include "gemm.hpp"
+#include "isa.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Whether the kernels take such a convolution: one group, and a window of a size that they count. It reads and writes blocks of channels.
+bool takes_bfloat16_conv(const conv_problem& problem);
+/// Whether they take such a product: one matrix A for each of C, neither transposed nor scaled, and a bias, if any, for each column.
+bool takes_bfloat16_product(const gemm_problem& problem);
+
+/// How far apart weights lie: those of output channel j, channel c and tap t at j * out + c * in + t.
+struct bfloat16_weights {
+    std::int64_t channels = 0, out_channels = 0, taps = 1, out = 0, in = 0;
+};
+bfloat16_weights bfloat16_weights_of(const conv_problem& problem);
+bfloat16_weights bfloat16_weights_of(const gemm_problem& problem);
+/// Bytes of all weights packed; packed memory wants an alignment of 64.
+std::int64_t packed_bfloat16_bytes(const bfloat16_weights& weights);
+/// Rounds and packs the weights of output channels [begin, end), the first of which is a multiple of 32; `weight` points to the first of them.
+void pack_bfloat16(const bfloat16_weights& weights, const float* weight, std::int64_t begin, std::int64_t end, void* packed, executor& pool);
+
+/// Bytes of workspace, aligned to 64, that a run needs.
+std::int64_t bfloat16_conv_workspace(const conv_problem& problem);
+std::int64_t bfloat16_product_workspace(const gemm_problem& problem);
+/// As run_conv and run_gemm. On a set and a machine that have tiles alone.
+void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias, const float* residual, float* y,
+                       void* workspace, executor& pool);
+void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias, const float* residual, float* c,
+                          void* workspace, executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "dispatch.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+constexpr std::int64_t bfloat16_room = std::int64_t(1) << 20;  // bytes that are gathered together: with weights beside them they stay in the second cache
+
+inline std::int64_t blocks_of_32(std::int64_t channels) { return (channels + bfloat16_block - 1) / bfloat16_block; }
+
+// What one gathering holds: whole images, or some rows of outputs of one.
+struct bfloat16_part {
+    std::int64_t images, rows;
+};
+
+// The planes of some images, or of `rows` rows of outputs of one. Without steps, what pads the end of a row or of an image pads the beginning of the next.
+inline image_planes bfloat16_planes(const conv_problem& p, std::int64_t images, std::int64_t rows, std::int64_t& image_rows, std::int64_t& behind) {
+    image_planes g = planes_of(p);
+    g.rows += rows - p.oh;
+    const std::int64_t pitch = g.pitch, high = g.rows;
+    if (p.sw == 1) g.pitch = std::max(p.pl + p.iw, pitch - p.pl);
+    if (p.sh == 1 && rows == p.oh) g.rows = std::max(p.pt + p.ih, high - p.pt);
+    g.pitch = std::min(std::max(g.pitch, p.ow), pitch);
+    g.rows = std::min(std::max(g.rows, rows), high);
+    // The last outputs read as far behind the planes as they are short of, and a whole tile.
+    behind = (high - g.rows) * g.pitch + pitch - g.pitch + bfloat16_block;
+    image_rows = g.rows;
+    g.rows *= images;
+    return g;
+}
+inline std::int64_t bfloat16_gathered(const conv_problem& p, std::int64_t images, std::int64_t rows) {
+    std::int64_t image_rows = 0, behind = 0;
+    const image_planes g = bfloat16_planes(p, images, rows, image_rows, behind);
+    return (blocks_of_32(p.ic) * g.planes() + behind) * bfloat16_block * 2;
+}
+inline bfloat16_part bfloat16_parts(const conv_problem& p) {
+    const std::int64_t image = bfloat16_gathered(p, 1, p.oh);
+    if (image <= bfloat16_room) return {std::min(p.n, bfloat16_room / image), p.oh};
+    const std::int64_t one = bfloat16_gathered(p, 1, 1), two = bfloat16_gathered(p, 1, 2),
+                       rows = one < bfloat16_room ? 1 + (bfloat16_room - one) / (two - one) : 1;
+    return {1, std::min(rows, p.oh)};
+}
+inline std::int64_t bfloat16_workspace(const conv_problem& p) {
+    const bfloat16_part part = bfloat16_parts(p);
+    return plane_list_bytes(p) + bfloat16_gathered(p, part.images, part.rows);
+}
+
+// Half to even; NaN becomes quiet, and what is below the least normal number zero, as products take it.
+inline std::uint16_t narrowed(float x) {
+    const std::uint32_t bits = bit_cast<std::uint32_t>(x), exponent = bits & 0x7f800000u;
+    if (exponent == 0) return static_cast<std::uint16_t>(bits >> 16 & 0x8000u);
+    if (exponent == 0x7f800000u && (bits & 0x7fffffu)) return static_cast<std::uint16_t>(bits >> 16 | 0x40u);
+    return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+
+// Gathers part by part, and multiplies. `a` has all that is the same in them, and the pointers of the first image.
+inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* workspace, executor& pool) {
+    const bfloat16_kernels& kernel = *bfloat16_tiles(set);
+    const bfloat16_part part = bfloat16_parts(p);
+    const float *const x = a.x, *const residual = p.ep.residual ? a.residual : nullptr;
+    float* const y = a.y;
+    const std::int64_t in_blocks = blocks_of_32(p.ic), out_blocks = blocks_of_32(p.oc);
+    a.channels = p.ic, a.out_channels = p.oc;
+    a.taps = p.kh * p.kw, a.steps = in_blocks * a.taps;
+    a.sh = p.sh, a.sw = p.sw, a.pt = p.pt, a.pl = p.pl, a.ih = p.ih, a.iw = p.iw, a.ow = p.ow;
+    a.ep = p.ep;
+    a.gathered = reinterpret_cast<std::uint16_t*>(static_cast<char*>(workspace) + plane_list_bytes(p));
+    for (std::int64_t image = 0; image < p.n; image += part.images)
+        for (a.first_row = 0; a.first_row < p.oh; a.first_row += part.rows) {
+            a.images = std::min(part.images, p.n - image);
+            a.oh = std::min(part.rows, p.oh - a.first_row);
+            std::int64_t behind = 0;
+            a.from = bfloat16_planes(p, a.images, a.oh, a.image_rows, behind);
+            list_taps(p, a.from, workspace);
+            a.block_pixels = a.from.planes();
+            a.pixels = ((a.images - 1) * a.image_rows + a.oh - 1) * a.from.pitch + a.ow;
+            a.x = x + image * a.x_image, a.y = y + image * a.y_image, a.residual = residual ? residual + image * a.y_image : nullptr;
+            std::memset(a.gathered + in_blocks * a.block_pixels * bfloat16_block, 0, static_cast<std::size_t>(behind) * bfloat16_block * 2);
+            constexpr std::int64_t piece = 512;
+            const std::int64_t pieces = (a.block_pixels + piece - 1) / piece;
+            parallel_for(pool, in_blocks * pieces, [&](std::int64_t task) {
+                const std::int64_t first = task % pieces * piece;
+                kernel.gather(a, task / pieces, first, std::min(first + piece, a.block_pixels));
+            });
+            // A step takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
+            const std::int64_t tiles = blocks_of_32(a.pixels), at_once = 500 / (a.steps + 3) + 1, runs = (tiles + at_once - 1) / at_once;
+            parallel_for(pool, out_blocks * runs, [&](std::int64_t task) {
+                const std::int64_t first = task % runs * at_once;
+                kernel.multiply(a, task / runs, first, std::min(first + at_once, tiles));
+            });
+        }
+}
+
+// A convolution without a border or steps reads pixels one by one, whatever rows they lie in.
+inline conv_problem flattened(conv_problem p) {
+    const bool flat = p.kh == 1 && p.kw == 1 && p.sh == 1 && p.sw == 1 && p.pt == 0 && p.pl == 0 && p.oh == p.ih && p.ow == p.iw;
+    if (!flat || bfloat16_gathered(p, 1, p.oh) > bfloat16_room) return p;
+    p.iw = p.ow = p.ih * p.iw;
+    p.ih = p.oh = 1;
+    return p;
+}
+
+// Rows of A, as many as are gathered together, as an image of one row.
+inline conv_problem image_of(const gemm_problem& p) {
+    conv_problem image;
+    image.ic = p.k, image.oc = p.n, image.ep = p.ep;
+    image.iw = image.ow = std::min(p.m, std::max<std::int64_t>(bfloat16_block, bfloat16_room / (blocks_of_32(p.k) * bfloat16_block * 2)));
+    return image;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE bool takes_bfloat16_conv(const conv_problem& p) {
+    if (p.groups != 1 || p.pt < 0 || p.pl < 0) return false;
+    for (const std::int64_t size : {p.n, p.ic, p.oc, p.ih, p.iw, p.oh, p.ow})
+        if (size < 1 || size > (1 << 20)) return false;
+    return std::int64_t(p.kh) * p.kw <= 256 && p.sh <= 64 && p.sw <= 64 && std::int64_t(p.kh) * p.dh <= (1 << 20) && std::int64_t(p.kw) * p.dw <= (1 << 20) &&
+           p.pt <= (1 << 20) && p.pl <= (1 << 20);
+}
+GRAFT_INLINE bool takes_bfloat16_product(const gemm_problem& p) {
+    return !p.trans_a && p.alpha == 1 && p.bias != bias_kind::row && p.m > 0 && p.n > 0 && p.k > 0;
+}
+
+GRAFT_INLINE bfloat16_weights bfloat16_weights_of(const conv_problem& p) {
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw;
+    return {p.ic, p.oc, taps, p.ic * taps, taps};
+}
+GRAFT_INLINE bfloat16_weights bfloat16_weights_of(const gemm_problem& p) {
+    const std::int64_t ldb = p.ldb ? p.ldb : p.trans_b ? p.k : p.n;
+    return {p.k, p.n, 1, p.trans_b ? ldb : 1, p.trans_b ? 1 : ldb};
+}
+GRAFT_INLINE std::int64_t packed_bfloat16_bytes(const bfloat16_weights& w) {
+    return detail::blocks_of_32(w.channels) * detail::blocks_of_32(w.out_channels) * w.taps * bfloat16_step * 2;
+}
+GRAFT_INLINE void pack_bfloat16(const bfloat16_weights& w, const float* weight, std::int64_t begin, std::int64_t end, void* packed, executor& pool) {
+    const std::int64_t steps = detail::blocks_of_32(w.channels) * w.taps, block = begin / bfloat16_block, blocks = detail::blocks_of_32(end - begin);
+    constexpr std::int64_t half = bfloat16_block / 2;
+    parallel_for(pool, blocks, [&](std::int64_t task) {
+        std::uint16_t* const to = static_cast<std::uint16_t*>(packed) + (block + task) * steps * bfloat16_step;
+        std::memset(to, 0, static_cast<std::size_t>(steps) * bfloat16_step * 2);
+        const std::int64_t first = task * bfloat16_block, count = std::min<std::int64_t>(bfloat16_block, end - begin - first);
+        for (std::int64_t j = 0; j < count; ++j)
+            for (std::int64_t c = 0; c < w.channels; ++c) {
+                const float* const from = weight + (first + j) * w.out + c * w.in;
+                std::uint16_t* const at = to + c / bfloat16_block * w.taps * bfloat16_step + j / half * bfloat16_step / 2 +
+                                          c % bfloat16_block / 2 * bfloat16_block + j % half * 2 + c % 2;
+                for (std::int64_t t = 0; t < w.taps; ++t) at[t * bfloat16_step] = detail::narrowed(from[t]);
+            }
+    });
+}
+
+GRAFT_INLINE std::int64_t bfloat16_conv_workspace(const conv_problem& p) { return detail::bfloat16_workspace(detail::flattened(p)); }
+GRAFT_INLINE std::int64_t bfloat16_product_workspace(const gemm_problem& p) { return detail::bfloat16_workspace(detail::image_of(detail::joined_batches(p))); }
+
+GRAFT_INLINE void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias, const float* residual,
+                                    float* y, void* workspace, executor& pool) {
+    const conv_problem p = detail::flattened(problem);
+    const std::int64_t width = vector_width(set);
+    bfloat16_args a;
+    a.x = x, a.weights = static_cast<const std::uint16_t*>(packed), a.bias = bias, a.residual = residual, a.y = y;
+    a.x_pixel = a.y_pixel = width;
+    a.x_row = p.iw * width, a.y_row = p.ow * width;
+    a.x_vector = p.ih * a.x_row, a.y_vector = p.oh * a.y_row;
+    a.x_image = (p.ic + width - 1) / width * a.x_vector, a.y_image = (p.oc + width - 1) / width * a.y_vector;
+    a.whole_vectors = true;
+    detail::run_bfloat16(set, p, a, workspace, pool);
+}
+
+GRAFT_INLINE void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias, const float* residual,
+                                       float* c, void* workspace, executor& pool) {
+    const gemm_problem p = detail::joined_batches(problem);
+    const conv_problem image = detail::image_of(p);
+    bfloat16_args args;
+    args.weights = static_cast<const std::uint16_t*>(packed), args.bias = bias;
+    args.x_pixel = p.lda, args.y_pixel = p.ldc, args.residual_pixel = p.ld_residual;
+    args.x_vector = args.y_vector = vector_width(set);
+    for (std::int64_t batch = 0; batch < p.batch[0] * p.batch[1]; ++batch) {
+        const std::int64_t outer = batch / p.batch[1], inner = batch % p.batch[1];
+        for (std::int64_t row = 0; row < p.m; row += image.ow) {
+            conv_problem rows = image;
+            rows.iw = rows.ow = std::min(image.ow, p.m - row);
+            args.x = a + outer * p.a_strides[0] + inner * p.a_strides[1] + row * p.lda;
+            args.y = c + outer * p.c_strides[0] + inner * p.c_strides[1] + row * p.ldc;
+            args.residual = residual ? residual + outer * p.residual_strides[0] + inner * p.residual_strides[1] + row * p.ld_residual : nullptr;
+            detail::run_bfloat16(set, rows, args, workspace, pool);
+        }
+    }
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif

@@ -1,0 +1,54 @@
+// Convolutions and matrix products of bfloat16 as kernels see them: one run's arguments, and the table that machines with tiles fill.
+#pragma once
+
+#include "../core/wanted.hpp"
+#include "../graph/activation.hpp"
+#include "planes.hpp"
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Whether this program has what they compute.
+constexpr bool bfloat16_wanted() noexcept { return wanted("Conv") || wanted("MatMul") || wanted("Gemm"); }
+
+constexpr int bfloat16_block = 32;  ///< channels that a pixel's 64 bytes hold; output channels and pixels of a step are as many
+/// Numbers of a step's weights: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels].
+constexpr int bfloat16_step = bfloat16_block * bfloat16_block;
+
+/// One run of a sum of products over taps and channels, as its tasks read it. Pixels are float32, and rounded to bfloat16 as they are gathered; a matrix
+/// is a row of pixels whose channels are its columns. Distances count floats; `vector` is that from a vector of channels to the next.
+struct bfloat16_args {
+    std::int64_t channels = 0, out_channels = 0, steps = 0;  // steps: blocks of channels by taps
+    int taps = 1, sh = 1, sw = 1, pt = 0, pl = 0;
+    std::int64_t ih = 1, iw = 1, oh = 1, ow = 1;  // of one image
+    std::int64_t images = 1;                      // that are gathered together, one below the other in each plane
+    std::int64_t first_row = 0;                   // of the outputs that are computed
+    image_planes from;                            // of all those images; `image_rows` of each
+    std::int64_t image_rows = 0;
+    std::int64_t pixels = 0;  // neighbouring ones that are computed, outputs and what lies between their rows
+
+    const float* x = nullptr;
+    std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0;
+    std::uint16_t* gathered = nullptr;       // [blocks of channels][planes][32]
+    std::int64_t block_pixels = 0;           // from a block to the next
+    const std::uint16_t* weights = nullptr;  // [blocks of output channels][steps][bfloat16_step]
+    const float* bias = nullptr;             // null, or [out_channels]
+
+    float* y = nullptr;
+    const float* residual = nullptr;  // null, or as y
+    std::int64_t y_image = 0, y_row = 0, y_pixel = 0, y_vector = 0;
+    std::int64_t residual_pixel = 0;  // where it is a matrix; else that of y
+    bool whole_vectors = false;       // y has room for lanes past out_channels
+    epilogue ep;
+};
+
+/// Tasks: `gather` takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by one block of output channels.
+struct bfloat16_kernels {
+    void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE

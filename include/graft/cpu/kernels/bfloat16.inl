@@ -1,0 +1,191 @@
+// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each kind of tiles. Pixels of 32 channels are the rows of a tile, so that
+// sixteen neighbours of the padded image are one load for every tap, across its rows.
+
+// One block of channels of a pixel; those past the last are zeros.
+GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
+    GRAFT_UNROLL
+    for (int v = 0; v < bfloat16_block / V::W; ++v) {
+        const std::int64_t left = channels - v * V::W;
+        const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
+        tile_unit::narrow(a, to + v * V::W);
+    }
+}
+GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
+
+inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    const std::int64_t channels = a.channels - block * bfloat16_block;
+    const float* const x = a.x + block * (bfloat16_block / V::W) * a.x_vector;
+    std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const std::int64_t phase = row / g.rows, image = row % g.rows / a.image_rows, of_image = row % g.rows % a.image_rows;
+        const std::int64_t iy = (a.first_row + of_image) * a.sh + g.row_phase[phase / g.column_phases] - a.pt;
+        const std::int64_t ix = g.column_phase[phase % g.column_phases] - a.pl + column * a.sw;
+        const std::int64_t count = g.pitch - column < last - first ? g.pitch - column : last - first;
+        // Of these columns, ix, ix + sw, ...: those before the image, and those in it.
+        const std::int64_t before = ix < 0 ? (a.sw - 1 - ix) / a.sw : 0, end = a.iw > ix ? (a.iw - ix + a.sw - 1) / a.sw : 0;
+        const std::int64_t inside = iy >= 0 && iy < a.ih && before < count ? (end < count ? end : count) : 0;
+        std::int64_t i = 0;
+        if (before < inside) {
+            clear_pixels(to, before);
+            const float* from = x + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel;
+            const std::int64_t step = a.sw * a.x_pixel;
+            if (channels >= bfloat16_block)
+                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
+            else
+                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
+        }
+        clear_pixels(to + i * bfloat16_block, count - i);
+        to += count * bfloat16_block;
+        first += count;
+    }
+}
+
+// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
+struct bfloat16_sums {
+    alignas(64) float sum[bfloat16_block][bfloat16_block];
+    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
+    int next, pixels;
+};
+
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+
+// What becomes of the sums of one block of output channels.
+struct bfloat16_end {
+    const bfloat16_args& a;
+    std::int64_t channels;  // from the block's first one on
+    bool clamped, simple;   // simple: whole vectors, and no more than a residual and a clamp
+    float low, high;
+};
+inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
+    bfloat16_end e{a, a.out_channels - block * bfloat16_block, true, false, 0, 0};
+    e.clamped = bounds_of(a.ep, e.low, e.high);
+    e.simple = e.clamped && (a.whole_vectors || e.channels >= bfloat16_block) && !(a.residual && a.ep.residual_after_activation);
+    return e;
+}
+
+// Any other pixel.
+inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
+    const bfloat16_args& a = e.a;
+    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.clamped;
+    const V low = V::set1(e.low), high = V::set1(e.high);
+    const auto residual = [&](int v) { return load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v); };
+    for (int v = 0; a.residual && !late && v < bfloat16_block && v < e.channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
+    if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
+    for (int v = 0; v < bfloat16_block && v < e.channels; v += V::W) {
+        const std::int64_t lanes = a.whole_vectors ? V::W : e.channels - v;
+        float* const to = a.y + at + v / V::W * a.y_vector;
+        V y = V::load(sum + v);
+        if (!function) y = clamp(y, low, high);
+        if (a.residual && late) y = y + residual(v);
+        if (lanes >= V::W)
+            y.store(to);
+        else
+            y.store_partial(to, static_cast<int>(lanes));
+    }
+}
+
+// The next few pixels.
+GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+    int next = of.next;
+    const int end = of.pixels < next + count ? of.pixels : next + count;
+    if (next >= end) return;
+    of.next = end;
+    if (!e.simple) {
+        for (; next < end; ++next)
+            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], of.residual_at[next]);
+        return;
+    }
+    const V low = V::set1(e.low), high = V::set1(e.high);
+    const float* const residual = e.a.residual;
+    float* const y = e.a.y;
+    const std::int64_t vector = e.a.y_vector, channels = e.channels;
+    for (; next < end; ++next) {
+        const std::int64_t at = of.at[next], residual_at = of.residual_at[next];
+        if (at < 0) continue;
+        GRAFT_UNROLL
+        for (int v = 0; v < bfloat16_block / V::W; ++v) {
+            if (v * V::W >= channels) break;
+            V sum = V::load(of.sum[next] + v * V::W);
+            if (residual) sum = sum + V::load(residual + residual_at + v * vector);
+            clamp(sum, low, high).store(y + at + v * vector);
+        }
+    }
+}
+
+// Rows and Columns: tiles of sixteen pixels, of sixteen output channels.
+template <int Rows, int Columns>
+inline GRAFT_NOINLINE void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias,
+                                        bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+    constexpr int half = bfloat16_block / 2;
+    tiles.load<0>(bias, 0);
+    if (Columns == 2) tiles.load<1>(bias + half, 0);
+    if (Rows == 2) tiles.load<2>(bias, 0);
+    if (Rows == 2 && Columns == 2) tiles.load<3>(bias + half, 0);
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+        for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
+            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            tiles.load<6>(w, 64);
+            tiles.load<4>(from, 64);
+            tiles.multiply_bfloat16<0, 4, 6>();
+            if (Columns == 2) {
+                tiles.load<7>(w + bfloat16_step / 2, 64);
+                tiles.multiply_bfloat16<1, 4, 7>();
+            }
+            if (Rows == 2) {
+                tiles.load<5>(from + half * bfloat16_block, 64);
+                tiles.multiply_bfloat16<2, 5, 6>();
+                if (Columns == 2) tiles.multiply_bfloat16<3, 5, 7>();
+            }
+            finish_some(end, before, 4);
+        }
+    constexpr std::ptrdiff_t row = bfloat16_block * sizeof(float);
+    tiles.store<0>(to.sum[0], row);
+    if (Columns == 2) tiles.store<1>(to.sum[0] + half, row);
+    if (Rows == 2) tiles.store<2>(to.sum[half], row);
+    if (Rows == 2 && Columns == 2) tiles.store<3>(to.sum[half] + half, row);
+}
+
+inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
+    alignas(64) float bias[bfloat16_block] = {};
+    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
+    const bfloat16_end end = end_of(a, block);
+    bfloat16_sums sums[2];
+    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
+    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
+    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
+    const std::int64_t row = first * bfloat16_block / g.pitch;
+    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
+    tile_unit tiles;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
+        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
+        const std::uint16_t* const x = a.gathered + pixel * bfloat16_block;
+        if (left > bfloat16_block / 2)
+            channels > bfloat16_block / 2 ? sum_bfloat16<2, 2>(tiles, a, x, w, bias, here, end, before)
+                                          : sum_bfloat16<2, 1>(tiles, a, x, w, bias, here, end, before);
+        else
+            channels > bfloat16_block / 2 ? sum_bfloat16<1, 2>(tiles, a, x, w, bias, here, end, before)
+                                          : sum_bfloat16<1, 1>(tiles, a, x, w, bias, here, end, before);
+        finish_some(end, before, bfloat16_block);
+        here.next = 0;
+        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
+        for (int i = 0; i < here.pixels; ++i) {
+            const bool output = column < a.ow && oy < a.oh;
+            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
+            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
+            if (++column < g.pitch) continue;
+            column = 0;
+            if (++oy == a.image_rows) oy = 0, ++image;
+        }
+    }
+    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
+}
+
+inline const bfloat16_kernels* bfloat16_table() {
+    static constexpr bfloat16_kernels all = {&gather_bfloat16, &multiply_bfloat16};
+    return &all;
+}

@@ -1,0 +1,40 @@
+// The tiles of AMX in vectors, bit for bit: text, included inside the namespace and region of an instruction set.
+
+GRAFT_VECTOR V without_denormals(V a) { return select(abs(a) < V::set1(std::numeric_limits<float>::min()), a & V::set1(-0.0f), a); }
+
+struct tile_unit {
+    alignas(64) unsigned char tile[8][1024];
+
+    GRAFT_VECTOR tile_unit() { std::memset(tile, 0, sizeof tile); }
+    template <int T>
+    GRAFT_VECTOR void load(const void* from, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(tile[T] + 64 * r, static_cast<const char*>(from) + r * stride, 64);
+    }
+    template <int T>
+    GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
+    }
+    // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bfloat16() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; j += V::W) {
+                V even = V::zero(), odd = V::zero(), c;
+                for (int k = 0; k < 16; ++k) {
+                    std::int32_t a, b[V::W];
+                    std::memcpy(&a, tile[A] + 64 * r + 4 * k, 4);
+                    std::memcpy(b, tile[B] + 64 * k + 4 * j, sizeof b);
+                    const I pixel = I::set1(a), weights = I::load(b), high = I::set1(static_cast<std::int32_t>(0xffff0000u));
+                    even =
+                        without_denormals(fma(without_denormals(as_float(shift_left<16>(pixel))), without_denormals(as_float(shift_left<16>(weights))), even));
+                    odd = without_denormals(fma(without_denormals(as_float(pixel & high)), without_denormals(as_float(weights & high)), odd));
+                }
+                float sum[V::W];
+                std::memcpy(sum, tile[C] + 64 * r + 4 * j, sizeof sum);
+                c = without_denormals(without_denormals(V::load(sum)) + without_denormals(even + odd));
+                c.store(sum);
+                std::memcpy(tile[C] + 64 * r + 4 * j, sum, sizeof sum);
+            }
+    }
+    static GRAFT_VECTOR void narrow(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+};
