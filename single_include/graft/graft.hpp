@@ -32534,6 +32534,8 @@ using quantized_task = void (*)(const quantized_conv_args&, std::int64_t tile, s
 /// The convolution that multiplies four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI); else null. Its
 /// arguments and tasks are those of the table's `quantized->conv`.
 quantized_task byte_products(isa set) noexcept;
+/// The same by tiles (AMX); asks the system for the use of them.
+quantized_task byte_tiles(isa set) noexcept;
 /// The kernels over tiles of bfloat16, of a set and a machine that have them (AMX); else null. Asks the system for the use of the tiles.
 const bfloat16_kernels* bfloat16_tiles(isa set) noexcept;
 
@@ -32942,12 +32944,20 @@ struct quantized_conv_problem {
     bool x_signed = false, y_signed = false;
     int x_zero = 0, y_zero = 0, low = 0, high = 255;
     bool bytes = false;     ///< four 8-bit products a sum; else two of 16 bits. The integers are the same
+    bool tiles = false;     ///< of bytes: sixteen lanes of channels at once, by the machine's tiles. The integers are the same
     bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
 
     bool depthwise() const noexcept { return groups != 1; }
     /// Channels that one 32-bit lane holds.
     int channels_a_lane() const noexcept { return bytes ? 4 : 2; }
-    std::int64_t lanes_of_channels() const noexcept { return (ic + channels_a_lane() - 1) / channels_a_lane(); }
+    /// Whole tiles of them, where those are multiplied.
+    std::int64_t lanes_of_channels() const noexcept {
+        const std::int64_t lanes = (ic + channels_a_lane() - 1) / channels_a_lane();
+        return tiles ? (lanes + 15) / 16 * 16 : lanes;
+    }
+    /// Output channels that are computed together.
+    int rows() const noexcept;
+    std::int64_t blocks() const noexcept { return (oc + rows() - 1) / rows(); }
     /// Tiles of 2 x 2 outputs.
     std::int64_t winograd_tiles_high() const noexcept { return (oh + 1) / 2; }
     std::int64_t winograd_tiles_wide() const noexcept { return (ow + 1) / 2; }
@@ -32955,12 +32965,15 @@ struct quantized_conv_problem {
     bool gathers_tiles() const noexcept { return !bytes || (kh * kw == 1 && pt == 0 && pl == 0 && (oh - 1) * sh < ih && (ow - 1) * sw < iw); }
 };
 
-constexpr int quantized_rows = 8;                 ///< output channels of a tile
+constexpr int quantized_rows = 8;                 ///< output channels of a tile of sums
+constexpr int quantized_rows_of_tiles = 32;       ///< the same by the machine's tiles
 constexpr int quantized_taps = 256;               ///< at most, of a window: a float holds the sum of as many products exactly
 constexpr int quantized_pixels = 48;              ///< pixels of a tile, which are neighbours in the padded image
 constexpr int quantized_winograd_width = 512;     ///< of an image, at most, where the convolution is Winograd's
 constexpr int quantized_row = 4096;               ///< pixels at most that the windows of a row of pooling cover
 constexpr int quantized_depthwise_floats = 8192;  ///< of a channel's image that a depthwise task holds at a time
+
+inline int quantized_conv_problem::rows() const noexcept { return tiles ? quantized_rows_of_tiles : quantized_rows; }
 
 /// One run of a convolution, as its tasks read it: one image.
 struct quantized_conv_args {
@@ -32968,12 +32981,13 @@ struct quantized_conv_args {
     image_planes from;
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
-    const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8]; depthwise: floats [oc][taps]
+    const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles [oc / 32][lanes / 16][taps][2][16][16
+                                            // lanes]; depthwise: floats [oc][taps]
     const float* scale = nullptr;           // [oc]
     const std::int32_t* bias = nullptr;     // [oc]
     std::int32_t* gathered = nullptr;       // [lanes][planes], or [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
     std::int64_t slot = 0;                  // numbers of a slot
-    std::int64_t blocks_a_task = 1;         // of 8 output channels
+    std::int64_t blocks_a_task = 1;         // of output channels
 };
 
 /// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
@@ -32995,11 +33009,6 @@ struct quantized_kernels {
     void (*sum)(const quantized_sum_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
     void (*max_pool)(const pool_problem&, bool is_signed, const std::uint8_t* x, std::uint8_t* y);
 };
-
-/// A tile of sums, [8][48], of `pixels` pixels from `x` on (those of the last vectors that nobody asked for may be written too): `steps` lanes of
-/// channels lie `step` apart.
-using quantized_tile = void (*)(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
-                                int pixels, std::int32_t* sums);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -35630,24 +35639,25 @@ GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t cha
     }
 }
 
-// The tasks of a convolution, with the tile that multiplies: `slot` and the tile of pixels that is gathered there, and some blocks of channels.
-GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, quantized_tile multiply) {
+// The tasks of a convolution: `slot` and the tile of pixels that is gathered there, and some blocks of channels. `multiply` makes a tile of sums,
+// [Rows][48], of `pixels` pixels from `x` on (those of the last vectors that nobody asked for may be written too): `steps` lanes of channels lie `step` apart.
+template <int Rows, class Tile>
+GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, const Tile& multiply) {
     const quantized_conv_problem& p = a.p;
     const bool by_tiles = p.gathers_tiles();
     const std::int64_t pitch = by_tiles ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, taps = std::int64_t(p.kh) * p.kw;
-    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels();
+    const std::int64_t blocks = (p.oc + Rows - 1) / Rows, steps = p.lanes_of_channels();
     const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
     const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
     constexpr std::int64_t here = 0;
-    alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
+    alignas(64) std::int32_t sums[Rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * steps * taps * quantized_rows;
+        const std::int32_t* const w = a.weights + block * steps * taps * Rows;
         if (by_tiles)
             multiply(a.gathered + slot * a.slot, &here, 1, steps * taps, quantized_pixels, w, static_cast<int>(count), sums);
         else
             multiply(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), w, static_cast<int>(count), sums);
-        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
-            store_quantized(a, block * quantized_rows + r, first, count, pitch, sums + r * quantized_pixels);
+        for (int r = 0; r < Rows && block * Rows + r < p.oc; ++r) store_quantized(a, block * Rows + r, first, count, pitch, sums + r * quantized_pixels);
     }
 }
 
@@ -35690,7 +35700,7 @@ GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int,
     sum_tile(x, steps, w, pixels, sums);
 }
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
-    conv_quantized_by(a, tile, slot, part, tile_of_pairs);
+    conv_quantized_by<quantized_rows>(a, tile, slot, part, tile_of_pairs);
 }
 
 // Codes `stride` apart, as differences from the zero point; codes ^ flip are unsigned, `zero` among them. Whole vectors are written, and up to
@@ -38377,24 +38387,25 @@ GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t cha
     }
 }
 
-// The tasks of a convolution, with the tile that multiplies: `slot` and the tile of pixels that is gathered there, and some blocks of channels.
-GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, quantized_tile multiply) {
+// The tasks of a convolution: `slot` and the tile of pixels that is gathered there, and some blocks of channels. `multiply` makes a tile of sums,
+// [Rows][48], of `pixels` pixels from `x` on (those of the last vectors that nobody asked for may be written too): `steps` lanes of channels lie `step` apart.
+template <int Rows, class Tile>
+GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, const Tile& multiply) {
     const quantized_conv_problem& p = a.p;
     const bool by_tiles = p.gathers_tiles();
     const std::int64_t pitch = by_tiles ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, taps = std::int64_t(p.kh) * p.kw;
-    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels();
+    const std::int64_t blocks = (p.oc + Rows - 1) / Rows, steps = p.lanes_of_channels();
     const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
     const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
     constexpr std::int64_t here = 0;
-    alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
+    alignas(64) std::int32_t sums[Rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * steps * taps * quantized_rows;
+        const std::int32_t* const w = a.weights + block * steps * taps * Rows;
         if (by_tiles)
             multiply(a.gathered + slot * a.slot, &here, 1, steps * taps, quantized_pixels, w, static_cast<int>(count), sums);
         else
             multiply(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), w, static_cast<int>(count), sums);
-        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
-            store_quantized(a, block * quantized_rows + r, first, count, pitch, sums + r * quantized_pixels);
+        for (int r = 0; r < Rows && block * Rows + r < p.oc; ++r) store_quantized(a, block * Rows + r, first, count, pitch, sums + r * quantized_pixels);
     }
 }
 
@@ -38437,7 +38448,7 @@ GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int,
     sum_tile(x, steps, w, pixels, sums);
 }
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
-    conv_quantized_by(a, tile, slot, part, tile_of_pairs);
+    conv_quantized_by<quantized_rows>(a, tile, slot, part, tile_of_pairs);
 }
 
 // Codes `stride` apart, as differences from the zero point; codes ^ flip are unsigned, `zero` among them. Whole vectors are written, and up to
@@ -41144,24 +41155,25 @@ GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t cha
     }
 }
 
-// The tasks of a convolution, with the tile that multiplies: `slot` and the tile of pixels that is gathered there, and some blocks of channels.
-GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, quantized_tile multiply) {
+// The tasks of a convolution: `slot` and the tile of pixels that is gathered there, and some blocks of channels. `multiply` makes a tile of sums,
+// [Rows][48], of `pixels` pixels from `x` on (those of the last vectors that nobody asked for may be written too): `steps` lanes of channels lie `step` apart.
+template <int Rows, class Tile>
+GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, const Tile& multiply) {
     const quantized_conv_problem& p = a.p;
     const bool by_tiles = p.gathers_tiles();
     const std::int64_t pitch = by_tiles ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, taps = std::int64_t(p.kh) * p.kw;
-    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels();
+    const std::int64_t blocks = (p.oc + Rows - 1) / Rows, steps = p.lanes_of_channels();
     const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
     const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
     constexpr std::int64_t here = 0;
-    alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
+    alignas(64) std::int32_t sums[Rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * steps * taps * quantized_rows;
+        const std::int32_t* const w = a.weights + block * steps * taps * Rows;
         if (by_tiles)
             multiply(a.gathered + slot * a.slot, &here, 1, steps * taps, quantized_pixels, w, static_cast<int>(count), sums);
         else
             multiply(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), w, static_cast<int>(count), sums);
-        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
-            store_quantized(a, block * quantized_rows + r, first, count, pitch, sums + r * quantized_pixels);
+        for (int r = 0; r < Rows && block * Rows + r < p.oc; ++r) store_quantized(a, block * Rows + r, first, count, pitch, sums + r * quantized_pixels);
     }
 }
 
@@ -41204,7 +41216,7 @@ GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int,
     sum_tile(x, steps, w, pixels, sums);
 }
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
-    conv_quantized_by(a, tile, slot, part, tile_of_pairs);
+    conv_quantized_by<quantized_rows>(a, tile, slot, part, tile_of_pairs);
 }
 
 // Codes `stride` apart, as differences from the zero point; codes ^ flip are unsigned, `zero` among them. Whole vectors are written, and up to
@@ -43878,24 +43890,25 @@ GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t cha
     }
 }
 
-// The tasks of a convolution, with the tile that multiplies: `slot` and the tile of pixels that is gathered there, and some blocks of channels.
-GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, quantized_tile multiply) {
+// The tasks of a convolution: `slot` and the tile of pixels that is gathered there, and some blocks of channels. `multiply` makes a tile of sums,
+// [Rows][48], of `pixels` pixels from `x` on (those of the last vectors that nobody asked for may be written too): `steps` lanes of channels lie `step` apart.
+template <int Rows, class Tile>
+GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, const Tile& multiply) {
     const quantized_conv_problem& p = a.p;
     const bool by_tiles = p.gathers_tiles();
     const std::int64_t pitch = by_tiles ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, taps = std::int64_t(p.kh) * p.kw;
-    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels();
+    const std::int64_t blocks = (p.oc + Rows - 1) / Rows, steps = p.lanes_of_channels();
     const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
     const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
     constexpr std::int64_t here = 0;
-    alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
+    alignas(64) std::int32_t sums[Rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * steps * taps * quantized_rows;
+        const std::int32_t* const w = a.weights + block * steps * taps * Rows;
         if (by_tiles)
             multiply(a.gathered + slot * a.slot, &here, 1, steps * taps, quantized_pixels, w, static_cast<int>(count), sums);
         else
             multiply(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), w, static_cast<int>(count), sums);
-        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
-            store_quantized(a, block * quantized_rows + r, first, count, pitch, sums + r * quantized_pixels);
+        for (int r = 0; r < Rows && block * Rows + r < p.oc; ++r) store_quantized(a, block * Rows + r, first, count, pitch, sums + r * quantized_pixels);
     }
 }
 
@@ -43938,7 +43951,7 @@ GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int,
     sum_tile(x, steps, w, pixels, sums);
 }
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
-    conv_quantized_by(a, tile, slot, part, tile_of_pairs);
+    conv_quantized_by<quantized_rows>(a, tile, slot, part, tile_of_pairs);
 }
 
 // Codes `stride` apart, as differences from the zero point; codes ^ flip are unsigned, `zero` among them. Whole vectors are written, and up to
@@ -46604,24 +46617,25 @@ GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t cha
     }
 }
 
-// The tasks of a convolution, with the tile that multiplies: `slot` and the tile of pixels that is gathered there, and some blocks of channels.
-GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, quantized_tile multiply) {
+// The tasks of a convolution: `slot` and the tile of pixels that is gathered there, and some blocks of channels. `multiply` makes a tile of sums,
+// [Rows][48], of `pixels` pixels from `x` on (those of the last vectors that nobody asked for may be written too): `steps` lanes of channels lie `step` apart.
+template <int Rows, class Tile>
+GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, const Tile& multiply) {
     const quantized_conv_problem& p = a.p;
     const bool by_tiles = p.gathers_tiles();
     const std::int64_t pitch = by_tiles ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, taps = std::int64_t(p.kh) * p.kw;
-    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels();
+    const std::int64_t blocks = (p.oc + Rows - 1) / Rows, steps = p.lanes_of_channels();
     const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
     const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
     constexpr std::int64_t here = 0;
-    alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
+    alignas(64) std::int32_t sums[Rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * steps * taps * quantized_rows;
+        const std::int32_t* const w = a.weights + block * steps * taps * Rows;
         if (by_tiles)
             multiply(a.gathered + slot * a.slot, &here, 1, steps * taps, quantized_pixels, w, static_cast<int>(count), sums);
         else
             multiply(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), w, static_cast<int>(count), sums);
-        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
-            store_quantized(a, block * quantized_rows + r, first, count, pitch, sums + r * quantized_pixels);
+        for (int r = 0; r < Rows && block * Rows + r < p.oc; ++r) store_quantized(a, block * Rows + r, first, count, pitch, sums + r * quantized_pixels);
     }
 }
 
@@ -46664,7 +46678,7 @@ GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int,
     sum_tile(x, steps, w, pixels, sums);
 }
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
-    conv_quantized_by(a, tile, slot, part, tile_of_pairs);
+    conv_quantized_by<quantized_rows>(a, tile, slot, part, tile_of_pairs);
 }
 
 // Codes `stride` apart, as differences from the zero point; codes ^ flip are unsigned, `zero` among them. Whole vectors are written, and up to
@@ -46995,7 +47009,7 @@ inline void tile_of_bytes(const std::int32_t* x, const std::int64_t* taps, int c
     for (int c = 0; c < 3; ++c) _mm512_storeu_si512(sums + r * 48 + c * 16, total[r][c]);
 }
 inline void conv_quantized_bytes(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
-    conv_quantized_by(a, tile, slot, part, tile_of_bytes);
+    conv_quantized_by<quantized_rows>(a, tile, slot, part, tile_of_bytes);
 }
 }  // namespace avx512
 }  // namespace cpu
@@ -47033,6 +47047,21 @@ struct tile_unit {
     GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
         for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
     }
+    template <int T>
+    GRAFT_VECTOR void zero() {
+        std::memset(tile[T], 0, sizeof tile[T]);
+    }
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bytes() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; ++j) {
+                std::uint32_t sum;
+                std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
+                for (int k = 0; k < 64; ++k)
+                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
+                std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
+            }
+    }
     // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
     template <int C, int A, int B>
     GRAFT_VECTOR void multiply_bfloat16() {
@@ -47248,6 +47277,52 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
 inline const bfloat16_kernels* bfloat16_table() {
     static constexpr bfloat16_kernels all = {&gather_bfloat16, &multiply_bfloat16};
     return &all;
+}
+// ---- graft/cpu/kernels/quantized_amx.inl
+// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels that were gathered are the rows of a tile already.
+
+// 32 output channels by some pixels, 16 lanes of channels of one tap at a time: Columns vectors of sixteen pixels.
+template <int Columns>
+GRAFT_VECTOR void sum_bytes(tile_unit& tiles, const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step,
+                            const std::int32_t* w, std::int32_t* sums) {
+    const std::ptrdiff_t lane = static_cast<std::ptrdiff_t>(step) * 4;
+    tiles.zero<0>();
+    tiles.zero<2>();
+    if (Columns == 2) tiles.zero<1>(), tiles.zero<3>();
+    for (; steps > 0; steps -= 16, x += 16 * step)
+        for (int t = 0; t < count; ++t, w += 512) {
+            const std::int32_t* const from = x + taps[t];
+            tiles.load<4>(w, 64);
+            tiles.load<6>(from, lane);
+            tiles.multiply_bytes<0, 4, 6>();
+            tiles.load<5>(w + 256, 64);
+            tiles.multiply_bytes<2, 5, 6>();
+            if (Columns == 2) {
+                tiles.load<7>(from + 16, lane);
+                tiles.multiply_bytes<1, 4, 7>();
+                tiles.multiply_bytes<3, 5, 7>();
+            }
+        }
+    constexpr std::ptrdiff_t row = quantized_pixels * 4;
+    tiles.store<0>(sums, row);
+    tiles.store<2>(sums + 16 * quantized_pixels, row);
+    if (Columns == 2) {
+        tiles.store<1>(sums + 16, row);
+        tiles.store<3>(sums + 16 * quantized_pixels + 16, row);
+    }
+}
+inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
+    static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
+    tile_unit tiles;
+    const auto multiply = [&tiles](const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+                                   int pixels, std::int32_t* sums) {
+        if (pixels > 16)
+            sum_bytes<2>(tiles, x, taps, count, steps, step, w, sums);
+        else
+            sum_bytes<1>(tiles, x, taps, count, steps, step, w, sums);
+        if (pixels > 32) sum_bytes<1>(tiles, x + 32, taps, count, steps, step, w, sums + 32);
+    };
+    conv_quantized_by<quantized_rows_of_tiles>(a, tile, slot, part, multiply);
 }
 }  // namespace baseline
 }  // namespace cpu
@@ -47279,6 +47354,21 @@ struct tile_unit {
     GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
         for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
     }
+    template <int T>
+    GRAFT_VECTOR void zero() {
+        std::memset(tile[T], 0, sizeof tile[T]);
+    }
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bytes() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; ++j) {
+                std::uint32_t sum;
+                std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
+                for (int k = 0; k < 64; ++k)
+                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
+                std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
+            }
+    }
     // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
     template <int C, int A, int B>
     GRAFT_VECTOR void multiply_bfloat16() {
@@ -47494,6 +47584,52 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
 inline const bfloat16_kernels* bfloat16_table() {
     static constexpr bfloat16_kernels all = {&gather_bfloat16, &multiply_bfloat16};
     return &all;
+}
+// ---- graft/cpu/kernels/quantized_amx.inl
+// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels that were gathered are the rows of a tile already.
+
+// 32 output channels by some pixels, 16 lanes of channels of one tap at a time: Columns vectors of sixteen pixels.
+template <int Columns>
+GRAFT_VECTOR void sum_bytes(tile_unit& tiles, const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step,
+                            const std::int32_t* w, std::int32_t* sums) {
+    const std::ptrdiff_t lane = static_cast<std::ptrdiff_t>(step) * 4;
+    tiles.zero<0>();
+    tiles.zero<2>();
+    if (Columns == 2) tiles.zero<1>(), tiles.zero<3>();
+    for (; steps > 0; steps -= 16, x += 16 * step)
+        for (int t = 0; t < count; ++t, w += 512) {
+            const std::int32_t* const from = x + taps[t];
+            tiles.load<4>(w, 64);
+            tiles.load<6>(from, lane);
+            tiles.multiply_bytes<0, 4, 6>();
+            tiles.load<5>(w + 256, 64);
+            tiles.multiply_bytes<2, 5, 6>();
+            if (Columns == 2) {
+                tiles.load<7>(from + 16, lane);
+                tiles.multiply_bytes<1, 4, 7>();
+                tiles.multiply_bytes<3, 5, 7>();
+            }
+        }
+    constexpr std::ptrdiff_t row = quantized_pixels * 4;
+    tiles.store<0>(sums, row);
+    tiles.store<2>(sums + 16 * quantized_pixels, row);
+    if (Columns == 2) {
+        tiles.store<1>(sums + 16, row);
+        tiles.store<3>(sums + 16 * quantized_pixels + 16, row);
+    }
+}
+inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
+    static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
+    tile_unit tiles;
+    const auto multiply = [&tiles](const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+                                   int pixels, std::int32_t* sums) {
+        if (pixels > 16)
+            sum_bytes<2>(tiles, x, taps, count, steps, step, w, sums);
+        else
+            sum_bytes<1>(tiles, x, taps, count, steps, step, w, sums);
+        if (pixels > 32) sum_bytes<1>(tiles, x + 32, taps, count, steps, step, w, sums + 32);
+    };
+    conv_quantized_by<quantized_rows_of_tiles>(a, tile, slot, part, multiply);
 }
 }  // namespace neon
 }  // namespace cpu
@@ -47526,6 +47662,21 @@ struct tile_unit {
     GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
         for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
     }
+    template <int T>
+    GRAFT_VECTOR void zero() {
+        std::memset(tile[T], 0, sizeof tile[T]);
+    }
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bytes() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; ++j) {
+                std::uint32_t sum;
+                std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
+                for (int k = 0; k < 64; ++k)
+                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
+                std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
+            }
+    }
     // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
     template <int C, int A, int B>
     GRAFT_VECTOR void multiply_bfloat16() {
@@ -47741,6 +47892,52 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
 inline const bfloat16_kernels* bfloat16_table() {
     static constexpr bfloat16_kernels all = {&gather_bfloat16, &multiply_bfloat16};
     return &all;
+}
+// ---- graft/cpu/kernels/quantized_amx.inl
+// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels that were gathered are the rows of a tile already.
+
+// 32 output channels by some pixels, 16 lanes of channels of one tap at a time: Columns vectors of sixteen pixels.
+template <int Columns>
+GRAFT_VECTOR void sum_bytes(tile_unit& tiles, const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step,
+                            const std::int32_t* w, std::int32_t* sums) {
+    const std::ptrdiff_t lane = static_cast<std::ptrdiff_t>(step) * 4;
+    tiles.zero<0>();
+    tiles.zero<2>();
+    if (Columns == 2) tiles.zero<1>(), tiles.zero<3>();
+    for (; steps > 0; steps -= 16, x += 16 * step)
+        for (int t = 0; t < count; ++t, w += 512) {
+            const std::int32_t* const from = x + taps[t];
+            tiles.load<4>(w, 64);
+            tiles.load<6>(from, lane);
+            tiles.multiply_bytes<0, 4, 6>();
+            tiles.load<5>(w + 256, 64);
+            tiles.multiply_bytes<2, 5, 6>();
+            if (Columns == 2) {
+                tiles.load<7>(from + 16, lane);
+                tiles.multiply_bytes<1, 4, 7>();
+                tiles.multiply_bytes<3, 5, 7>();
+            }
+        }
+    constexpr std::ptrdiff_t row = quantized_pixels * 4;
+    tiles.store<0>(sums, row);
+    tiles.store<2>(sums + 16 * quantized_pixels, row);
+    if (Columns == 2) {
+        tiles.store<1>(sums + 16, row);
+        tiles.store<3>(sums + 16 * quantized_pixels + 16, row);
+    }
+}
+inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
+    static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
+    tile_unit tiles;
+    const auto multiply = [&tiles](const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+                                   int pixels, std::int32_t* sums) {
+        if (pixels > 16)
+            sum_bytes<2>(tiles, x, taps, count, steps, step, w, sums);
+        else
+            sum_bytes<1>(tiles, x, taps, count, steps, step, w, sums);
+        if (pixels > 32) sum_bytes<1>(tiles, x + 32, taps, count, steps, step, w, sums + 32);
+    };
+    conv_quantized_by<quantized_rows_of_tiles>(a, tile, slot, part, multiply);
 }
 }  // namespace wasm
 }  // namespace cpu
@@ -47773,6 +47970,21 @@ struct tile_unit {
     GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
         for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
     }
+    template <int T>
+    GRAFT_VECTOR void zero() {
+        std::memset(tile[T], 0, sizeof tile[T]);
+    }
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bytes() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; ++j) {
+                std::uint32_t sum;
+                std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
+                for (int k = 0; k < 64; ++k)
+                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
+                std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
+            }
+    }
     // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
     template <int C, int A, int B>
     GRAFT_VECTOR void multiply_bfloat16() {
@@ -47988,6 +48200,52 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
 inline const bfloat16_kernels* bfloat16_table() {
     static constexpr bfloat16_kernels all = {&gather_bfloat16, &multiply_bfloat16};
     return &all;
+}
+// ---- graft/cpu/kernels/quantized_amx.inl
+// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels that were gathered are the rows of a tile already.
+
+// 32 output channels by some pixels, 16 lanes of channels of one tap at a time: Columns vectors of sixteen pixels.
+template <int Columns>
+GRAFT_VECTOR void sum_bytes(tile_unit& tiles, const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step,
+                            const std::int32_t* w, std::int32_t* sums) {
+    const std::ptrdiff_t lane = static_cast<std::ptrdiff_t>(step) * 4;
+    tiles.zero<0>();
+    tiles.zero<2>();
+    if (Columns == 2) tiles.zero<1>(), tiles.zero<3>();
+    for (; steps > 0; steps -= 16, x += 16 * step)
+        for (int t = 0; t < count; ++t, w += 512) {
+            const std::int32_t* const from = x + taps[t];
+            tiles.load<4>(w, 64);
+            tiles.load<6>(from, lane);
+            tiles.multiply_bytes<0, 4, 6>();
+            tiles.load<5>(w + 256, 64);
+            tiles.multiply_bytes<2, 5, 6>();
+            if (Columns == 2) {
+                tiles.load<7>(from + 16, lane);
+                tiles.multiply_bytes<1, 4, 7>();
+                tiles.multiply_bytes<3, 5, 7>();
+            }
+        }
+    constexpr std::ptrdiff_t row = quantized_pixels * 4;
+    tiles.store<0>(sums, row);
+    tiles.store<2>(sums + 16 * quantized_pixels, row);
+    if (Columns == 2) {
+        tiles.store<1>(sums + 16, row);
+        tiles.store<3>(sums + 16 * quantized_pixels + 16, row);
+    }
+}
+inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
+    static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
+    tile_unit tiles;
+    const auto multiply = [&tiles](const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+                                   int pixels, std::int32_t* sums) {
+        if (pixels > 16)
+            sum_bytes<2>(tiles, x, taps, count, steps, step, w, sums);
+        else
+            sum_bytes<1>(tiles, x, taps, count, steps, step, w, sums);
+        if (pixels > 32) sum_bytes<1>(tiles, x + 32, taps, count, steps, step, w, sums + 32);
+    };
+    conv_quantized_by<quantized_rows_of_tiles>(a, tile, slot, part, multiply);
 }
 }  // namespace avx2
 }  // namespace cpu
@@ -48018,6 +48276,21 @@ struct tile_unit {
     GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
         for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
     }
+    template <int T>
+    GRAFT_VECTOR void zero() {
+        std::memset(tile[T], 0, sizeof tile[T]);
+    }
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bytes() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; ++j) {
+                std::uint32_t sum;
+                std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
+                for (int k = 0; k < 64; ++k)
+                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
+                std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
+            }
+    }
     // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
     template <int C, int A, int B>
     GRAFT_VECTOR void multiply_bfloat16() {
@@ -48233,6 +48506,52 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
 inline const bfloat16_kernels* bfloat16_table() {
     static constexpr bfloat16_kernels all = {&gather_bfloat16, &multiply_bfloat16};
     return &all;
+}
+// ---- graft/cpu/kernels/quantized_amx.inl
+// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels that were gathered are the rows of a tile already.
+
+// 32 output channels by some pixels, 16 lanes of channels of one tap at a time: Columns vectors of sixteen pixels.
+template <int Columns>
+GRAFT_VECTOR void sum_bytes(tile_unit& tiles, const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step,
+                            const std::int32_t* w, std::int32_t* sums) {
+    const std::ptrdiff_t lane = static_cast<std::ptrdiff_t>(step) * 4;
+    tiles.zero<0>();
+    tiles.zero<2>();
+    if (Columns == 2) tiles.zero<1>(), tiles.zero<3>();
+    for (; steps > 0; steps -= 16, x += 16 * step)
+        for (int t = 0; t < count; ++t, w += 512) {
+            const std::int32_t* const from = x + taps[t];
+            tiles.load<4>(w, 64);
+            tiles.load<6>(from, lane);
+            tiles.multiply_bytes<0, 4, 6>();
+            tiles.load<5>(w + 256, 64);
+            tiles.multiply_bytes<2, 5, 6>();
+            if (Columns == 2) {
+                tiles.load<7>(from + 16, lane);
+                tiles.multiply_bytes<1, 4, 7>();
+                tiles.multiply_bytes<3, 5, 7>();
+            }
+        }
+    constexpr std::ptrdiff_t row = quantized_pixels * 4;
+    tiles.store<0>(sums, row);
+    tiles.store<2>(sums + 16 * quantized_pixels, row);
+    if (Columns == 2) {
+        tiles.store<1>(sums + 16, row);
+        tiles.store<3>(sums + 16 * quantized_pixels + 16, row);
+    }
+}
+inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
+    static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
+    tile_unit tiles;
+    const auto multiply = [&tiles](const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+                                   int pixels, std::int32_t* sums) {
+        if (pixels > 16)
+            sum_bytes<2>(tiles, x, taps, count, steps, step, w, sums);
+        else
+            sum_bytes<1>(tiles, x, taps, count, steps, step, w, sums);
+        if (pixels > 32) sum_bytes<1>(tiles, x + 32, taps, count, steps, step, w, sums + 32);
+    };
+    conv_quantized_by<quantized_rows_of_tiles>(a, tile, slot, part, multiply);
 }
 }  // namespace avx512
 }  // namespace cpu
@@ -48274,11 +48593,21 @@ struct tile_unit {
     GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
         __asm__ __volatile__("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(stride), "i"(T) : "memory");
     }
+    template <int T>
+    GRAFT_VECTOR void zero() {
+        __asm__ __volatile__("tilezero %%tmm%c0" ::"i"(T));
+    }
     /// C += A B: 16 x 16 floats, by 16 rows of 32 numbers of bfloat16 and 16 rows of 16 pairs of them.
     template <int C, int A, int B>
     GRAFT_VECTOR void multiply_bfloat16() {
         static_assert(C != A && C != B && A != B, "the tiles of a product differ");
         __asm__ __volatile__("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
+    }
+    /// C += A B: 16 x 16 sums, by 16 rows of 64 signed bytes and 16 rows of 16 times four unsigned ones. What leaves int32 wraps.
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bytes() {
+        static_assert(C != A && C != B && A != B, "the tiles of a product differ");
+        __asm__ __volatile__("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
     }
     /// Rounded half to even; numbers below the least normal one become zeros, as products take them.
     static GRAFT_VECTOR void narrow(V a, std::uint16_t* to) {
@@ -48478,6 +48807,52 @@ inline const bfloat16_kernels* bfloat16_table() {
     static constexpr bfloat16_kernels all = {&gather_bfloat16, &multiply_bfloat16};
     return &all;
 }
+// ---- graft/cpu/kernels/quantized_amx.inl
+// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels that were gathered are the rows of a tile already.
+
+// 32 output channels by some pixels, 16 lanes of channels of one tap at a time: Columns vectors of sixteen pixels.
+template <int Columns>
+GRAFT_VECTOR void sum_bytes(tile_unit& tiles, const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step,
+                            const std::int32_t* w, std::int32_t* sums) {
+    const std::ptrdiff_t lane = static_cast<std::ptrdiff_t>(step) * 4;
+    tiles.zero<0>();
+    tiles.zero<2>();
+    if (Columns == 2) tiles.zero<1>(), tiles.zero<3>();
+    for (; steps > 0; steps -= 16, x += 16 * step)
+        for (int t = 0; t < count; ++t, w += 512) {
+            const std::int32_t* const from = x + taps[t];
+            tiles.load<4>(w, 64);
+            tiles.load<6>(from, lane);
+            tiles.multiply_bytes<0, 4, 6>();
+            tiles.load<5>(w + 256, 64);
+            tiles.multiply_bytes<2, 5, 6>();
+            if (Columns == 2) {
+                tiles.load<7>(from + 16, lane);
+                tiles.multiply_bytes<1, 4, 7>();
+                tiles.multiply_bytes<3, 5, 7>();
+            }
+        }
+    constexpr std::ptrdiff_t row = quantized_pixels * 4;
+    tiles.store<0>(sums, row);
+    tiles.store<2>(sums + 16 * quantized_pixels, row);
+    if (Columns == 2) {
+        tiles.store<1>(sums + 16, row);
+        tiles.store<3>(sums + 16 * quantized_pixels + 16, row);
+    }
+}
+inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
+    static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
+    tile_unit tiles;
+    const auto multiply = [&tiles](const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+                                   int pixels, std::int32_t* sums) {
+        if (pixels > 16)
+            sum_bytes<2>(tiles, x, taps, count, steps, step, w, sums);
+        else
+            sum_bytes<1>(tiles, x, taps, count, steps, step, w, sums);
+        if (pixels > 32) sum_bytes<1>(tiles, x + 32, taps, count, steps, step, w, sums + 32);
+    };
+    conv_quantized_by<quantized_rows_of_tiles>(a, tile, slot, part, multiply);
+}
 }  // namespace amx
 }  // namespace avx512
 }  // namespace cpu
@@ -48518,6 +48893,19 @@ GRAFT_INLINE const bfloat16_kernels* bfloat16_tiles(isa set) noexcept {
 #endif
 #if GRAFT_HAS_AMX
     if (set == isa::avx512 && has_tiles()) return bfloat16_wanted() ? avx512::amx::bfloat16_table() : nullptr;
+#endif
+    static_cast<void>(set);
+    return nullptr;
+}
+
+GRAFT_INLINE quantized_task byte_tiles(isa set) noexcept {
+#if GRAFT_EMULATED_AMX
+#define GRAFT_X(id, width, here) GRAFT_ISA_HERE(here, if (set == isa::id && emulates_tiles()) return &id::conv_quantized_tiles;)
+    GRAFT_ISA_LIST(GRAFT_X)
+#undef GRAFT_X
+#endif
+#if GRAFT_HAS_AMX
+    if (set == isa::avx512 && has_tiles()) return quantized_conv_wanted() ? &avx512::amx::conv_quantized_tiles : nullptr;
 #endif
     static_cast<void>(set);
     return nullptr;
@@ -51427,12 +51815,20 @@ struct quantized_conv_problem {
     bool x_signed = false, y_signed = false;
     int x_zero = 0, y_zero = 0, low = 0, high = 255;
     bool bytes = false;     ///< four 8-bit products a sum; else two of 16 bits. The integers are the same
+    bool tiles = false;     ///< of bytes: sixteen lanes of channels at once, by the machine's tiles. The integers are the same
     bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
 
     bool depthwise() const noexcept { return groups != 1; }
     /// Channels that one 32-bit lane holds.
     int channels_a_lane() const noexcept { return bytes ? 4 : 2; }
-    std::int64_t lanes_of_channels() const noexcept { return (ic + channels_a_lane() - 1) / channels_a_lane(); }
+    /// Whole tiles of them, where those are multiplied.
+    std::int64_t lanes_of_channels() const noexcept {
+        const std::int64_t lanes = (ic + channels_a_lane() - 1) / channels_a_lane();
+        return tiles ? (lanes + 15) / 16 * 16 : lanes;
+    }
+    /// Output channels that are computed together.
+    int rows() const noexcept;
+    std::int64_t blocks() const noexcept { return (oc + rows() - 1) / rows(); }
     /// Tiles of 2 x 2 outputs.
     std::int64_t winograd_tiles_high() const noexcept { return (oh + 1) / 2; }
     std::int64_t winograd_tiles_wide() const noexcept { return (ow + 1) / 2; }
@@ -51440,12 +51836,15 @@ struct quantized_conv_problem {
     bool gathers_tiles() const noexcept { return !bytes || (kh * kw == 1 && pt == 0 && pl == 0 && (oh - 1) * sh < ih && (ow - 1) * sw < iw); }
 };
 
-constexpr int quantized_rows = 8;                 ///< output channels of a tile
+constexpr int quantized_rows = 8;                 ///< output channels of a tile of sums
+constexpr int quantized_rows_of_tiles = 32;       ///< the same by the machine's tiles
 constexpr int quantized_taps = 256;               ///< at most, of a window: a float holds the sum of as many products exactly
 constexpr int quantized_pixels = 48;              ///< pixels of a tile, which are neighbours in the padded image
 constexpr int quantized_winograd_width = 512;     ///< of an image, at most, where the convolution is Winograd's
 constexpr int quantized_row = 4096;               ///< pixels at most that the windows of a row of pooling cover
 constexpr int quantized_depthwise_floats = 8192;  ///< of a channel's image that a depthwise task holds at a time
+
+inline int quantized_conv_problem::rows() const noexcept { return tiles ? quantized_rows_of_tiles : quantized_rows; }
 
 /// One run of a convolution, as its tasks read it: one image.
 struct quantized_conv_args {
@@ -51453,12 +51852,13 @@ struct quantized_conv_args {
     image_planes from;
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
-    const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8]; depthwise: floats [oc][taps]
+    const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles [oc / 32][lanes / 16][taps][2][16][16
+                                            // lanes]; depthwise: floats [oc][taps]
     const float* scale = nullptr;           // [oc]
     const std::int32_t* bias = nullptr;     // [oc]
     std::int32_t* gathered = nullptr;       // [lanes][planes], or [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
     std::int64_t slot = 0;                  // numbers of a slot
-    std::int64_t blocks_a_task = 1;         // of 8 output channels
+    std::int64_t blocks_a_task = 1;         // of output channels
 };
 
 /// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
@@ -51481,11 +51881,6 @@ struct quantized_kernels {
     void (*max_pool)(const pool_problem&, bool is_signed, const std::uint8_t* x, std::uint8_t* y);
 };
 
-/// A tile of sums, [8][48], of `pixels` pixels from `x` on (those of the last vectors that nobody asked for may be written too): `steps` lanes of
-/// channels lie `step` apart.
-using quantized_tile = void (*)(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
-                                int pixels, std::int32_t* sums);
-
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
@@ -51500,12 +51895,14 @@ bool takes_quantized_conv(const quantized_conv_problem& problem);
 bool takes_quantized_winograd(const quantized_conv_problem& problem);
 /// Whether the set and this machine multiply bytes four a lane, for weights whose differences from their zero points fit int8.
 bool multiplies_bytes(isa set) noexcept;
+/// The same by tiles, of which the convolution has channels enough to fill a third of the first.
+bool multiplies_tiles(isa set, const quantized_conv_problem& problem) noexcept;
 /// Whether products of 16 bits, two a lane, are faster than those of floats on the set: a multiplication and an addition for twice as many.
 constexpr bool pairs_of_16_bits_pay(isa set) noexcept { return set == isa::avx2; }
 /// Bytes of the packed weights, and of the memory that a run needs beside its tensors.
 std::int64_t packed_quantized_bytes(const quantized_conv_problem& problem);
 std::int64_t quantized_conv_workspace(const quantized_conv_problem& problem);
-/// Packs the weights of block `block` of quantized_rows output channels, given as differences from their zero points: [oc of the block][ic / groups]
+/// Packs the weights of block `block` of problem.rows() output channels, given as differences from their zero points: [oc of the block][ic / groups]
 /// [kh][kw] of int16. `packed` is room for all blocks.
 void pack_quantized_rows(const quantized_conv_problem& problem, std::int64_t block, const std::int16_t* weights, void* packed);
 /// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each; scale and bias are [oc]. For `bytes`, the bias is less the sum of the channel's
@@ -51564,20 +51961,22 @@ inline void transform_quantized_weights(const std::int16_t* low, const std::int1
         for (int i = 0; i < 4; ++i) out[4 * i + j] = column[i] + ((column[i] & 0x8000u) << 1);
     }
 }
-// Of a block of eight rows, [lanes][taps][8] with Width channels a lane.
-template <int Width>
+// Of a block of rows, as quantized_conv_args has it, with Width channels a lane.
+template <int Width, bool Tiles>
 inline void pack_quantized_lanes(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
+    constexpr std::int64_t rows = Tiles ? quantized_rows_of_tiles : quantized_rows;
     constexpr std::uint32_t mask = Width == 4 ? 0xffu : 0xffffu;
-    const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * quantized_rows, size = p.lanes_of_channels() * taps * quantized_rows;
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * rows, size = p.lanes_of_channels() * taps * rows;
     to += block * size;
     // What rows and lanes beyond the channels hold.
     std::memset(to, 0, static_cast<std::size_t>(size) * sizeof(std::uint32_t));
     const auto shifted = [](std::int16_t w, std::int64_t c) { return (static_cast<std::uint32_t>(static_cast<std::int32_t>(w)) & mask) << (32 / Width * c); };
-    for (std::int64_t m = 0; m < quantized_rows && first + m < p.oc; ++m) {
-        std::uint32_t* at = to + m;
+    for (std::int64_t m = 0; m < rows && first + m < p.oc; ++m) {
         const std::int16_t* from = weights + m * p.ic * taps;
-        for (std::int64_t left = p.ic; left > 0; left -= Width, from += Width * taps)
-            for (std::int64_t tap = 0; tap < taps; ++tap, at += quantized_rows)
+        std::int64_t lane = 0;
+        for (std::int64_t left = p.ic; left > 0; left -= Width, from += Width * taps, ++lane)
+            for (std::int64_t tap = 0; tap < taps; ++tap) {
+                std::uint32_t* const at = to + (Tiles ? (lane / 16 * taps + tap) * 512 + m * 16 + lane % 16 : (lane * taps + tap) * rows + m);
                 if (left >= Width) {
                     std::uint32_t all = 0;
                     GRAFT_UNROLL
@@ -51585,6 +51984,7 @@ inline void pack_quantized_lanes(const quantized_conv_problem& p, std::int64_t b
                     *at = all;
                 } else
                     for (std::int64_t c = 0; c < left; ++c) *at |= shifted(from[c * taps + tap], c);
+            }
     }
 }
 // Of the same, [16][lanes][8]: two channels a lane.
@@ -51622,12 +52022,13 @@ GRAFT_INLINE bool takes_quantized_winograd(const quantized_conv_problem& p) {
            p.oc >= 16 && p.ow <= quantized_winograd_width;
 }
 GRAFT_INLINE bool multiplies_bytes(isa set) noexcept { return byte_products(set) != nullptr; }
+GRAFT_INLINE bool multiplies_tiles(isa set, const quantized_conv_problem& p) noexcept { return !p.depthwise() && p.ic >= 24 && byte_tiles(set) != nullptr; }
 
 GRAFT_INLINE std::int64_t packed_quantized_bytes(const quantized_conv_problem& p) {
     const std::int64_t taps = std::int64_t(p.kh) * p.kw;
     if (p.depthwise()) return 4 * p.oc * taps;
     if (p.winograd) return 4 * ((p.oc + quantized_rows - 1) / quantized_rows) * quantized_rows * p.lanes_of_channels() * 16;
-    return 4 * ((p.oc + quantized_rows - 1) / quantized_rows) * quantized_rows * p.lanes_of_channels() * taps;
+    return 4 * p.blocks() * p.rows() * p.lanes_of_channels() * taps;
 }
 
 GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem& p) {
@@ -51641,7 +52042,8 @@ GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem&
 GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, void* packed) {
     std::uint32_t* const to = static_cast<std::uint32_t*>(packed);
     if (p.winograd) return detail::pack_quantized_winograd(p, block, weights, to);
-    if (!p.depthwise()) return p.bytes ? detail::pack_quantized_lanes<4>(p, block, weights, to) : detail::pack_quantized_lanes<2>(p, block, weights, to);
+    if (p.tiles) return detail::pack_quantized_lanes<4, true>(p, block, weights, to);
+    if (!p.depthwise()) return (p.bytes ? detail::pack_quantized_lanes<4, false> : detail::pack_quantized_lanes<2, false>)(p, block, weights, to);
     const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * quantized_rows, rows = p.oc - first < quantized_rows ? p.oc - first : quantized_rows;
     for (std::int64_t i = 0; i < rows * taps; ++i) static_cast<float*>(packed)[first * taps + i] = static_cast<float>(weights[i]);
 }
@@ -51664,12 +52066,12 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
     a.bias = bias;
     a.gathered = reinterpret_cast<std::int32_t*>(static_cast<char*>(workspace) + detail::plane_list_bytes(p));
     const quantized_kernels& k = *kernels(set).quantized;
-    const std::int64_t tiles = detail::tiles_of(p), blocks = (p.oc + quantized_rows - 1) / quantized_rows;
-    // About a million products a task, whatever the number of threads.
-    const std::int64_t products = quantized_rows * quantized_pixels * p.ic * (p.winograd ? 16 : p.kh * p.kw);
-    a.blocks_a_task = products ? (std::int64_t(1) << 20) / products + 1 : 1;
+    const std::int64_t tiles = detail::tiles_of(p), blocks = p.blocks();
+    // About a million products a task, as many times eight by tiles, whatever the number of threads.
+    const std::int64_t products = p.rows() * quantized_pixels * p.ic * (p.winograd ? 16 : p.kh * p.kw);
+    a.blocks_a_task = products ? (std::int64_t(1) << (p.tiles ? 23 : 20)) / products + 1 : 1;
     a.blocks_a_task = a.blocks_a_task < blocks ? a.blocks_a_task : blocks;
-    const quantized_task conv = p.winograd ? k.winograd : p.bytes ? byte_products(set) : k.conv;
+    const quantized_task conv = p.winograd ? k.winograd : p.tiles ? byte_tiles(set) : p.bytes ? byte_products(set) : k.conv;
     for (std::int64_t image = 0; image < p.n; ++image) {
         a.x = static_cast<const std::uint8_t*>(x) + image * p.ic * p.ih * p.iw;
         a.y = static_cast<std::uint8_t*>(y) + image * p.oc * p.oh * p.ow;
@@ -51727,9 +52129,9 @@ template <>
 struct problem_fields<quantized_conv_problem> {
     template <class Problem, class Field>
     static void visit(Problem& p, const Field& field) {
-        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, winograd] = p;
+        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, winograd] = p;
         const auto each = [&](auto&... fields) { (field(fields), ...); };
-        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, winograd);
+        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, winograd);
     }
 };
 template <>
@@ -51748,6 +52150,7 @@ inline const char* choose_quantized_conv(const kernel_query& q, kernel_choice& c
     choice.workspace_bytes = quantized_conv_workspace(p);
     choice.note = p.depthwise() ? "8 bits, depthwise"
                   : p.winograd  ? "8 bits, Winograd F(2x2, 3x3)"
+                  : p.tiles     ? "8 bits, by tiles"
                   : p.bytes     ? "8 bits, four products a lane"
                                 : "8 bits, two products a lane";
     choice.set(p);
@@ -52719,7 +53122,9 @@ private:
         GRAFT_TRY_ASSIGN(weight, k.weight.to_read_once());
         GRAFT_TRY_ASSIGN(scale, tensor::make(dtype::float32, {p.oc}, with_.budget));
         GRAFT_TRY_ASSIGN(bias, tensor::make(dtype::int32, {p.oc}, with_.budget));
-        p.bytes = !p.depthwise() && cpu::multiplies_bytes(level_) && fit_bytes(k, weight, p.oc, per_channel);
+        p.tiles = cpu::multiplies_tiles(level_, p);
+        p.bytes = !p.depthwise() && (p.tiles || cpu::multiplies_bytes(level_)) && fit_bytes(k, weight, p.oc, per_channel);
+        p.tiles &= p.bytes;
         p.winograd = cpu::takes_quantized_winograd(p);
         for (std::int64_t m = 0; m < p.oc; ++m) {
             const float of_weight = k.scale.data<float>()[scales == 1 ? 0 : m], of_sum = x.scale * of_weight;
@@ -52731,14 +53136,14 @@ private:
             if (!std::isnormal(of_sum) || of_sum < 0 || !std::isnormal(scale.data<float>()[m]) || !(std::fabs(steps) <= 1 << 30)) return {};
             bias.data<std::int32_t>()[m] = static_cast<std::int32_t>(steps);
         }
-        std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.winograd) + " " + std::to_string(p.groups);
+        std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.tiles) + std::to_string(p.winograd) + " " + std::to_string(p.groups);
         for (std::int64_t m = 0; m < (zeros > 1 ? p.oc : 1); ++m) key += " " + std::to_string(zero_of(k, m));
         tensor packed = with_.packed ? with_.packed->find(k.weight, key) : tensor();
         const bool anew = !packed;
         if (anew) GRAFT_TRY_ASSIGN(packed, tensor::make(dtype::uint8, {cpu::packed_quantized_bytes(p)}, with_.budget));
         if (anew || p.bytes)
-            parallel_for(with_.pool, (p.oc + cpu::quantized_rows - 1) / cpu::quantized_rows, [&](std::int64_t block) {
-                const std::int64_t first = block * cpu::quantized_rows, last = std::min<std::int64_t>(first + cpu::quantized_rows, p.oc);
+            parallel_for(with_.pool, p.blocks(), [&](std::int64_t block) {
+                const std::int64_t first = block * p.rows(), last = std::min<std::int64_t>(first + p.rows(), p.oc);
                 std::vector<std::int16_t> differences(static_cast<std::size_t>((last - first) * per_channel));
                 for (std::int64_t m = first; m < last; ++m) {
                     std::int16_t* const to = differences.data() + (m - first) * per_channel;

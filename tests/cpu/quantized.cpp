@@ -1,4 +1,6 @@
 // Convolutions and sums of 8-bit images against plain loops over int32, on every instruction set of this machine, code for code.
+#include "../emulated_tiles.hpp"
+#include "../skipped.hpp"
 #include "random_source.hpp"
 #include "sets.hpp"
 
@@ -6,6 +8,7 @@
 
 #include <graft/core/buffer.hpp>
 #include <graft/core/executor.hpp>
+#include <graft/cpu/dispatch.hpp>
 #include <graft/cpu/quantized.hpp>
 
 #include <algorithm>
@@ -64,8 +67,8 @@ std::vector<std::uint8_t> computed_codes(isa set, const example& e, executor& po
            memory = buffer::allocate(static_cast<std::size_t>(quantized_conv_workspace(p))).value();
     std::vector<std::int32_t> bias;
     const std::size_t inner = e.weights.size() / e.bias.size();
-    for (std::int64_t block = 0; block * quantized_rows < p.oc; ++block)
-        pack_quantized_rows(p, block, e.weights.data() + static_cast<std::size_t>(block * quantized_rows) * inner, packed.data());
+    for (std::int64_t block = 0; block < p.blocks(); ++block)
+        pack_quantized_rows(p, block, e.weights.data() + static_cast<std::size_t>(block * p.rows()) * inner, packed.data());
     for (std::size_t m = 0; m < e.bias.size(); ++m) bias.push_back(quantized_bias(p, e.weights.data() + m * inner, e.bias[m]));
     std::vector<std::uint8_t> y(static_cast<std::size_t>(p.n * p.oc * p.oh * p.ow), 77);
     run_quantized_conv(set, p, e.x.data(), packed.data(), e.scale.data(), bias.data(), y.data(), memory.data(), pool);
@@ -73,12 +76,12 @@ std::vector<std::uint8_t> computed_codes(isa set, const example& e, executor& po
 }
 
 // Full-range codes; scales such that sums reach from one bound to the other, powers of two among them, which make exact halves.
-example draw(random_source& random, bool depthwise) {
+example draw(random_source& random, bool depthwise, std::int64_t channels = 21) {
     example e;
     quantized_conv_problem& p = e.p;
     p.n = random.between(1, 2);
-    p.ic = random.between(1, 21);
-    p.oc = depthwise ? p.ic : random.between(1, 21);
+    p.ic = random.between(1, channels);
+    p.oc = depthwise ? p.ic : random.between(1, channels);
     p.groups = depthwise ? static_cast<int>(p.ic) : 1;
     if (depthwise && p.ic == 1) p.ic = p.oc = p.groups = 2;
     p.ih = random.between(1, 17), p.iw = random.between(1, 70);
@@ -137,6 +140,31 @@ TEST_CASE("cpu quantized: convolutions give the codes of a loop over int32, on e
     }
     CHECK(checked >= 160);
     if (has_byte_products()) CHECK(bytes > 40);
+}
+
+TEST_CASE("cpu quantized: convolutions by tiles give the same codes, of any numbers of channels") {
+    random_source random;
+    pool_executor three(3);
+    executor alone;
+    int checked = 0;
+    for (int round = 0; round < 60; ++round) {
+        example e = draw(random, false, 150);
+        if (!e.p.bytes || e.p.ih * e.p.iw * e.p.ic * e.p.oc > 3000000) continue;
+        e.p.tiles = true;
+        INFO("round " << round << ", " << e.p.ic << " to " << e.p.oc << " channels, " << e.p.oh << "x" << e.p.ow << ", kernel " << e.p.kh << "x" << e.p.kw);
+        const std::vector<std::uint8_t> wanted = wanted_codes(e);
+        for (const bool emulated : {true, false}) {
+            const emulated_tiles with(emulated);
+            kernel_test::on_every_isa([&](isa set) {
+                if (!byte_tiles(set)) return;
+                CHECK(computed_codes(set, e, alone) == wanted);
+                CHECK(computed_codes(set, e, three) == wanted);
+                ++checked;
+            });
+        }
+    }
+    if (checked == 0) return say_skipped("neither this machine nor this build has tiles of bfloat16");
+    CHECK(checked >= 20);
 }
 
 TEST_CASE("cpu quantized: many channels and pixels, so that tasks share an image") {

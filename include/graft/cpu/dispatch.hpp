@@ -16,6 +16,8 @@ using quantized_task = void (*)(const quantized_conv_args&, std::int64_t tile, s
 /// The convolution that multiplies four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI); else null. Its
 /// arguments and tasks are those of the table's `quantized->conv`.
 quantized_task byte_products(isa set) noexcept;
+/// The same by tiles (AMX); asks the system for the use of them.
+quantized_task byte_tiles(isa set) noexcept;
 /// The kernels over tiles of bfloat16, of a set and a machine that have them (AMX); else null. Asks the system for the use of the tiles.
 const bfloat16_kernels* bfloat16_tiles(isa set) noexcept;
 
@@ -73,6 +75,7 @@ namespace avx512 {
 namespace amx {
 #include "simd/amx.inl"
 #include "kernels/bfloat16.inl"
+#include "kernels/quantized_amx.inl"
 }  // namespace amx
 }  // namespace avx512
 }  // namespace cpu
@@ -113,6 +116,19 @@ GRAFT_INLINE const bfloat16_kernels* bfloat16_tiles(isa set) noexcept {
 #endif
 #if GRAFT_HAS_AMX
     if (set == isa::avx512 && has_tiles()) return bfloat16_wanted() ? avx512::amx::bfloat16_table() : nullptr;
+#endif
+    static_cast<void>(set);
+    return nullptr;
+}
+
+GRAFT_INLINE quantized_task byte_tiles(isa set) noexcept {
+#if GRAFT_EMULATED_AMX
+#define GRAFT_X(id, width, here) GRAFT_ISA_HERE(here, if (set == isa::id && emulates_tiles()) return &id::conv_quantized_tiles;)
+    GRAFT_ISA_LIST(GRAFT_X)
+#undef GRAFT_X
+#endif
+#if GRAFT_HAS_AMX
+    if (set == isa::avx512 && has_tiles()) return quantized_conv_wanted() ? &avx512::amx::conv_quantized_tiles : nullptr;
 #endif
     static_cast<void>(set);
     return nullptr;

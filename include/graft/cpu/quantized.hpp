@@ -15,12 +15,14 @@ bool takes_quantized_conv(const quantized_conv_problem& problem);
 bool takes_quantized_winograd(const quantized_conv_problem& problem);
 /// Whether the set and this machine multiply bytes four a lane, for weights whose differences from their zero points fit int8.
 bool multiplies_bytes(isa set) noexcept;
+/// The same by tiles, of which the convolution has channels enough to fill a third of the first.
+bool multiplies_tiles(isa set, const quantized_conv_problem& problem) noexcept;
 /// Whether products of 16 bits, two a lane, are faster than those of floats on the set: a multiplication and an addition for twice as many.
 constexpr bool pairs_of_16_bits_pay(isa set) noexcept { return set == isa::avx2; }
 /// Bytes of the packed weights, and of the memory that a run needs beside its tensors.
 std::int64_t packed_quantized_bytes(const quantized_conv_problem& problem);
 std::int64_t quantized_conv_workspace(const quantized_conv_problem& problem);
-/// Packs the weights of block `block` of quantized_rows output channels, given as differences from their zero points: [oc of the block][ic / groups]
+/// Packs the weights of block `block` of problem.rows() output channels, given as differences from their zero points: [oc of the block][ic / groups]
 /// [kh][kw] of int16. `packed` is room for all blocks.
 void pack_quantized_rows(const quantized_conv_problem& problem, std::int64_t block, const std::int16_t* weights, void* packed);
 /// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each; scale and bias are [oc]. For `bytes`, the bias is less the sum of the channel's
@@ -80,20 +82,22 @@ inline void transform_quantized_weights(const std::int16_t* low, const std::int1
         for (int i = 0; i < 4; ++i) out[4 * i + j] = column[i] + ((column[i] & 0x8000u) << 1);
     }
 }
-// Of a block of eight rows, [lanes][taps][8] with Width channels a lane.
-template <int Width>
+// Of a block of rows, as quantized_conv_args has it, with Width channels a lane.
+template <int Width, bool Tiles>
 inline void pack_quantized_lanes(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
+    constexpr std::int64_t rows = Tiles ? quantized_rows_of_tiles : quantized_rows;
     constexpr std::uint32_t mask = Width == 4 ? 0xffu : 0xffffu;
-    const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * quantized_rows, size = p.lanes_of_channels() * taps * quantized_rows;
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * rows, size = p.lanes_of_channels() * taps * rows;
     to += block * size;
     // What rows and lanes beyond the channels hold.
     std::memset(to, 0, static_cast<std::size_t>(size) * sizeof(std::uint32_t));
     const auto shifted = [](std::int16_t w, std::int64_t c) { return (static_cast<std::uint32_t>(static_cast<std::int32_t>(w)) & mask) << (32 / Width * c); };
-    for (std::int64_t m = 0; m < quantized_rows && first + m < p.oc; ++m) {
-        std::uint32_t* at = to + m;
+    for (std::int64_t m = 0; m < rows && first + m < p.oc; ++m) {
         const std::int16_t* from = weights + m * p.ic * taps;
-        for (std::int64_t left = p.ic; left > 0; left -= Width, from += Width * taps)
-            for (std::int64_t tap = 0; tap < taps; ++tap, at += quantized_rows)
+        std::int64_t lane = 0;
+        for (std::int64_t left = p.ic; left > 0; left -= Width, from += Width * taps, ++lane)
+            for (std::int64_t tap = 0; tap < taps; ++tap) {
+                std::uint32_t* const at = to + (Tiles ? (lane / 16 * taps + tap) * 512 + m * 16 + lane % 16 : (lane * taps + tap) * rows + m);
                 if (left >= Width) {
                     std::uint32_t all = 0;
                     GRAFT_UNROLL
@@ -101,6 +105,7 @@ inline void pack_quantized_lanes(const quantized_conv_problem& p, std::int64_t b
                     *at = all;
                 } else
                     for (std::int64_t c = 0; c < left; ++c) *at |= shifted(from[c * taps + tap], c);
+            }
     }
 }
 // Of the same, [16][lanes][8]: two channels a lane.
@@ -138,12 +143,13 @@ GRAFT_INLINE bool takes_quantized_winograd(const quantized_conv_problem& p) {
            p.oc >= 16 && p.ow <= quantized_winograd_width;
 }
 GRAFT_INLINE bool multiplies_bytes(isa set) noexcept { return byte_products(set) != nullptr; }
+GRAFT_INLINE bool multiplies_tiles(isa set, const quantized_conv_problem& p) noexcept { return !p.depthwise() && p.ic >= 24 && byte_tiles(set) != nullptr; }
 
 GRAFT_INLINE std::int64_t packed_quantized_bytes(const quantized_conv_problem& p) {
     const std::int64_t taps = std::int64_t(p.kh) * p.kw;
     if (p.depthwise()) return 4 * p.oc * taps;
     if (p.winograd) return 4 * ((p.oc + quantized_rows - 1) / quantized_rows) * quantized_rows * p.lanes_of_channels() * 16;
-    return 4 * ((p.oc + quantized_rows - 1) / quantized_rows) * quantized_rows * p.lanes_of_channels() * taps;
+    return 4 * p.blocks() * p.rows() * p.lanes_of_channels() * taps;
 }
 
 GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem& p) {
@@ -157,7 +163,8 @@ GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem&
 GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, void* packed) {
     std::uint32_t* const to = static_cast<std::uint32_t*>(packed);
     if (p.winograd) return detail::pack_quantized_winograd(p, block, weights, to);
-    if (!p.depthwise()) return p.bytes ? detail::pack_quantized_lanes<4>(p, block, weights, to) : detail::pack_quantized_lanes<2>(p, block, weights, to);
+    if (p.tiles) return detail::pack_quantized_lanes<4, true>(p, block, weights, to);
+    if (!p.depthwise()) return (p.bytes ? detail::pack_quantized_lanes<4, false> : detail::pack_quantized_lanes<2, false>)(p, block, weights, to);
     const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * quantized_rows, rows = p.oc - first < quantized_rows ? p.oc - first : quantized_rows;
     for (std::int64_t i = 0; i < rows * taps; ++i) static_cast<float*>(packed)[first * taps + i] = static_cast<float>(weights[i]);
 }
@@ -180,12 +187,12 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
     a.bias = bias;
     a.gathered = reinterpret_cast<std::int32_t*>(static_cast<char*>(workspace) + detail::plane_list_bytes(p));
     const quantized_kernels& k = *kernels(set).quantized;
-    const std::int64_t tiles = detail::tiles_of(p), blocks = (p.oc + quantized_rows - 1) / quantized_rows;
-    // About a million products a task, whatever the number of threads.
-    const std::int64_t products = quantized_rows * quantized_pixels * p.ic * (p.winograd ? 16 : p.kh * p.kw);
-    a.blocks_a_task = products ? (std::int64_t(1) << 20) / products + 1 : 1;
+    const std::int64_t tiles = detail::tiles_of(p), blocks = p.blocks();
+    // About a million products a task, as many times eight by tiles, whatever the number of threads.
+    const std::int64_t products = p.rows() * quantized_pixels * p.ic * (p.winograd ? 16 : p.kh * p.kw);
+    a.blocks_a_task = products ? (std::int64_t(1) << (p.tiles ? 23 : 20)) / products + 1 : 1;
     a.blocks_a_task = a.blocks_a_task < blocks ? a.blocks_a_task : blocks;
-    const quantized_task conv = p.winograd ? k.winograd : p.bytes ? byte_products(set) : k.conv;
+    const quantized_task conv = p.winograd ? k.winograd : p.tiles ? byte_tiles(set) : p.bytes ? byte_products(set) : k.conv;
     for (std::int64_t image = 0; image < p.n; ++image) {
         a.x = static_cast<const std::uint8_t*>(x) + image * p.ic * p.ih * p.iw;
         a.y = static_cast<std::uint8_t*>(y) + image * p.oc * p.oh * p.ow;

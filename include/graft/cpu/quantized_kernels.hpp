@@ -25,12 +25,20 @@ struct quantized_conv_problem {
     bool x_signed = false, y_signed = false;
     int x_zero = 0, y_zero = 0, low = 0, high = 255;
     bool bytes = false;     ///< four 8-bit products a sum; else two of 16 bits. The integers are the same
+    bool tiles = false;     ///< of bytes: sixteen lanes of channels at once, by the machine's tiles. The integers are the same
     bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
 
     bool depthwise() const noexcept { return groups != 1; }
     /// Channels that one 32-bit lane holds.
     int channels_a_lane() const noexcept { return bytes ? 4 : 2; }
-    std::int64_t lanes_of_channels() const noexcept { return (ic + channels_a_lane() - 1) / channels_a_lane(); }
+    /// Whole tiles of them, where those are multiplied.
+    std::int64_t lanes_of_channels() const noexcept {
+        const std::int64_t lanes = (ic + channels_a_lane() - 1) / channels_a_lane();
+        return tiles ? (lanes + 15) / 16 * 16 : lanes;
+    }
+    /// Output channels that are computed together.
+    int rows() const noexcept;
+    std::int64_t blocks() const noexcept { return (oc + rows() - 1) / rows(); }
     /// Tiles of 2 x 2 outputs.
     std::int64_t winograd_tiles_high() const noexcept { return (oh + 1) / 2; }
     std::int64_t winograd_tiles_wide() const noexcept { return (ow + 1) / 2; }
@@ -38,12 +46,15 @@ struct quantized_conv_problem {
     bool gathers_tiles() const noexcept { return !bytes || (kh * kw == 1 && pt == 0 && pl == 0 && (oh - 1) * sh < ih && (ow - 1) * sw < iw); }
 };
 
-constexpr int quantized_rows = 8;                 ///< output channels of a tile
+constexpr int quantized_rows = 8;                 ///< output channels of a tile of sums
+constexpr int quantized_rows_of_tiles = 32;       ///< the same by the machine's tiles
 constexpr int quantized_taps = 256;               ///< at most, of a window: a float holds the sum of as many products exactly
 constexpr int quantized_pixels = 48;              ///< pixels of a tile, which are neighbours in the padded image
 constexpr int quantized_winograd_width = 512;     ///< of an image, at most, where the convolution is Winograd's
 constexpr int quantized_row = 4096;               ///< pixels at most that the windows of a row of pooling cover
 constexpr int quantized_depthwise_floats = 8192;  ///< of a channel's image that a depthwise task holds at a time
+
+inline int quantized_conv_problem::rows() const noexcept { return tiles ? quantized_rows_of_tiles : quantized_rows; }
 
 /// One run of a convolution, as its tasks read it: one image.
 struct quantized_conv_args {
@@ -51,12 +62,13 @@ struct quantized_conv_args {
     image_planes from;
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
-    const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8]; depthwise: floats [oc][taps]
+    const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles [oc / 32][lanes / 16][taps][2][16][16
+                                            // lanes]; depthwise: floats [oc][taps]
     const float* scale = nullptr;           // [oc]
     const std::int32_t* bias = nullptr;     // [oc]
     std::int32_t* gathered = nullptr;       // [lanes][planes], or [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
     std::int64_t slot = 0;                  // numbers of a slot
-    std::int64_t blocks_a_task = 1;         // of 8 output channels
+    std::int64_t blocks_a_task = 1;         // of output channels
 };
 
 /// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
@@ -78,11 +90,6 @@ struct quantized_kernels {
     void (*sum)(const quantized_sum_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
     void (*max_pool)(const pool_problem&, bool is_signed, const std::uint8_t* x, std::uint8_t* y);
 };
-
-/// A tile of sums, [8][48], of `pixels` pixels from `x` on (those of the last vectors that nobody asked for may be written too): `steps` lanes of
-/// channels lie `step` apart.
-using quantized_tile = void (*)(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
-                                int pixels, std::int32_t* sums);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE

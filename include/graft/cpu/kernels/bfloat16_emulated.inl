@@ -2,3 +2,4 @@
 
 #include "../simd/amx_emulated.inl"
 #include "bfloat16.inl"
+#include "quantized_amx.inl"

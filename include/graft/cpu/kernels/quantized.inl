@@ -159,24 +159,25 @@ GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t cha
     }
 }
 
-// The tasks of a convolution, with the tile that multiplies: `slot` and the tile of pixels that is gathered there, and some blocks of channels.
-GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, quantized_tile multiply) {
+// The tasks of a convolution: `slot` and the tile of pixels that is gathered there, and some blocks of channels. `multiply` makes a tile of sums,
+// [Rows][48], of `pixels` pixels from `x` on (those of the last vectors that nobody asked for may be written too): `steps` lanes of channels lie `step` apart.
+template <int Rows, class Tile>
+GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, const Tile& multiply) {
     const quantized_conv_problem& p = a.p;
     const bool by_tiles = p.gathers_tiles();
     const std::int64_t pitch = by_tiles ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, taps = std::int64_t(p.kh) * p.kw;
-    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels();
+    const std::int64_t blocks = (p.oc + Rows - 1) / Rows, steps = p.lanes_of_channels();
     const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
     const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
     constexpr std::int64_t here = 0;
-    alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
+    alignas(64) std::int32_t sums[Rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * steps * taps * quantized_rows;
+        const std::int32_t* const w = a.weights + block * steps * taps * Rows;
         if (by_tiles)
             multiply(a.gathered + slot * a.slot, &here, 1, steps * taps, quantized_pixels, w, static_cast<int>(count), sums);
         else
             multiply(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), w, static_cast<int>(count), sums);
-        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
-            store_quantized(a, block * quantized_rows + r, first, count, pitch, sums + r * quantized_pixels);
+        for (int r = 0; r < Rows && block * Rows + r < p.oc; ++r) store_quantized(a, block * Rows + r, first, count, pitch, sums + r * quantized_pixels);
     }
 }
 
@@ -219,7 +220,7 @@ GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int,
     sum_tile(x, steps, w, pixels, sums);
 }
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
-    conv_quantized_by(a, tile, slot, part, tile_of_pairs);
+    conv_quantized_by<quantized_rows>(a, tile, slot, part, tile_of_pairs);
 }
 
 // Codes `stride` apart, as differences from the zero point; codes ^ flip are unsigned, `zero` among them. Whole vectors are written, and up to

@@ -25,5 +25,5 @@ inline void tile_of_bytes(const std::int32_t* x, const std::int64_t* taps, int c
     for (int c = 0; c < 3; ++c) _mm512_storeu_si512(sums + r * 48 + c * 16, total[r][c]);
 }
 inline void conv_quantized_bytes(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
-    conv_quantized_by(a, tile, slot, part, tile_of_bytes);
+    conv_quantized_by<quantized_rows>(a, tile, slot, part, tile_of_bytes);
 }

@@ -12,9 +12,9 @@ template <>
 struct problem_fields<quantized_conv_problem> {
     template <class Problem, class Field>
     static void visit(Problem& p, const Field& field) {
-        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, winograd] = p;
+        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, winograd] = p;
         const auto each = [&](auto&... fields) { (field(fields), ...); };
-        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, winograd);
+        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, winograd);
     }
 };
 template <>
@@ -33,6 +33,7 @@ inline const char* choose_quantized_conv(const kernel_query& q, kernel_choice& c
     choice.workspace_bytes = quantized_conv_workspace(p);
     choice.note = p.depthwise() ? "8 bits, depthwise"
                   : p.winograd  ? "8 bits, Winograd F(2x2, 3x3)"
+                  : p.tiles     ? "8 bits, by tiles"
                   : p.bytes     ? "8 bits, four products a lane"
                                 : "8 bits, two products a lane";
     choice.set(p);

@@ -24,11 +24,21 @@ struct tile_unit {
     GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
         __asm__ __volatile__("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(stride), "i"(T) : "memory");
     }
+    template <int T>
+    GRAFT_VECTOR void zero() {
+        __asm__ __volatile__("tilezero %%tmm%c0" ::"i"(T));
+    }
     /// C += A B: 16 x 16 floats, by 16 rows of 32 numbers of bfloat16 and 16 rows of 16 pairs of them.
     template <int C, int A, int B>
     GRAFT_VECTOR void multiply_bfloat16() {
         static_assert(C != A && C != B && A != B, "the tiles of a product differ");
         __asm__ __volatile__("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
+    }
+    /// C += A B: 16 x 16 sums, by 16 rows of 64 signed bytes and 16 rows of 16 times four unsigned ones. What leaves int32 wraps.
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bytes() {
+        static_assert(C != A && C != B && A != B, "the tiles of a product differ");
+        __asm__ __volatile__("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
     }
     /// Rounded half to even; numbers below the least normal one become zeros, as products take them.
     static GRAFT_VECTOR void narrow(V a, std::uint16_t* to) {

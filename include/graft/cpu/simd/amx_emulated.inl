@@ -14,6 +14,21 @@ struct tile_unit {
     GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
         for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
     }
+    template <int T>
+    GRAFT_VECTOR void zero() {
+        std::memset(tile[T], 0, sizeof tile[T]);
+    }
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bytes() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; ++j) {
+                std::uint32_t sum;
+                std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
+                for (int k = 0; k < 64; ++k)
+                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
+                std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
+            }
+    }
     // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
     template <int C, int A, int B>
     GRAFT_VECTOR void multiply_bfloat16() {
