@@ -13,12 +13,14 @@ namespace cpu {
 
 /// Whether the kernels take such a convolution: one group, and a window of a size that they count. It reads and writes blocks of channels.
 bool takes_bfloat16_conv(const conv_problem& problem);
+/// Whether they take one of a few planes, which are read as they lie: a row of outputs fits into the room that the kernel has.
+bool takes_bfloat16_planes(const conv_problem& problem);
 /// Whether they take such a product: one matrix A for each of C, neither transposed nor scaled, and a bias, if any, for each column.
 bool takes_bfloat16_product(const gemm_problem& problem);
 
-/// How far apart weights lie: those of output channel j, channel c and tap t at j * out + c * in + t.
+/// Where weights lie: those of output channel j, channel c and tap t at j * out + c / unrolled * in + c % unrolled + t * tap.
 struct bfloat16_weights {
-    std::int64_t channels = 0, out_channels = 0, taps = 1, out = 0, in = 0;
+    std::int64_t channels = 0, out_channels = 0, taps = 1, out = 0, in = 0, tap = 1, unrolled = 1;
 };
 bfloat16_weights bfloat16_weights_of(const conv_problem& problem);
 bfloat16_weights bfloat16_weights_of(const gemm_problem& problem);
@@ -107,7 +109,7 @@ inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* 
     const std::int64_t in_blocks = blocks_of_32(p.ic), out_blocks = blocks_of_32(p.oc);
     a.channels = p.ic, a.out_channels = p.oc;
     a.taps = p.kh * p.kw, a.steps = in_blocks * a.taps;
-    a.sh = p.sh, a.sw = p.sw, a.pt = p.pt, a.pl = p.pl, a.ih = p.ih, a.iw = p.iw, a.ow = p.ow;
+    a.sh = p.sh, a.sw = p.sw, a.pt = p.pt, a.pl = p.pl, a.ih = p.ih, a.ow = p.ow;
     a.ep = p.ep;
     a.gathered = reinterpret_cast<std::uint16_t*>(static_cast<char*>(workspace) + plane_list_bytes(p));
     for (std::int64_t image = 0; image < p.n; image += part.images)
@@ -125,7 +127,7 @@ inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* 
             const std::int64_t pieces = (a.block_pixels + piece - 1) / piece;
             parallel_for(pool, in_blocks * pieces, [&](std::int64_t task) {
                 const std::int64_t first = task % pieces * piece;
-                kernel.gather(a, task / pieces, first, std::min(first + piece, a.block_pixels));
+                (a.unrolled ? kernel.gather_planes : kernel.gather)(a, task / pieces, first, std::min(first + piece, a.block_pixels));
             });
             // A step takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
             const std::int64_t tiles = blocks_of_32(a.pixels), at_once = 500 / (a.steps + 3) + 1, runs = (tiles + at_once - 1) / at_once;
@@ -142,6 +144,14 @@ inline conv_problem flattened(conv_problem p) {
     if (!flat || bfloat16_gathered(p, 1, p.oh) > bfloat16_room) return p;
     p.iw = p.ow = p.ih * p.iw;
     p.ih = p.oh = 1;
+    return p;
+}
+
+// The row of taps that a pixel of a few planes has as its channels is none of the window any more.
+inline conv_problem as_gathered(conv_problem p) {
+    if (p.in != layout::row_major) return flattened(p);
+    p.ic *= p.kw, p.iw = p.ow;
+    p.kw = p.sw = p.dw = 1, p.pl = 0;
     return p;
 }
 
@@ -162,12 +172,17 @@ GRAFT_INLINE bool takes_bfloat16_conv(const conv_problem& p) {
     return std::int64_t(p.kh) * p.kw <= 256 && p.sh <= 64 && p.sw <= 64 && std::int64_t(p.kh) * p.dh <= (1 << 20) && std::int64_t(p.kw) * p.dw <= (1 << 20) &&
            p.pt <= (1 << 20) && p.pl <= (1 << 20);
 }
+GRAFT_INLINE bool takes_bfloat16_planes(const conv_problem& p) {
+    const std::int64_t beside = std::int64_t(p.kw - 1) * p.dw / p.sw + 1, widest = vector_width(isa::avx512);
+    return p.in == layout::row_major && p.ic <= 4 && takes_bfloat16_conv(p) && p.ic * ((p.ow + beside) * p.sw + widest) <= bfloat16_row;
+}
 GRAFT_INLINE bool takes_bfloat16_product(const gemm_problem& p) {
     return !p.trans_a && p.alpha == 1 && p.bias != bias_kind::row && p.m > 0 && p.n > 0 && p.k > 0;
 }
 
 GRAFT_INLINE bfloat16_weights bfloat16_weights_of(const conv_problem& p) {
     const std::int64_t taps = std::int64_t(p.kh) * p.kw;
+    if (p.in == layout::row_major) return {p.ic * p.kw, p.oc, p.kh, p.ic * taps, taps, p.kw, p.kw};
     return {p.ic, p.oc, taps, p.ic * taps, taps};
 }
 GRAFT_INLINE bfloat16_weights bfloat16_weights_of(const gemm_problem& p) {
@@ -186,27 +201,33 @@ GRAFT_INLINE void pack_bfloat16(const bfloat16_weights& w, const float* weight, 
         const std::int64_t first = task * bfloat16_block, count = std::min<std::int64_t>(bfloat16_block, end - begin - first);
         for (std::int64_t j = 0; j < count; ++j)
             for (std::int64_t c = 0; c < w.channels; ++c) {
-                const float* const from = weight + (first + j) * w.out + c * w.in;
+                const float* const from = weight + (first + j) * w.out + c / w.unrolled * w.in + c % w.unrolled;
                 std::uint16_t* const at = to + c / bfloat16_block * w.taps * bfloat16_step + j / half * bfloat16_step / 2 +
                                           c % bfloat16_block / 2 * bfloat16_block + j % half * 2 + c % 2;
-                for (std::int64_t t = 0; t < w.taps; ++t) at[t * bfloat16_step] = detail::narrowed(from[t]);
+                for (std::int64_t t = 0; t < w.taps; ++t) at[t * bfloat16_step] = detail::narrowed(from[t * w.tap]);
             }
     });
 }
 
-GRAFT_INLINE std::int64_t bfloat16_conv_workspace(const conv_problem& p) { return detail::bfloat16_workspace(detail::flattened(p)); }
+GRAFT_INLINE std::int64_t bfloat16_conv_workspace(const conv_problem& p) { return detail::bfloat16_workspace(detail::as_gathered(p)); }
 GRAFT_INLINE std::int64_t bfloat16_product_workspace(const gemm_problem& p) { return detail::bfloat16_workspace(detail::image_of(detail::joined_batches(p))); }
 
 GRAFT_INLINE void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias, const float* residual,
                                     float* y, void* workspace, executor& pool) {
-    const conv_problem p = detail::flattened(problem);
+    const conv_problem p = detail::as_gathered(problem);
     const std::int64_t width = vector_width(set);
     bfloat16_args a;
     a.x = x, a.weights = static_cast<const std::uint16_t*>(packed), a.bias = bias, a.residual = residual, a.y = y;
     a.x_pixel = a.y_pixel = width;
+    a.iw = p.iw;
     a.x_row = p.iw * width, a.y_row = p.ow * width;
     a.x_vector = p.ih * a.x_row, a.y_vector = p.oh * a.y_row;
-    a.x_image = (p.ic + width - 1) / width * a.x_vector, a.y_image = (p.oc + width - 1) / width * a.y_vector;
+    a.x_image = (p.ic + width - 1) / width * a.x_vector;
+    if (problem.in == layout::row_major) {
+        a.unrolled = problem.kw, a.unrolled_step = problem.sw, a.unrolled_dilation = problem.dw, a.unrolled_pad = problem.pl;
+        a.iw = a.x_row = problem.iw, a.x_vector = problem.ih * problem.iw, a.x_image = problem.ic * a.x_vector;
+    }
+    a.y_image = (p.oc + width - 1) / width * a.y_vector;
     a.whole_vectors = true;
     detail::run_bfloat16(set, p, a, workspace, pool);
 }
@@ -223,7 +244,7 @@ GRAFT_INLINE void run_bfloat16_product(isa set, const gemm_problem& problem, con
         const std::int64_t outer = batch / p.batch[1], inner = batch % p.batch[1];
         for (std::int64_t row = 0; row < p.m; row += image.ow) {
             conv_problem rows = image;
-            rows.iw = rows.ow = std::min(image.ow, p.m - row);
+            rows.iw = rows.ow = args.iw = std::min(image.ow, p.m - row);
             args.x = a + outer * p.a_strides[0] + inner * p.a_strides[1] + row * p.lda;
             args.y = c + outer * p.c_strides[0] + inner * p.c_strides[1] + row * p.ldc;
             args.residual = residual ? residual + outer * p.residual_strides[0] + inner * p.residual_strides[1] + row * p.ld_residual : nullptr;

@@ -16,6 +16,7 @@ constexpr bool bfloat16_wanted() noexcept { return wanted("Conv") || wanted("Mat
 constexpr int bfloat16_block = 32;  ///< channels that a pixel's 64 bytes hold; output channels and pixels of a step are as many
 /// Numbers of a step's weights: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels].
 constexpr int bfloat16_step = bfloat16_block * bfloat16_block;
+constexpr int bfloat16_row = 16384;  ///< numbers at most that a row of outputs reads of all planes, where those are unrolled
 
 /// One run of a sum of products over taps and channels, as its tasks read it. Pixels are float32, and rounded to bfloat16 as they are gathered; a matrix
 /// is a row of pixels whose channels are its columns. Distances count floats; `vector` is that from a vector of channels to the next.
@@ -31,6 +32,8 @@ struct bfloat16_args {
 
     const float* x = nullptr;
     std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0;
+    // Where it is not 0, x lies in planes, `x_vector` apart: what a row of so many taps reads of each, [plane][tap], are the channels of a pixel.
+    int unrolled = 0, unrolled_step = 1, unrolled_dilation = 1, unrolled_pad = 0;
     std::uint16_t* gathered = nullptr;       // [blocks of channels][planes][32]
     std::int64_t block_pixels = 0;           // from a block to the next
     const std::uint16_t* weights = nullptr;  // [blocks of output channels][steps][bfloat16_step]
@@ -44,9 +47,11 @@ struct bfloat16_args {
     epilogue ep;
 };
 
-/// Tasks: `gather` takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by one block of output channels.
+/// Tasks: `gather` (of planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by one block of output
+/// channels.
 struct bfloat16_kernels {
     void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*gather_planes)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
 };
 

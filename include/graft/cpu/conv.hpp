@@ -220,17 +220,20 @@ GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
         c.algorithm = conv_algorithm::depthwise;
         c.reason = "as many groups as channels";
         floats = detail::ceil_div(p.oc, width) * width * taps;
+    } else if (p.bfloat16 && (p.in == layout::row_major && p.ic <= 4 ? takes_bfloat16_planes(p) : takes_bfloat16_conv(p))) {
+        c.algorithm = conv_algorithm::bfloat16;
+        c.reason = "operands in bfloat16, by tiles";
+        if (p.ic <= 4) c.in = p.in;
+        conv_problem chosen = p;
+        chosen.in = c.in;
+        c.workspace_bytes = bfloat16_conv_workspace(chosen);
+        c.packed_bytes = packed_bfloat16_bytes(bfloat16_weights_of(chosen));
+        return c;
     } else if (p.in == layout::row_major && p.groups == 1 && p.ic <= 4 && p.ic * taps <= detail::first_layer_max &&
                detail::first_layer_tiles(p, kernels(set).conv->first_tile) > 0) {
         c.algorithm = conv_algorithm::first_layer;
         c.reason = "few channels, read from planes";
         c.in = layout::row_major;
-    } else if (p.bfloat16 && takes_bfloat16_conv(p)) {
-        c.algorithm = conv_algorithm::bfloat16;
-        c.reason = "operands in bfloat16, by tiles";
-        c.workspace_bytes = bfloat16_conv_workspace(p);
-        c.packed_bytes = packed_bfloat16_bytes(bfloat16_weights_of(p));
-        return c;
     } else if (taps > detail::conv_max_taps) {
         c.algorithm = conv_algorithm::generic;
         c.reason = "more taps than the tables of the fast kernels hold";

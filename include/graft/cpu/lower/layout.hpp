@@ -212,6 +212,7 @@ protected:
         problem.out = layout::blocked;
         const cpu::conv_choice choice = cpu::choose_conv(level_, problem);
         n.inputs.resize(std::max<std::size_t>(n.inputs.size(), 4), no_value);
+        problem.bfloat16 = choice.algorithm == cpu::conv_algorithm::bfloat16;
         problem.in = choice.in;
         problem.out = choice.out;
         n.inputs[0] = as(n.inputs[0], lies(choice.in));

@@ -51,5 +51,6 @@ struct tile_unit {
                 std::memcpy(tile[C] + 64 * r + 4 * j, sum, sizeof sum);
             }
     }
+    static GRAFT_VECTOR void fetch(const void*) {}
     static GRAFT_VECTOR void narrow(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
 };
