@@ -5,6 +5,7 @@
 #include <graft/core/rng.hpp>
 #include <graft/data/splits.hpp>
 #include <graft/io/onnx_write.hpp>
+#include <graft/passes/to_float32.hpp>
 #include <graft/quantize.hpp>
 #include <graft/train/batch_parts.hpp>
 
@@ -111,7 +112,9 @@ public:
     graft::result<int> run() {
         auto loaded = graft::classifier::load(o_.model, how_);
         if (!loaded.ok()) return loaded.take_status();
-        graft::classifier by = std::move(loaded).value();
+        auto in_float32 = widened(std::move(loaded).value());
+        if (!in_float32.ok()) return in_float32.take_status();
+        graft::classifier by = std::move(in_float32).value();
         warn_where_assumed(common_, by.preprocessing());
         GRAFT_TRY_ASSIGN(pictures_, open_pictures(common_, o_.data));
         for (const graft::dataset_problem& p : pictures_.data.problems()) warn(common_, p.path + ": " + p.detail);
@@ -147,6 +150,24 @@ public:
     }
 
 private:
+    // A network of halves or of doubles is quantised as the float32 one that it stands for.
+    graft::result<graft::classifier> widened(graft::classifier by) const {
+        const graft::graph& g = by.model().graph();
+        graft::dtype type = graft::dtype::undefined;
+        for (const graft::value& v : g.values)
+            if (v.type == graft::dtype::float16 || v.type == graft::dtype::bfloat16 || v.type == graft::dtype::float64) type = v.type;
+        const std::vector<graft::value_info> inputs = assumed_inputs(by.model(), 1);
+        if (type == graft::dtype::undefined || inputs.size() != 1) return by;
+        graft::executor alone;
+        graft::float32_changes changes;
+        graft::graph wide;
+        GRAFT_TRY_ASSIGN(wide, graft::to_float32(g, inputs[0].extents, alone, how_.load.limits, changes));
+        if (changes.dequantized) return by;  // which is refused, as it is quantised already
+        warn(common_, o_.model + " is of " + graft::name(type) + ": it is quantised as the float32 network that it stands for");
+        graft::model m;
+        GRAFT_TRY_ASSIGN(m, graft::load(std::move(wide), how_.load));
+        return graft::classifier::make(m, how_);
+    }
     graft::status observe(graft::quantizer& quantizer, const graft::classifier& by) {
         const std::vector<std::int64_t> seen = chosen(pictures_, o_.samples, common_.seed);
         progress bar("calibrate", static_cast<std::int64_t>(seen.size()), common_.quiet);
@@ -250,10 +271,12 @@ private:
         const auto share = [&](std::int64_t n) { return count ? static_cast<double>(n) / static_cast<double>(count) : 0; };
         images_ = count;
         float_top1_ = share(float_right), top1_ = share(right), agreement_ = share(agree);
-        drop_ = 100 * (labelled_ ? float_top1_ - top1_ : 1 - agreement_);
+        // Of whole numbers, so that a drop of the points allowed is none above them.
+        drop_ = count ? static_cast<double>(100 * (labelled_ ? float_right - right : count - agree)) / static_cast<double>(count) : 0;
         return {};
     }
-    // The nodes whose quantisation costs most, found by leaving out one at a time, stay in float: 1, 2, 4, ... of them until it is good enough.
+    // The nodes whose quantisation costs most, found by leaving out one at a time, stay in float: 1, 2, 4, ... of them until it is good enough, and then,
+    // by halves, as few as are.
     graft::status keep_costly(graft::quantizer& q, std::vector<std::string>& keep, graft::graph& made) {
         std::vector<std::pair<double, std::string>> costly;
         const std::vector<std::string> all = q.nodes();
@@ -285,14 +308,24 @@ private:
         bar.finish();
         std::stable_sort(costly.begin(), costly.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
         const std::vector<std::string> given = keep;
-        for (std::size_t n = 1; drop_ > o_.max_drop && n < costly.size(); n *= 2) {
+        const auto leave = [&](std::size_t n) {
             keep = given;
             for (std::size_t i = 0; i < n; ++i) keep.push_back(costly[i].second);
-            graft::status tried = attempt(q, keep, made);
+            return attempt(q, keep, made);
+        };
+        std::size_t enough = 0, too_few = 0;
+        for (std::size_t n = 1; !enough && too_few + 1 < costly.size(); n = std::min(2 * n, costly.size() - 1)) {
+            graft::status tried = leave(n);
             if (!tried.ok() && tried.error().code() == graft::errc::quantize_nothing) break;
             GRAFT_TRY(std::move(tried));
+            (drop_ > o_.max_drop ? too_few : enough) = n;
         }
-        return {};
+        while (too_few + 1 < enough) {
+            const std::size_t n = (too_few + enough) / 2;
+            GRAFT_TRY(leave(n));
+            (drop_ > o_.max_drop ? too_few : enough) = n;
+        }
+        return enough && keep.size() != given.size() + enough ? leave(enough) : graft::status();
     }
     void tell(const graft::graph& made, const std::vector<std::string>& keep) const {
         std::int64_t pairs = 0;
@@ -312,8 +345,8 @@ private:
         table.add({"float", percent_text(labelled_ ? float_top1_ : 1)});
         table.add({"quantised", percent_text(labelled_ ? top1_ : agreement_)});
         table.print(look_at(stdout, common_.color));
-        std::printf("\n%s falls by %.2f points on %lld pictures; ranges by %s of %lld pictures\n", measure(), drop_, static_cast<long long>(images_),
-                    o_.method.c_str(), static_cast<long long>(observed_));
+        std::printf("\n%s %s by %.2f points on %lld pictures; ranges by %s of %lld pictures\n", measure(), drop_ < 0 ? "rises" : "falls", std::fabs(drop_),
+                    static_cast<long long>(images_), o_.method.c_str(), static_cast<long long>(observed_));
         for (const std::string& name : keep) std::printf("stays float: %s\n", printable(name).c_str());
         std::printf("written: %s\n", printable(o_.out).c_str());
     }

@@ -47,6 +47,25 @@ TEST_CASE("quantize writes a network of integers that graft reads, with its meta
     CHECK(contains(kept.err, "did you mean first?"));
 }
 
+TEST_CASE("quantize takes a network of half precision as the float32 one that it stands for") {
+    made_folder folder;
+    for (int i = 0; i < 8; ++i) folder.put("data/" + std::to_string(i) + ".pgm", picture(i));
+    graft::builder b("half", 3);
+    graft::conv2d_options how;
+    how.kernel = 3, how.padding = 1;
+    const graft::value_id x = b.relu(b.conv2d(b.input("x", graft::dtype::float32, {"N", 3, 16, 16}), 4, how));
+    b.output(b.apply("Cast", {b.linear(b.flatten(b.global_average_pool(x)), 2)}, {graft::integer_attribute("to", 10)}), "y");
+    const std::string net = folder.path + "/half.onnx", out = folder.path + "/int8.onnx";
+    REQUIRE(graft::load(b.finish().value())->save(net).ok());
+    const done said = quantize(net + " " + folder.path + "/data --out " + out + " --max-drop 100 --preprocess resize=16,crop=16");
+    INFO(said.err);
+    REQUIRE(said.code == 0);
+    CHECK(contains(said.err, "is of float16"));
+    auto made = graft::load(out);
+    REQUIRE(made.ok());
+    CHECK(made->outputs()[0].type == graft::dtype::float32);
+}
+
 TEST_CASE("quantize says what is measured where pictures have no labels, or labels that the model does not know") {
     made_folder folder;
     for (int i = 0; i < 40; ++i) folder.put("loose/" + std::to_string(i) + ".pgm", picture(i));
