@@ -199,6 +199,12 @@ TEST_CASE("bfloat16: images larger than what is gathered at once are cut into ro
         p.bfloat16 = true;
         CHECK(!takes_bfloat16_planes(p));  // the row that the kernel has room for is shorter
         CHECK(choose_conv(set, p).algorithm != conv_algorithm::bfloat16);
+        // A row of outputs of a window with large holes reads 16,000 rows of inputs, and then a billion of them.
+        p = {};
+        p.ic = 64, p.ih = p.iw = 20000, p.oc = 8, p.oh = 1, p.ow = 1000, p.kh = p.kw = 3, p.dh = 8000, p.bfloat16 = true;
+        CHECK(choose_conv(set, p).algorithm != conv_algorithm::bfloat16);
+        p.ic = 1 << 20, p.ih = p.iw = p.oh = p.ow = 1 << 20, p.dh = p.dw = 1 << 18;
+        CHECK(choose_conv(set, p).algorithm != conv_algorithm::bfloat16);
         p = {};
         p.n = 5, p.ic = 40, p.ih = 50, p.iw = 51, p.oc = 3, p.kh = p.kw = 3, p.pt = p.pl = 1;
         size_output(p, 1, 1);

@@ -55,6 +55,8 @@ constexpr std::int64_t bfloat16_room = std::int64_t(1) << 20;  // bytes that are
 
 inline std::int64_t blocks_of_32(std::int64_t channels) { return (channels + bfloat16_block - 1) / bfloat16_block; }
 
+constexpr std::int64_t bfloat16_most = std::int64_t(1) << 26;  // bytes of one row of outputs
+
 // What one gathering holds: whole images, or some rows of outputs of one.
 struct bfloat16_part {
     std::int64_t images, rows;
@@ -169,8 +171,11 @@ GRAFT_INLINE bool takes_bfloat16_conv(const conv_problem& p) {
     if (p.groups != 1 || p.pt < 0 || p.pl < 0) return false;
     for (const std::int64_t size : {p.n, p.ic, p.oc, p.ih, p.iw, p.oh, p.ow})
         if (size < 1 || size > (1 << 20)) return false;
-    return std::int64_t(p.kh) * p.kw <= 256 && p.sh <= 64 && p.sw <= 64 && std::int64_t(p.kh) * p.dh <= (1 << 20) && std::int64_t(p.kw) * p.dw <= (1 << 20) &&
-           p.pt <= (1 << 20) && p.pl <= (1 << 20);
+    for (const std::int64_t size : {std::int64_t(p.kh) * p.dh, std::int64_t(p.kw) * p.dw, std::int64_t(p.pt), std::int64_t(p.pl)})
+        if (size > (1 << 20)) return false;
+    if (std::int64_t(p.kh) * p.kw > 256 || p.sh > 64 || p.sw > 64) return false;
+    // Holes are gathered with what lies round them: windows that are wide and empty are better read where they lie.
+    return detail::planes_of(p).planes() <= (std::int64_t(1) << 40) / p.ic && detail::bfloat16_gathered(p, 1, 1) <= detail::bfloat16_most;
 }
 GRAFT_INLINE bool takes_bfloat16_planes(const conv_problem& p) {
     const std::int64_t beside = std::int64_t(p.kw - 1) * p.dw / p.sw + 1, widest = vector_width(isa::avx512);
