@@ -47151,14 +47151,14 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
         const bool inside = iy >= 0 && iy < a.ih;
         const std::int64_t n = count + beside, plane_floats = n * step + V::W;  // whole vectors are read
         const float* from[bfloat16_block];
-        float* gathered = rows - plane_floats;
+        const std::int64_t first_plane = block * bfloat16_block / a.unrolled;
         for (std::int64_t k = 0, last_plane = -1; k < bfloat16_block; ++k) {
             const std::int64_t channel = block * bfloat16_block + k, plane = channel / a.unrolled, at = channel % a.unrolled * a.unrolled_dilation;
             from[k] = nullptr;
             if (channel >= a.channels) continue;
+            float* const gathered = rows + (plane - first_plane) * plane_floats;
             if (plane != last_plane) {
                 last_plane = plane;
-                gathered += plane_floats;
                 gather_row(a.x + image * a.x_image + plane * a.x_vector + (inside ? iy : 0) * a.x_row, inside ? a.iw : 0, column * step - a.unrolled_pad, step,
                            n, gathered);
             }
@@ -47506,14 +47506,14 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
         const bool inside = iy >= 0 && iy < a.ih;
         const std::int64_t n = count + beside, plane_floats = n * step + V::W;  // whole vectors are read
         const float* from[bfloat16_block];
-        float* gathered = rows - plane_floats;
+        const std::int64_t first_plane = block * bfloat16_block / a.unrolled;
         for (std::int64_t k = 0, last_plane = -1; k < bfloat16_block; ++k) {
             const std::int64_t channel = block * bfloat16_block + k, plane = channel / a.unrolled, at = channel % a.unrolled * a.unrolled_dilation;
             from[k] = nullptr;
             if (channel >= a.channels) continue;
+            float* const gathered = rows + (plane - first_plane) * plane_floats;
             if (plane != last_plane) {
                 last_plane = plane;
-                gathered += plane_floats;
                 gather_row(a.x + image * a.x_image + plane * a.x_vector + (inside ? iy : 0) * a.x_row, inside ? a.iw : 0, column * step - a.unrolled_pad, step,
                            n, gathered);
             }
@@ -47862,14 +47862,14 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
         const bool inside = iy >= 0 && iy < a.ih;
         const std::int64_t n = count + beside, plane_floats = n * step + V::W;  // whole vectors are read
         const float* from[bfloat16_block];
-        float* gathered = rows - plane_floats;
+        const std::int64_t first_plane = block * bfloat16_block / a.unrolled;
         for (std::int64_t k = 0, last_plane = -1; k < bfloat16_block; ++k) {
             const std::int64_t channel = block * bfloat16_block + k, plane = channel / a.unrolled, at = channel % a.unrolled * a.unrolled_dilation;
             from[k] = nullptr;
             if (channel >= a.channels) continue;
+            float* const gathered = rows + (plane - first_plane) * plane_floats;
             if (plane != last_plane) {
                 last_plane = plane;
-                gathered += plane_floats;
                 gather_row(a.x + image * a.x_image + plane * a.x_vector + (inside ? iy : 0) * a.x_row, inside ? a.iw : 0, column * step - a.unrolled_pad, step,
                            n, gathered);
             }
@@ -48218,14 +48218,14 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
         const bool inside = iy >= 0 && iy < a.ih;
         const std::int64_t n = count + beside, plane_floats = n * step + V::W;  // whole vectors are read
         const float* from[bfloat16_block];
-        float* gathered = rows - plane_floats;
+        const std::int64_t first_plane = block * bfloat16_block / a.unrolled;
         for (std::int64_t k = 0, last_plane = -1; k < bfloat16_block; ++k) {
             const std::int64_t channel = block * bfloat16_block + k, plane = channel / a.unrolled, at = channel % a.unrolled * a.unrolled_dilation;
             from[k] = nullptr;
             if (channel >= a.channels) continue;
+            float* const gathered = rows + (plane - first_plane) * plane_floats;
             if (plane != last_plane) {
                 last_plane = plane;
-                gathered += plane_floats;
                 gather_row(a.x + image * a.x_image + plane * a.x_vector + (inside ? iy : 0) * a.x_row, inside ? a.iw : 0, column * step - a.unrolled_pad, step,
                            n, gathered);
             }
@@ -48572,14 +48572,14 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
         const bool inside = iy >= 0 && iy < a.ih;
         const std::int64_t n = count + beside, plane_floats = n * step + V::W;  // whole vectors are read
         const float* from[bfloat16_block];
-        float* gathered = rows - plane_floats;
+        const std::int64_t first_plane = block * bfloat16_block / a.unrolled;
         for (std::int64_t k = 0, last_plane = -1; k < bfloat16_block; ++k) {
             const std::int64_t channel = block * bfloat16_block + k, plane = channel / a.unrolled, at = channel % a.unrolled * a.unrolled_dilation;
             from[k] = nullptr;
             if (channel >= a.channels) continue;
+            float* const gathered = rows + (plane - first_plane) * plane_floats;
             if (plane != last_plane) {
                 last_plane = plane;
-                gathered += plane_floats;
                 gather_row(a.x + image * a.x_image + plane * a.x_vector + (inside ? iy : 0) * a.x_row, inside ? a.iw : 0, column * step - a.unrolled_pad, step,
                            n, gathered);
             }
@@ -48921,14 +48921,14 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
         const bool inside = iy >= 0 && iy < a.ih;
         const std::int64_t n = count + beside, plane_floats = n * step + V::W;  // whole vectors are read
         const float* from[bfloat16_block];
-        float* gathered = rows - plane_floats;
+        const std::int64_t first_plane = block * bfloat16_block / a.unrolled;
         for (std::int64_t k = 0, last_plane = -1; k < bfloat16_block; ++k) {
             const std::int64_t channel = block * bfloat16_block + k, plane = channel / a.unrolled, at = channel % a.unrolled * a.unrolled_dilation;
             from[k] = nullptr;
             if (channel >= a.channels) continue;
+            float* const gathered = rows + (plane - first_plane) * plane_floats;
             if (plane != last_plane) {
                 last_plane = plane;
-                gathered += plane_floats;
                 gather_row(a.x + image * a.x_image + plane * a.x_vector + (inside ? iy : 0) * a.x_row, inside ? a.iw : 0, column * step - a.unrolled_pad, step,
                            n, gathered);
             }
