@@ -336,7 +336,7 @@ TEST_CASE("a member that fails while sums are under way ends the steps of all, a
                 *fails = 2;
                 CHECK(!t.run(0, 16, 2));
                 *fails = -1;
-                CHECK(t.error().find("told to fail") != std::string::npos);
+                CHECK_MESSAGE(t.error().find("told to fail") != std::string::npos, t.error());
             }
             for (std::int64_t i : {0, 1}) CHECK_MESSAGE(t.run(i, 16, 2), t.error());
             CHECK(t.bits() == alone);
