@@ -32648,9 +32648,8 @@ struct bfloat16_args {
     std::int64_t channels = 0, out_channels = 0, steps = 0;  // steps: blocks of channels by taps
     int taps = 1, sh = 1, sw = 1, pt = 0, pl = 0;
     std::int64_t ih = 1, iw = 1, oh = 1, ow = 1;  // of one image
-    std::int64_t images = 1;                      // that are gathered together, one below the other in each plane
     std::int64_t first_row = 0;                   // of the outputs that are computed
-    image_planes from;                            // of all those images; `image_rows` of each
+    image_planes from;                            // of the images that are gathered together, one below the other; `image_rows` of each
     std::int64_t image_rows = 0;
     std::int64_t pixels = 0;  // neighbouring ones that are computed, outputs and what lies between their rows
 
@@ -47105,6 +47104,19 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
         tile_unit::narrow(a, to + v * V::W);
     }
 }
+// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
+struct bfloat16_source {
+    std::int64_t row_phase, column_phase, image, iy, count;
+    bool inside;  // whether the row is one of the image
+};
+GRAFT_VECTOR bfloat16_source source_of(const bfloat16_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
+    const image_planes& g = a.from;
+    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
+    bfloat16_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
+    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
+    s.inside = s.iy >= 0 && s.iy < a.ih;
+    return s;
+}
 GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
 
 inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
@@ -47114,13 +47126,11 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
     std::int64_t row = first / g.pitch, column = first % g.pitch;
     for (; first < last; ++row, column = 0) {
-        const std::int64_t phase = row / g.rows, image = row % g.rows / a.image_rows, of_image = row % g.rows % a.image_rows;
-        const std::int64_t iy = (a.first_row + of_image) * a.sh + g.row_phase[phase / g.column_phases] - a.pt;
-        const std::int64_t ix = g.column_phase[phase % g.column_phases] - a.pl + column * a.sw;
-        const std::int64_t count = g.pitch - column < last - first ? g.pitch - column : last - first;
+        const auto [row_phase, column_phase, image, iy, count, in_image] = source_of(a, row, column, last - first);
+        const std::int64_t ix = g.column_phase[column_phase] - a.pl + column * a.sw;
         // Of these columns, ix, ix + sw, ...: those before the image, and those in it.
         const std::int64_t before = ix < 0 ? (a.sw - 1 - ix) / a.sw : 0, end = a.iw > ix ? (a.iw - ix + a.sw - 1) / a.sw : 0;
-        const std::int64_t inside = iy >= 0 && iy < a.ih && before < count ? (end < count ? end : count) : 0;
+        const std::int64_t inside = in_image && before < count ? (end < count ? end : count) : 0;
         std::int64_t i = 0;
         if (before < inside) {
             clear_pixels(to, before);
@@ -47145,10 +47155,7 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
     std::int64_t row = first / g.pitch, column = first % g.pitch;
     for (; first < last; ++row, column = 0) {
-        const std::int64_t phase = row / g.rows, image = row % g.rows / a.image_rows, of_image = row % g.rows % a.image_rows;
-        const std::int64_t iy = (a.first_row + of_image) * a.sh + g.row_phase[phase] - a.pt,
-                           count = g.pitch - column < last - first ? g.pitch - column : last - first;
-        const bool inside = iy >= 0 && iy < a.ih;
+        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
         const std::int64_t n = count + beside, plane_floats = n * step + V::W;  // whole vectors are read
         const float* from[bfloat16_block];
         const std::int64_t first_plane = block * bfloat16_block / a.unrolled;
@@ -47460,6 +47467,19 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
         tile_unit::narrow(a, to + v * V::W);
     }
 }
+// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
+struct bfloat16_source {
+    std::int64_t row_phase, column_phase, image, iy, count;
+    bool inside;  // whether the row is one of the image
+};
+GRAFT_VECTOR bfloat16_source source_of(const bfloat16_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
+    const image_planes& g = a.from;
+    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
+    bfloat16_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
+    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
+    s.inside = s.iy >= 0 && s.iy < a.ih;
+    return s;
+}
 GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
 
 inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
@@ -47469,13 +47489,11 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
     std::int64_t row = first / g.pitch, column = first % g.pitch;
     for (; first < last; ++row, column = 0) {
-        const std::int64_t phase = row / g.rows, image = row % g.rows / a.image_rows, of_image = row % g.rows % a.image_rows;
-        const std::int64_t iy = (a.first_row + of_image) * a.sh + g.row_phase[phase / g.column_phases] - a.pt;
-        const std::int64_t ix = g.column_phase[phase % g.column_phases] - a.pl + column * a.sw;
-        const std::int64_t count = g.pitch - column < last - first ? g.pitch - column : last - first;
+        const auto [row_phase, column_phase, image, iy, count, in_image] = source_of(a, row, column, last - first);
+        const std::int64_t ix = g.column_phase[column_phase] - a.pl + column * a.sw;
         // Of these columns, ix, ix + sw, ...: those before the image, and those in it.
         const std::int64_t before = ix < 0 ? (a.sw - 1 - ix) / a.sw : 0, end = a.iw > ix ? (a.iw - ix + a.sw - 1) / a.sw : 0;
-        const std::int64_t inside = iy >= 0 && iy < a.ih && before < count ? (end < count ? end : count) : 0;
+        const std::int64_t inside = in_image && before < count ? (end < count ? end : count) : 0;
         std::int64_t i = 0;
         if (before < inside) {
             clear_pixels(to, before);
@@ -47500,10 +47518,7 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
     std::int64_t row = first / g.pitch, column = first % g.pitch;
     for (; first < last; ++row, column = 0) {
-        const std::int64_t phase = row / g.rows, image = row % g.rows / a.image_rows, of_image = row % g.rows % a.image_rows;
-        const std::int64_t iy = (a.first_row + of_image) * a.sh + g.row_phase[phase] - a.pt,
-                           count = g.pitch - column < last - first ? g.pitch - column : last - first;
-        const bool inside = iy >= 0 && iy < a.ih;
+        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
         const std::int64_t n = count + beside, plane_floats = n * step + V::W;  // whole vectors are read
         const float* from[bfloat16_block];
         const std::int64_t first_plane = block * bfloat16_block / a.unrolled;
@@ -47816,6 +47831,19 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
         tile_unit::narrow(a, to + v * V::W);
     }
 }
+// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
+struct bfloat16_source {
+    std::int64_t row_phase, column_phase, image, iy, count;
+    bool inside;  // whether the row is one of the image
+};
+GRAFT_VECTOR bfloat16_source source_of(const bfloat16_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
+    const image_planes& g = a.from;
+    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
+    bfloat16_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
+    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
+    s.inside = s.iy >= 0 && s.iy < a.ih;
+    return s;
+}
 GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
 
 inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
@@ -47825,13 +47853,11 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
     std::int64_t row = first / g.pitch, column = first % g.pitch;
     for (; first < last; ++row, column = 0) {
-        const std::int64_t phase = row / g.rows, image = row % g.rows / a.image_rows, of_image = row % g.rows % a.image_rows;
-        const std::int64_t iy = (a.first_row + of_image) * a.sh + g.row_phase[phase / g.column_phases] - a.pt;
-        const std::int64_t ix = g.column_phase[phase % g.column_phases] - a.pl + column * a.sw;
-        const std::int64_t count = g.pitch - column < last - first ? g.pitch - column : last - first;
+        const auto [row_phase, column_phase, image, iy, count, in_image] = source_of(a, row, column, last - first);
+        const std::int64_t ix = g.column_phase[column_phase] - a.pl + column * a.sw;
         // Of these columns, ix, ix + sw, ...: those before the image, and those in it.
         const std::int64_t before = ix < 0 ? (a.sw - 1 - ix) / a.sw : 0, end = a.iw > ix ? (a.iw - ix + a.sw - 1) / a.sw : 0;
-        const std::int64_t inside = iy >= 0 && iy < a.ih && before < count ? (end < count ? end : count) : 0;
+        const std::int64_t inside = in_image && before < count ? (end < count ? end : count) : 0;
         std::int64_t i = 0;
         if (before < inside) {
             clear_pixels(to, before);
@@ -47856,10 +47882,7 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
     std::int64_t row = first / g.pitch, column = first % g.pitch;
     for (; first < last; ++row, column = 0) {
-        const std::int64_t phase = row / g.rows, image = row % g.rows / a.image_rows, of_image = row % g.rows % a.image_rows;
-        const std::int64_t iy = (a.first_row + of_image) * a.sh + g.row_phase[phase] - a.pt,
-                           count = g.pitch - column < last - first ? g.pitch - column : last - first;
-        const bool inside = iy >= 0 && iy < a.ih;
+        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
         const std::int64_t n = count + beside, plane_floats = n * step + V::W;  // whole vectors are read
         const float* from[bfloat16_block];
         const std::int64_t first_plane = block * bfloat16_block / a.unrolled;
@@ -48172,6 +48195,19 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
         tile_unit::narrow(a, to + v * V::W);
     }
 }
+// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
+struct bfloat16_source {
+    std::int64_t row_phase, column_phase, image, iy, count;
+    bool inside;  // whether the row is one of the image
+};
+GRAFT_VECTOR bfloat16_source source_of(const bfloat16_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
+    const image_planes& g = a.from;
+    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
+    bfloat16_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
+    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
+    s.inside = s.iy >= 0 && s.iy < a.ih;
+    return s;
+}
 GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
 
 inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
@@ -48181,13 +48217,11 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
     std::int64_t row = first / g.pitch, column = first % g.pitch;
     for (; first < last; ++row, column = 0) {
-        const std::int64_t phase = row / g.rows, image = row % g.rows / a.image_rows, of_image = row % g.rows % a.image_rows;
-        const std::int64_t iy = (a.first_row + of_image) * a.sh + g.row_phase[phase / g.column_phases] - a.pt;
-        const std::int64_t ix = g.column_phase[phase % g.column_phases] - a.pl + column * a.sw;
-        const std::int64_t count = g.pitch - column < last - first ? g.pitch - column : last - first;
+        const auto [row_phase, column_phase, image, iy, count, in_image] = source_of(a, row, column, last - first);
+        const std::int64_t ix = g.column_phase[column_phase] - a.pl + column * a.sw;
         // Of these columns, ix, ix + sw, ...: those before the image, and those in it.
         const std::int64_t before = ix < 0 ? (a.sw - 1 - ix) / a.sw : 0, end = a.iw > ix ? (a.iw - ix + a.sw - 1) / a.sw : 0;
-        const std::int64_t inside = iy >= 0 && iy < a.ih && before < count ? (end < count ? end : count) : 0;
+        const std::int64_t inside = in_image && before < count ? (end < count ? end : count) : 0;
         std::int64_t i = 0;
         if (before < inside) {
             clear_pixels(to, before);
@@ -48212,10 +48246,7 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
     std::int64_t row = first / g.pitch, column = first % g.pitch;
     for (; first < last; ++row, column = 0) {
-        const std::int64_t phase = row / g.rows, image = row % g.rows / a.image_rows, of_image = row % g.rows % a.image_rows;
-        const std::int64_t iy = (a.first_row + of_image) * a.sh + g.row_phase[phase] - a.pt,
-                           count = g.pitch - column < last - first ? g.pitch - column : last - first;
-        const bool inside = iy >= 0 && iy < a.ih;
+        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
         const std::int64_t n = count + beside, plane_floats = n * step + V::W;  // whole vectors are read
         const float* from[bfloat16_block];
         const std::int64_t first_plane = block * bfloat16_block / a.unrolled;
@@ -48526,6 +48557,19 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
         tile_unit::narrow(a, to + v * V::W);
     }
 }
+// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
+struct bfloat16_source {
+    std::int64_t row_phase, column_phase, image, iy, count;
+    bool inside;  // whether the row is one of the image
+};
+GRAFT_VECTOR bfloat16_source source_of(const bfloat16_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
+    const image_planes& g = a.from;
+    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
+    bfloat16_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
+    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
+    s.inside = s.iy >= 0 && s.iy < a.ih;
+    return s;
+}
 GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
 
 inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
@@ -48535,13 +48579,11 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
     std::int64_t row = first / g.pitch, column = first % g.pitch;
     for (; first < last; ++row, column = 0) {
-        const std::int64_t phase = row / g.rows, image = row % g.rows / a.image_rows, of_image = row % g.rows % a.image_rows;
-        const std::int64_t iy = (a.first_row + of_image) * a.sh + g.row_phase[phase / g.column_phases] - a.pt;
-        const std::int64_t ix = g.column_phase[phase % g.column_phases] - a.pl + column * a.sw;
-        const std::int64_t count = g.pitch - column < last - first ? g.pitch - column : last - first;
+        const auto [row_phase, column_phase, image, iy, count, in_image] = source_of(a, row, column, last - first);
+        const std::int64_t ix = g.column_phase[column_phase] - a.pl + column * a.sw;
         // Of these columns, ix, ix + sw, ...: those before the image, and those in it.
         const std::int64_t before = ix < 0 ? (a.sw - 1 - ix) / a.sw : 0, end = a.iw > ix ? (a.iw - ix + a.sw - 1) / a.sw : 0;
-        const std::int64_t inside = iy >= 0 && iy < a.ih && before < count ? (end < count ? end : count) : 0;
+        const std::int64_t inside = in_image && before < count ? (end < count ? end : count) : 0;
         std::int64_t i = 0;
         if (before < inside) {
             clear_pixels(to, before);
@@ -48566,10 +48608,7 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
     std::int64_t row = first / g.pitch, column = first % g.pitch;
     for (; first < last; ++row, column = 0) {
-        const std::int64_t phase = row / g.rows, image = row % g.rows / a.image_rows, of_image = row % g.rows % a.image_rows;
-        const std::int64_t iy = (a.first_row + of_image) * a.sh + g.row_phase[phase] - a.pt,
-                           count = g.pitch - column < last - first ? g.pitch - column : last - first;
-        const bool inside = iy >= 0 && iy < a.ih;
+        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
         const std::int64_t n = count + beside, plane_floats = n * step + V::W;  // whole vectors are read
         const float* from[bfloat16_block];
         const std::int64_t first_plane = block * bfloat16_block / a.unrolled;
@@ -48875,6 +48914,19 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
         tile_unit::narrow(a, to + v * V::W);
     }
 }
+// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
+struct bfloat16_source {
+    std::int64_t row_phase, column_phase, image, iy, count;
+    bool inside;  // whether the row is one of the image
+};
+GRAFT_VECTOR bfloat16_source source_of(const bfloat16_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
+    const image_planes& g = a.from;
+    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
+    bfloat16_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
+    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
+    s.inside = s.iy >= 0 && s.iy < a.ih;
+    return s;
+}
 GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
 
 inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
@@ -48884,13 +48936,11 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
     std::int64_t row = first / g.pitch, column = first % g.pitch;
     for (; first < last; ++row, column = 0) {
-        const std::int64_t phase = row / g.rows, image = row % g.rows / a.image_rows, of_image = row % g.rows % a.image_rows;
-        const std::int64_t iy = (a.first_row + of_image) * a.sh + g.row_phase[phase / g.column_phases] - a.pt;
-        const std::int64_t ix = g.column_phase[phase % g.column_phases] - a.pl + column * a.sw;
-        const std::int64_t count = g.pitch - column < last - first ? g.pitch - column : last - first;
+        const auto [row_phase, column_phase, image, iy, count, in_image] = source_of(a, row, column, last - first);
+        const std::int64_t ix = g.column_phase[column_phase] - a.pl + column * a.sw;
         // Of these columns, ix, ix + sw, ...: those before the image, and those in it.
         const std::int64_t before = ix < 0 ? (a.sw - 1 - ix) / a.sw : 0, end = a.iw > ix ? (a.iw - ix + a.sw - 1) / a.sw : 0;
-        const std::int64_t inside = iy >= 0 && iy < a.ih && before < count ? (end < count ? end : count) : 0;
+        const std::int64_t inside = in_image && before < count ? (end < count ? end : count) : 0;
         std::int64_t i = 0;
         if (before < inside) {
             clear_pixels(to, before);
@@ -48915,10 +48965,7 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
     std::int64_t row = first / g.pitch, column = first % g.pitch;
     for (; first < last; ++row, column = 0) {
-        const std::int64_t phase = row / g.rows, image = row % g.rows / a.image_rows, of_image = row % g.rows % a.image_rows;
-        const std::int64_t iy = (a.first_row + of_image) * a.sh + g.row_phase[phase] - a.pt,
-                           count = g.pitch - column < last - first ? g.pitch - column : last - first;
-        const bool inside = iy >= 0 && iy < a.ih;
+        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
         const std::int64_t n = count + beside, plane_floats = n * step + V::W;  // whole vectors are read
         const float* from[bfloat16_block];
         const std::int64_t first_plane = block * bfloat16_block / a.unrolled;
@@ -49350,7 +49397,7 @@ public:
 /// The cores and the memory of this machine. Several may be open in a process: each is a place with an arena of its own.
 class cpu_device final : public device {
 public:
-    cpu_device(std::string name, const arithmetic& by, const kernel_set& kernels) : name_(std::move(name)), level_(by.level), by_(by), kernels_(kernels) {}
+    cpu_device(std::string name, const arithmetic& by, const kernel_set& kernels) : name_(std::move(name)), by_(by), kernels_(kernels) {}
 
     inline const std::string& name() const noexcept override { return name_; }
     inline bool in_host_memory() const noexcept override { return true; }
@@ -49358,7 +49405,7 @@ public:
         return node.n.op && node.n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)";
     }
     inline status lower(graph& g, const lowering& with) override {
-        if (kernels_.to_integers && !with.exact) GRAFT_TRY(kernels_.to_integers(g, with, level_));
+        if (kernels_.to_integers && !with.exact) GRAFT_TRY(kernels_.to_integers(g, with, by_.level));
         GRAFT_TRY(graft::detail::widener(g, with).run());
         GRAFT_TRY(graft::detail::fuser(g, with).run());
         if (kernels_.fuse) kernels_.fuse(g, with.on);
@@ -49368,12 +49415,12 @@ public:
     }
     inline result<std::shared_ptr<const device_kernel>> prepare(const device_query& node) override {
         if (node.n.op_type == "Transfer" && node.n.domain == "graft") return with_note(std::make_shared<transfer_kernel>(), "copy", "");
-        const kernel_query query{node, node.in_layout, node.out_layout, level_, node.exact};
+        const kernel_query query{node, node.in_layout, node.out_layout, by_.level, node.exact};
         const char* refusal = "";
         if (!node.reference) {
             auto fast = std::make_shared<fast_kernel>();
             fast->row = kernels_.choose(query, fast->choice, refusal);
-            fast->level = level_;
+            fast->level = by_.level;
             if (fast->row) {
                 fast->workspace_bytes = fast->choice.workspace_bytes;
                 fast->in_place = fast->row->in_place && !node.shares_memory(0);
@@ -49406,7 +49453,6 @@ private:
     }
 
     std::string name_;
-    isa level_;
     arithmetic by_;
     const kernel_set& kernels_;
 };
@@ -49541,9 +49587,8 @@ struct bfloat16_args {
     std::int64_t channels = 0, out_channels = 0, steps = 0;  // steps: blocks of channels by taps
     int taps = 1, sh = 1, sw = 1, pt = 0, pl = 0;
     std::int64_t ih = 1, iw = 1, oh = 1, ow = 1;  // of one image
-    std::int64_t images = 1;                      // that are gathered together, one below the other in each plane
     std::int64_t first_row = 0;                   // of the outputs that are computed
-    image_planes from;                            // of all those images; `image_rows` of each
+    image_planes from;                            // of the images that are gathered together, one below the other; `image_rows` of each
     std::int64_t image_rows = 0;
     std::int64_t pixels = 0;  // neighbouring ones that are computed, outputs and what lies between their rows
 
@@ -50002,13 +50047,13 @@ inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* 
     a.gathered = reinterpret_cast<std::uint16_t*>(static_cast<char*>(workspace) + plane_list_bytes(p));
     for (std::int64_t image = 0; image < p.n; image += part.images)
         for (a.first_row = 0; a.first_row < p.oh; a.first_row += part.rows) {
-            a.images = std::min(part.images, p.n - image);
+            const std::int64_t images = std::min(part.images, p.n - image);
             a.oh = std::min(part.rows, p.oh - a.first_row);
             std::int64_t behind = 0;
-            a.from = bfloat16_planes(p, a.images, a.oh, a.image_rows, behind);
+            a.from = bfloat16_planes(p, images, a.oh, a.image_rows, behind);
             list_taps(p, a.from, workspace);
             a.block_pixels = a.from.planes();
-            a.pixels = ((a.images - 1) * a.image_rows + a.oh - 1) * a.from.pitch + a.ow;
+            a.pixels = ((images - 1) * a.image_rows + a.oh - 1) * a.from.pitch + a.ow;
             a.x = x + image * a.x_image, a.y = y + image * a.y_image, a.residual = residual ? residual + image * a.y_image : nullptr;
             std::memset(a.gathered + in_blocks * a.block_pixels * bfloat16_block, 0, static_cast<std::size_t>(behind) * bfloat16_block * 2);
             constexpr std::int64_t piece = 512;

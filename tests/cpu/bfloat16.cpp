@@ -42,15 +42,6 @@ void on_all_tiles(const F& f, bool every_set = false) {
 
 float rounded(float x) { return to_float(to_bfloat16(static_cast<double>(x))); }
 
-double activate(const epilogue& e, double x) {
-    switch (e.act) {
-    case activation::relu: return x > 0 ? x : 0;
-    case activation::clip: return x < double(e.alpha) ? double(e.alpha) : x > double(e.beta) ? double(e.beta) : x;
-    case activation::silu: return x / (1 + std::exp(-x));
-    default: return x;
-    }
-}
-
 struct conv_case {
     conv_problem p;
     std::vector<float> x, w, bias, residual;

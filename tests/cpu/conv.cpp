@@ -17,17 +17,6 @@ using namespace kernel_test;
 
 namespace {
 
-double activate(const epilogue& e, double x) {
-    switch (e.act) {
-    case activation::relu: return x > 0 ? x : 0;
-    case activation::clip: return x < double(e.alpha) ? double(e.alpha) : x > double(e.beta) ? double(e.beta) : x;
-    case activation::leaky_relu: return x > 0 ? x : double(e.alpha) * x;
-    case activation::sigmoid: return 1 / (1 + std::exp(-x));
-    case activation::silu: return x / (1 + std::exp(-x));
-    default: return x;
-    }
-}
-
 std::vector<double> reference(const conv_problem& p, const std::vector<float>& x, const std::vector<float>& w, const float* bias, const float* residual) {
     const std::int64_t icg = p.ic / p.groups, ocg = p.oc / p.groups;
     std::vector<double> y;

@@ -43,6 +43,18 @@ inline void size_output(graft::cpu::conv_problem& p, int pb, int pr) {
     p.ow = (p.iw + p.pl + pr - (p.kw - 1) * p.dw - 1) / p.sw + 1;
 }
 
+/// What an epilogue's activation makes of a sum.
+inline double activate(const graft::epilogue& e, double x) {
+    switch (e.act) {
+    case graft::activation::relu: return x > 0 ? x : 0;
+    case graft::activation::clip: return x < double(e.alpha) ? double(e.alpha) : x > double(e.beta) ? double(e.beta) : x;
+    case graft::activation::leaky_relu: return x > 0 ? x : double(e.alpha) * x;
+    case graft::activation::sigmoid: return 1 / (1 + std::exp(-x));
+    case graft::activation::silu: return x / (1 + std::exp(-x));
+    default: return x;
+    }
+}
+
 inline std::string describe(graft::cpu::isa set, const graft::cpu::conv_problem& p, const char* how) {
     std::string s = std::string(graft::cpu::name(set)) + " (" + how + ")";
     for (std::int64_t v : {p.n, p.ic, p.ih, p.iw, p.oc, p.oh, p.ow}) s += " " + std::to_string(v);

@@ -116,13 +116,13 @@ inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* 
     a.gathered = reinterpret_cast<std::uint16_t*>(static_cast<char*>(workspace) + plane_list_bytes(p));
     for (std::int64_t image = 0; image < p.n; image += part.images)
         for (a.first_row = 0; a.first_row < p.oh; a.first_row += part.rows) {
-            a.images = std::min(part.images, p.n - image);
+            const std::int64_t images = std::min(part.images, p.n - image);
             a.oh = std::min(part.rows, p.oh - a.first_row);
             std::int64_t behind = 0;
-            a.from = bfloat16_planes(p, a.images, a.oh, a.image_rows, behind);
+            a.from = bfloat16_planes(p, images, a.oh, a.image_rows, behind);
             list_taps(p, a.from, workspace);
             a.block_pixels = a.from.planes();
-            a.pixels = ((a.images - 1) * a.image_rows + a.oh - 1) * a.from.pitch + a.ow;
+            a.pixels = ((images - 1) * a.image_rows + a.oh - 1) * a.from.pitch + a.ow;
             a.x = x + image * a.x_image, a.y = y + image * a.y_image, a.residual = residual ? residual + image * a.y_image : nullptr;
             std::memset(a.gathered + in_blocks * a.block_pixels * bfloat16_block, 0, static_cast<std::size_t>(behind) * bfloat16_block * 2);
             constexpr std::int64_t piece = 512;

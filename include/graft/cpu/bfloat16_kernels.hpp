@@ -24,9 +24,8 @@ struct bfloat16_args {
     std::int64_t channels = 0, out_channels = 0, steps = 0;  // steps: blocks of channels by taps
     int taps = 1, sh = 1, sw = 1, pt = 0, pl = 0;
     std::int64_t ih = 1, iw = 1, oh = 1, ow = 1;  // of one image
-    std::int64_t images = 1;                      // that are gathered together, one below the other in each plane
     std::int64_t first_row = 0;                   // of the outputs that are computed
-    image_planes from;                            // of all those images; `image_rows` of each
+    image_planes from;                            // of the images that are gathered together, one below the other; `image_rows` of each
     std::int64_t image_rows = 0;
     std::int64_t pixels = 0;  // neighbouring ones that are computed, outputs and what lies between their rows
 

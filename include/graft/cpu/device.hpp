@@ -66,7 +66,7 @@ public:
 /// The cores and the memory of this machine. Several may be open in a process: each is a place with an arena of its own.
 class cpu_device final : public device {
 public:
-    cpu_device(std::string name, const arithmetic& by, const kernel_set& kernels) : name_(std::move(name)), level_(by.level), by_(by), kernels_(kernels) {}
+    cpu_device(std::string name, const arithmetic& by, const kernel_set& kernels) : name_(std::move(name)), by_(by), kernels_(kernels) {}
 
     inline const std::string& name() const noexcept override { return name_; }
     inline bool in_host_memory() const noexcept override { return true; }
@@ -74,7 +74,7 @@ public:
         return node.n.op && node.n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)";
     }
     inline status lower(graph& g, const lowering& with) override {
-        if (kernels_.to_integers && !with.exact) GRAFT_TRY(kernels_.to_integers(g, with, level_));
+        if (kernels_.to_integers && !with.exact) GRAFT_TRY(kernels_.to_integers(g, with, by_.level));
         GRAFT_TRY(graft::detail::widener(g, with).run());
         GRAFT_TRY(graft::detail::fuser(g, with).run());
         if (kernels_.fuse) kernels_.fuse(g, with.on);
@@ -84,12 +84,12 @@ public:
     }
     inline result<std::shared_ptr<const device_kernel>> prepare(const device_query& node) override {
         if (node.n.op_type == "Transfer" && node.n.domain == "graft") return with_note(std::make_shared<transfer_kernel>(), "copy", "");
-        const kernel_query query{node, node.in_layout, node.out_layout, level_, node.exact};
+        const kernel_query query{node, node.in_layout, node.out_layout, by_.level, node.exact};
         const char* refusal = "";
         if (!node.reference) {
             auto fast = std::make_shared<fast_kernel>();
             fast->row = kernels_.choose(query, fast->choice, refusal);
-            fast->level = level_;
+            fast->level = by_.level;
             if (fast->row) {
                 fast->workspace_bytes = fast->choice.workspace_bytes;
                 fast->in_place = fast->row->in_place && !node.shares_memory(0);
@@ -122,7 +122,6 @@ private:
     }
 
     std::string name_;
-    isa level_;
     arithmetic by_;
     const kernel_set& kernels_;
 };

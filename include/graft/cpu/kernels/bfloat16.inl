@@ -10,6 +10,19 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
         tile_unit::narrow(a, to + v * V::W);
     }
 }
+// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
+struct bfloat16_source {
+    std::int64_t row_phase, column_phase, image, iy, count;
+    bool inside;  // whether the row is one of the image
+};
+GRAFT_VECTOR bfloat16_source source_of(const bfloat16_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
+    const image_planes& g = a.from;
+    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
+    bfloat16_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
+    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
+    s.inside = s.iy >= 0 && s.iy < a.ih;
+    return s;
+}
 GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
 
 inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
@@ -19,13 +32,11 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
     std::int64_t row = first / g.pitch, column = first % g.pitch;
     for (; first < last; ++row, column = 0) {
-        const std::int64_t phase = row / g.rows, image = row % g.rows / a.image_rows, of_image = row % g.rows % a.image_rows;
-        const std::int64_t iy = (a.first_row + of_image) * a.sh + g.row_phase[phase / g.column_phases] - a.pt;
-        const std::int64_t ix = g.column_phase[phase % g.column_phases] - a.pl + column * a.sw;
-        const std::int64_t count = g.pitch - column < last - first ? g.pitch - column : last - first;
+        const auto [row_phase, column_phase, image, iy, count, in_image] = source_of(a, row, column, last - first);
+        const std::int64_t ix = g.column_phase[column_phase] - a.pl + column * a.sw;
         // Of these columns, ix, ix + sw, ...: those before the image, and those in it.
         const std::int64_t before = ix < 0 ? (a.sw - 1 - ix) / a.sw : 0, end = a.iw > ix ? (a.iw - ix + a.sw - 1) / a.sw : 0;
-        const std::int64_t inside = iy >= 0 && iy < a.ih && before < count ? (end < count ? end : count) : 0;
+        const std::int64_t inside = in_image && before < count ? (end < count ? end : count) : 0;
         std::int64_t i = 0;
         if (before < inside) {
             clear_pixels(to, before);
@@ -50,10 +61,7 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
     std::int64_t row = first / g.pitch, column = first % g.pitch;
     for (; first < last; ++row, column = 0) {
-        const std::int64_t phase = row / g.rows, image = row % g.rows / a.image_rows, of_image = row % g.rows % a.image_rows;
-        const std::int64_t iy = (a.first_row + of_image) * a.sh + g.row_phase[phase] - a.pt,
-                           count = g.pitch - column < last - first ? g.pitch - column : last - first;
-        const bool inside = iy >= 0 && iy < a.ih;
+        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
         const std::int64_t n = count + beside, plane_floats = n * step + V::W;  // whole vectors are read
         const float* from[bfloat16_block];
         const std::int64_t first_plane = block * bfloat16_block / a.unrolled;
