@@ -4,8 +4,6 @@
     scripts/amalgamate.py                writes the files
     scripts/amalgamate.py --check        exits 1 if the committed files are not what would be written
     scripts/amalgamate.py --to FOLDER    writes them elsewhere
-    scripts/amalgamate.py --inner FILE...
-                                         prints those of the files that include what declarations alone (GRAFT_SPLIT) do not bring
 
 graft.hpp comes first; train.hpp, gpu.hpp, quantize.hpp and profile.hpp hold what graft.hpp does not, and begin by including it. What several need is in each of them.
 dist.hpp holds what train.hpp does not.
@@ -127,7 +125,7 @@ def version():
 
 def amalgamate():
     """The text of each umbrella's file, and the headers whose text all of their users see."""
-    work, files, everywhere, known = Amalgamator(), {}, set(), {}
+    work, files, known = Amalgamator(), {}, {}
 
     def write(umbrella):
         work.lines = []
@@ -148,39 +146,19 @@ def amalgamate():
             known[umbrella] = {p: list(contexts) for p, contexts in work.contexts.items()}
             if umbrella not in BASED:
                 holders.append(set(work.contexts) - set(base))
-            everywhere |= {p for p, contexts in work.contexts.items() if frozenset() in contexts}
         work.shared = {p for p in set.union(*holders) if sum(p in held for held in holders) > 1}
     unused = set(INCLUDE.rglob("*.inl")) - work.texts
     if unused:
         sys.exit("amalgamate: never included: " + ", ".join(str(p.relative_to(ROOT)) for p in sorted(unused)))
-    return files, everywhere
-
-
-def inner(source, declared, seen):
-    """Whether a source, or a file of its folder or of tests/ that it includes, includes a header that bodies alone bring."""
-    for name in INCLUDED.findall(source.read_text()):
-        if name.startswith("graft/"):
-            if INCLUDE / name not in declared:
-                return True
-            continue
-        for path in (source.parent / name, ROOT / "tests" / name):
-            if path.is_file() and path not in seen:
-                seen.add(path)
-                if inner(path, declared, seen):
-                    return True
-    return False
+    return files
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare with the committed files instead of writing them")
     parser.add_argument("--to", type=pathlib.Path, default=ROOT / "single_include", help="the folder to write graft/*.hpp into")
-    parser.add_argument("--inner", type=pathlib.Path, nargs="+", metavar="FILE", help="print those of the files that need bodies")
     arguments = parser.parse_args()
-    files, declared = amalgamate()
-    if arguments.inner:
-        print("\n".join(str(p) for p in arguments.inner if inner(p, declared, set())))
-        return
+    files = amalgamate()
     stale, done = [], []
     for umbrella, text in files.items():
         target = arguments.to / "graft" / umbrella
