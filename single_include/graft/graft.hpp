@@ -32971,13 +32971,22 @@ struct quantized_conv_problem {
 
 constexpr int quantized_rows = 8;                 ///< output channels of a tile of sums
 constexpr int quantized_rows_of_tiles = 32;       ///< the same by the machine's tiles
-constexpr int quantized_taps = 256;               ///< at most, of a window: a float holds the sum of as many products exactly
+constexpr int quantized_taps = 256;               ///< at most, of a window
 constexpr int quantized_pixels = 48;              ///< pixels of a tile, which are neighbours in the padded image
 constexpr int quantized_winograd_width = 512;     ///< of an image, at most, where the convolution is Winograd's
 constexpr int quantized_row = 4096;               ///< pixels at most that the windows of a row of pooling cover
-constexpr int quantized_depthwise_floats = 8192;  ///< of a channel's image that a depthwise task holds at a time
+constexpr int quantized_depthwise_pixels = 8192;  ///< of a channel's image that a depthwise task holds at a time
 
 inline int quantized_conv_problem::rows() const noexcept { return tiles ? quantized_rows_of_tiles : quantized_rows; }
+
+/// Numbers of a row of the image that a depthwise task makes: the first pixel that is none of padding is to stand at a multiple of the lead.
+constexpr int depthwise_lead = 16;
+inline std::int64_t depthwise_pitch(const image_planes& g) { return (g.pitch + 2 * depthwise_lead - 2) / depthwise_lead * depthwise_lead; }
+
+/// Where the pixel for a tap lies, where the first output's is asked for.
+struct depthwise_tap {
+    int plane, row, column;
+};
 
 /// One run of a convolution, as its tasks read it: one image.
 struct quantized_conv_args {
@@ -32986,12 +32995,13 @@ struct quantized_conv_args {
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
     const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles [oc / 32][lanes / 16][taps][2][16][16
-                                            // lanes]; depthwise: floats [oc][taps]
+                                            // lanes]; depthwise: [oc][taps / 2]
     const float* scale = nullptr;           // [oc]
     const std::int32_t* bias = nullptr;     // [oc]
     std::int32_t* gathered = nullptr;       // [lanes][planes], or [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
     std::int64_t slot = 0;                  // numbers of a slot
     std::int64_t blocks_a_task = 1;         // of output channels
+    const depthwise_tap* tap = nullptr;     // [taps], where it is depthwise
 };
 
 /// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
@@ -33112,7 +33122,9 @@ namespace baseline {
 //   + - * / & | ^ on V (the last three on the bits), fma(a, b, c) = a*b + c and fnma = c - a*b (rounded once where the set has
 //   FMA, twice in baseline and wasm), sqrt floor ceil trunc round_even; + - & | ^ shift_left<n> shift_right<n>
 //   shift_right_arithmetic<n> max min > == on I; to_int (half to even; needs |x| < 2^31) to_float as_int as_float;
-//   multiply_pairs(a, b): of int16 in the halves of each lane, the sum of the two products;
+//   multiply_pairs(a, b): of int16 in the halves of each lane, the sum of the two products; load_u8_halves(p): 2 W bytes, each a half;
+//   load_halves(p) store_halves(i, p): 2 W halves; zip_halves_low / zip_halves_high interleave the halves of two vectors, and order_zipped(low, high)
+//   brings sums of such pairs, in whole lanes, into the order of the halves;
 //   < <= == is_nan on V; any, & | ~ on M; select(m, a, b) is m ? a : b
 //   max(a, b) is a > b ? a : b and min(a, b) is a < b ? a : b, so where one is NaN the SECOND comes out: max(zero, x) keeps the
 //   NaN of x. zip_low / zip_high interleave two vectors; permute(a, at) is a[at[lane]].
@@ -33198,6 +33210,11 @@ GRAFT_VECTOR V select(M m, V a, V b) { return {_mm_or_ps(_mm_and_ps(m.r, a.r), _
 GRAFT_VECTOR I select(M m, I a, I b) { return as_int(select(m, as_float(a), as_float(b))); }
 GRAFT_VECTOR V zip_low(V a, V b) { return {_mm_unpacklo_ps(a.r, b.r)}; }
 GRAFT_VECTOR V zip_high(V a, V b) { return {_mm_unpackhi_ps(a.r, b.r)}; }
+GRAFT_VECTOR I load_u8_halves(const std::uint8_t* p) { return {_mm_unpacklo_epi8(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)), _mm_setzero_si128())}; }
+GRAFT_VECTOR I load_halves(const void* p) { return {_mm_loadu_si128(static_cast<const __m128i*>(p))}; }
+GRAFT_VECTOR void store_halves(I a, std::int16_t* p) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), a.r); }
+GRAFT_VECTOR I zip_halves_low(I a, I b) { return {_mm_unpacklo_epi16(a.r, b.r)}; }
+GRAFT_VECTOR I zip_halves_high(I a, I b) { return {_mm_unpackhi_epi16(a.r, b.r)}; }
 
 GRAFT_VECTOR V trunc(V a) {
     // From 2^23 on floats have no fraction (and would not fit an int32); NaN fails the comparison and stays.
@@ -33321,8 +33338,31 @@ GRAFT_VECTOR V select(M m, V a, V b) {
 GRAFT_VECTOR I select(M m, I a, I b) { return as_int(select(m, as_float(a), as_float(b))); }
 GRAFT_VECTOR V zip_low(V a, V b) { return {{a.r[0], b.r[0], a.r[1], b.r[1]}}; }
 GRAFT_VECTOR V zip_high(V a, V b) { return {{a.r[2], b.r[2], a.r[3], b.r[3]}}; }
+GRAFT_VECTOR I load_u8_halves(const std::uint8_t* p) { return {{p[0] | p[1] << 16, p[2] | p[3] << 16, p[4] | p[5] << 16, p[6] | p[7] << 16}}; }
+GRAFT_VECTOR I load_halves(const void* p) {
+    I a;
+    std::memcpy(a.r, p, sizeof a.r);
+    return a;
+}
+GRAFT_VECTOR void store_halves(I a, std::int16_t* p) { std::memcpy(p, a.r, sizeof a.r); }
+GRAFT_VECTOR I zip_halves(const std::int16_t* a, const std::int16_t* b) {
+    const std::int16_t all[8] = {a[0], b[0], a[1], b[1], a[2], b[2], a[3], b[3]};
+    return load_halves(all);
+}
+GRAFT_VECTOR I zip_halves_low(I a, I b) {
+    std::int16_t x[8], y[8];
+    store_halves(a, x), store_halves(b, y);
+    return zip_halves(x, y);
+}
+GRAFT_VECTOR I zip_halves_high(I a, I b) {
+    std::int16_t x[8], y[8];
+    store_halves(a, x), store_halves(b, y);
+    return zip_halves(x + 4, y + 4);
+}
 
 #endif
+
+GRAFT_VECTOR void order_zipped(I&, I&) {}
 
 GRAFT_VECTOR V fma(V a, V b, V c) { return a * b + c; }
 GRAFT_VECTOR V fnma(V a, V b, V c) { return c - a * b; }
@@ -35706,93 +35746,126 @@ GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int,
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
     conv_quantized_by<quantized_rows>(a, tile, slot, part, tile_of_pairs);
 }
+// ---- graft/cpu/kernels/quantized_depthwise.inl
+// Depthwise convolutions of 8-bit images, a channel for a task: text, included once for each instruction set. The channel's image stands as unsigned
+// numbers of 16 bits, padded by its zero point, whose part in the sums the bias takes back; of two taps at a time the products are added.
 
-// Codes `stride` apart, as differences from the zero point; codes ^ flip are unsigned, `zero` among them. Whole vectors are written, and up to
-// `limit` read.
-GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, I flip, V zero, float* to) {
+constexpr int halves = 2 * V::W;  // numbers of 16 bits in a vector
+
+// Whole vectors.
+GRAFT_VECTOR void pad_codes(I empty, std::int64_t count, std::int16_t* to) {
+    for (std::int64_t i = 0; i < count; i += halves) store_halves(empty, to + i);
+}
+// Few codes, or far apart ones.
+GRAFT_NOINLINE inline void collect_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, std::uint8_t (&to)[halves]) {
+    for (std::int64_t i = 0; i < halves; ++i) to[i] = i < count ? from[i * stride] : 0;
+}
+// Codes `stride` apart, as unsigned ones. Whole vectors are written, and up to `limit` is read.
+GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, I flip, std::int16_t* to) {
+    const std::int64_t readable = stride == 1 ? limit - from : stride == 2 ? (limit - from) >> 1 : 0;
     std::int64_t i = 0;
-    if (stride <= 2) {
-        const std::int64_t readable = stride == 2 ? (limit - from) >> 1 : limit - from;
-        if (stride == 1)
-            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_u8(from + i) ^ flip) - zero).store(to + i);
-        else
-            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_apart(from + 2 * i, 2) ^ flip) - zero).store(to + i);
-    }
-    for (; i < count; i += V::W) {
-        std::uint8_t some[V::W] = {};
-        for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
-        (to_float(load_u8(some) ^ flip) - zero).store(to + i);
+    const std::int64_t last = readable - halves < count - 1 ? readable - halves : count - 1;  // that a vector may begin at
+    if (stride == 1)
+        for (; i <= last; i += halves) store_halves(load_u8_halves(from + i) ^ flip, to + i);
+    else
+        for (; i <= last; i += halves) store_halves((load_halves(from + 2 * i) & I::set1(0x00ff00ff)) ^ flip, to + i);
+    for (; i < count; i += halves) {
+        std::uint8_t some[halves];
+        collect_codes(from + i * stride, stride, count - i, some);
+        store_halves(load_u8_halves(some) ^ flip, to + i);
     }
 }
 
-// The codes of neighbouring outputs of a channel, sixteen at a time: the pixels for tap t lie at x[t], its weight is w[t]. Taps is their number, 0 for
-// any.
-template <int Taps>
-GRAFT_NOINLINE inline void depthwise_run(const quantized_conv_problem& p, const float* const* x, const float* w, float scale, std::int32_t bias,
-                                         std::int64_t pixels, std::uint8_t* codes) {
-    const int taps = Taps ? Taps : p.kh * p.kw;
-    const float* at[Taps ? Taps : 1];
-    V weight[Taps ? Taps : 1];
-    for (int t = 0; t < Taps; ++t) at[t] = x[t], weight[t] = V::set1(w[t]);
-    for (std::int64_t i = 0; i < pixels; i += 16) {
-        V sum[16 / V::W];
-        GRAFT_UNROLL
-        for (int k = 0; k < 16 / V::W; ++k) sum[k] = V::zero();
-        if constexpr (Taps != 0) {
-            GRAFT_UNROLL
-            for (int t = 0; t < Taps; ++t) GRAFT_UNROLL
-            for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(at[t] + i + k * V::W), weight[t], sum[k]);
-        } else
-            for (int t = 0; t < taps; ++t) GRAFT_UNROLL
-        for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(x[t] + i + k * V::W), V::set1(w[t]), sum[k]);
-        GRAFT_UNROLL
-        for (int k = 0; k < 16 / V::W; ++k) sum[k] = to_float(to_int(sum[k]) + I::set1(bias)) * V::set1(scale);
-        store_codes(sum, p.y_zero, p.low, p.high, codes + i);
-    }
+// Adds to sums of as many neighbouring outputs as `low` and `high` have lanes the products of two taps.
+GRAFT_VECTOR void add_taps(const std::int16_t* first, const std::int16_t* second, I weights, I& low, I& high) {
+    const I a = load_halves(first), b = load_halves(second);
+    low = low + multiply_pairs(zip_halves_low(a, b), weights);
+    high = high + multiply_pairs(zip_halves_high(a, b), weights);
 }
-// One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
+// Rows of outputs of a channel: the pixels for tap t lie at x[t] + row * pitch, the weights of taps 2 i and 2 i + 1 are w[i]. Pairs is the number of
+// these, 0 for any. Up to `end` is written.
+template <int Pairs>
+GRAFT_NOINLINE inline void depthwise_rows(const quantized_conv_problem& p, const std::int16_t* const* x, std::int64_t pitch, int pairs, const std::int32_t* w,
+                                          float scale, std::int32_t bias, std::int64_t rows, std::uint8_t* y, std::uint8_t* end) {
+    constexpr int together = halves > 16 ? halves : 16;       // outputs
+    const int least = p.low, most = p.high, zero = p.y_zero;  // which no code that is stored can be part of
+    const std::int64_t columns = p.ow;
+    const std::int16_t* at[Pairs ? 2 * Pairs : 1];
+    I weight[Pairs ? Pairs : 1];
+    for (int i = 0; i < Pairs; ++i) at[2 * i] = x[2 * i], at[2 * i + 1] = x[2 * i + 1], weight[i] = I::set1(w[i]);
+    for (std::int64_t row = 0; row < rows; ++row, y += columns)
+        for (std::int64_t next = 0; next < columns; next += together) {
+            // The last of a wide row with some of those before.
+            const std::int64_t column = columns >= together && next + together > columns ? columns - together : next, first = row * pitch + column;
+            I sum[together / V::W];
+            GRAFT_UNROLL
+            for (int v = 0; v < together / V::W; v += 2) {
+                const std::int64_t from = first + v * V::W;
+                sum[v] = sum[v + 1] = I::set1(bias);
+                if constexpr (Pairs != 0) {
+                    GRAFT_UNROLL
+                    for (int i = 0; i < Pairs; ++i) add_taps(at[2 * i] + from, at[2 * i + 1] + from, weight[i], sum[v], sum[v + 1]);
+                } else
+                    for (int i = 0; i < pairs; ++i) add_taps(x[2 * i] + from, x[2 * i + 1] + from, I::set1(w[i]), sum[v], sum[v + 1]);
+                order_zipped(sum[v], sum[v + 1]);
+            }
+            // What a narrow row writes behind its end the next one overwrites.
+            std::uint8_t* const to = y + column;
+            std::uint8_t some[together];
+            const bool fits = end - to >= together;
+            GRAFT_UNROLL
+            for (int part = 0; part < together; part += 16) {
+                V steps[16 / V::W];
+                GRAFT_UNROLL
+                for (int k = 0; k < 16 / V::W; ++k) steps[k] = to_float(sum[part / V::W + k]) * V::set1(scale);
+                store_codes(steps, zero, least, most, (fits ? to : some) + part);
+            }
+            if (!fits) copy_bytes(some, end - to < columns - column ? end - to : columns - column, to);
+        }
+}
+// One channel.
 inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
     const quantized_conv_problem& p = a.p;
     const image_planes& g = a.from;
-    constexpr std::int64_t room = quantized_depthwise_floats;
-    float image[room + 2 * 16];
-    std::uint8_t codes[room + 16];
-    const int taps = p.kh * p.kw;
-    const std::int64_t phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
-    // Bands of output rows whose input fits; the planes of a band stand as far apart as the taps say for a whole image, less what is left out.
-    std::int64_t band = room / (phases * g.pitch) - below;
+    // Beyond the planes: what the last outputs read, or the last row writes.
+    alignas(64) std::int16_t image[quantized_depthwise_pixels + 2 * halves];
+    const int taps = p.kh * p.kw, pairs = (taps + 1) / 2;
+    const std::int64_t phases = g.row_phases * g.column_phases, below = g.rows - p.oh, pitch = depthwise_pitch(g);
+    // Bands of output rows whose input fits.
+    std::int64_t band = quantized_depthwise_pixels / (phases * pitch) - below;
     band = band < p.oh ? band : p.oh;
-    const I flip = I::set1(p.x_signed ? 128 : 0);
-    const V zero = V::set1(static_cast<float>(p.x_zero + (p.x_signed ? 128 : 0)));
-    const float* weight = reinterpret_cast<const float*>(a.weights) + channel * taps;
+    const I flip = I::set1(p.x_signed ? 0x00800080 : 0), empty = I::set1((p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001);
     const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
+    std::uint8_t* const y = a.y + channel * p.oh * p.ow;
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
         const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
-        float* to = image;
+        std::int16_t* to = image;
+        const std::int16_t* planes[quantized_taps];
+        int plane = 0;
         for (std::int64_t py = 0; py < g.row_phases; ++py)
-            for (std::int64_t px = 0; px < g.column_phases; ++px) {
+            for (std::int64_t px = 0; px < g.column_phases; ++px, ++plane) {
                 const std::int64_t ix = g.column_phase[px] - p.pl;
                 const auto [first, last] = columns_inside(ix, p.iw, p.sw, g.pitch);
-                for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
+                // The first pixel that is none of padding stands where stores are aligned.
+                const std::int64_t lead = (depthwise_lead - first % depthwise_lead) % depthwise_lead;
+                planes[plane] = to + lead;
+                for (std::int64_t row = 0; row < rows; ++row, to += pitch) {
                     const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
-                    // Whole vectors: what comes behind their pixels is written later.
-                    if (iy < 0 || iy >= p.ih || first == last) {
-                        for (std::int64_t i = 0; i < g.pitch; i += V::W) V::zero().store(to + i);
-                        continue;
-                    }
-                    for (std::int64_t i = 0; i < first; i += V::W) V::zero().store(to + i);
-                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, flip, zero, to + first);
-                    for (std::int64_t i = last; i < g.pitch; i += V::W) V::zero().store(to + i);
+                    const bool outside = iy < 0 || iy >= p.ih || first == last;
+                    // What comes behind these pixels is written later.
+                    pad_codes(empty, lead + (outside ? g.pitch : first), to);
+                    if (outside) continue;
+                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, flip, to + lead + first);
+                    pad_codes(empty, g.pitch - last, to + lead + last);
                 }
             }
-        // What the last outputs read beyond the planes.
-        for (int i = 0; i < 16; i += V::W) V::zero().store(to + i);
-        const float* at[quantized_taps];
-        for (int t = 0; t < taps; ++t) at[t] = image + g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
-        const std::int64_t pixels = (height - 1) * g.pitch + p.ow;
-        (taps == 9 ? depthwise_run<9> : depthwise_run<0>)(p, at, weight, a.scale[channel], a.bias[channel], pixels, codes);
-        std::uint8_t* y = a.y + (channel * p.oh + oy) * p.ow;
-        for (std::int64_t row = 0; row < height; ++row, y += p.ow) copy_bytes(codes + row * g.pitch, p.ow, y);
+        const std::int16_t* at[quantized_taps + 1];
+        for (int t = 0; t <= taps; ++t) {
+            const depthwise_tap& tap = a.tap[t < taps ? t : 0];  // an odd one's partner has a weight of zero
+            at[t] = planes[tap.plane] + tap.row * pitch + tap.column;
+        }
+        (taps == 9 ? depthwise_rows<5> : depthwise_rows<0>)(p, at, pitch, pairs, a.weights + channel * pairs, a.scale[channel], a.bias[channel], height,
+                                                            y + oy * p.ow, y + p.oh * p.ow);
     }
 }
 // ---- graft/cpu/kernels/quantized_winograd.inl
@@ -36109,6 +36182,12 @@ GRAFT_VECTOR I load_u8(const std::uint8_t* p) {
     const std::int32_t all[4] = {p[0], p[1], p[2], p[3]};
     return I::load(all);
 }
+GRAFT_VECTOR I load_u8_halves(const std::uint8_t* p) { return {vreinterpretq_s32_u16(vmovl_u8(vld1_u8(p)))}; }
+GRAFT_VECTOR I load_halves(const void* p) { return {vreinterpretq_s32_u8(vld1q_u8(static_cast<const std::uint8_t*>(p)))}; }
+GRAFT_VECTOR void store_halves(I a, std::int16_t* p) { vst1q_s16(p, vreinterpretq_s16_s32(a.r)); }
+GRAFT_VECTOR I zip_halves_low(I a, I b) { return {vreinterpretq_s32_s16(vzip1q_s16(vreinterpretq_s16_s32(a.r), vreinterpretq_s16_s32(b.r)))}; }
+GRAFT_VECTOR I zip_halves_high(I a, I b) { return {vreinterpretq_s32_s16(vzip2q_s16(vreinterpretq_s16_s32(a.r), vreinterpretq_s16_s32(b.r)))}; }
+GRAFT_VECTOR void order_zipped(I&, I&) {}
 GRAFT_VECTOR I load_s8(const std::int8_t* p) {
     const std::int32_t all[4] = {p[0], p[1], p[2], p[3]};
     return I::load(all);
@@ -38454,93 +38533,126 @@ GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int,
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
     conv_quantized_by<quantized_rows>(a, tile, slot, part, tile_of_pairs);
 }
+// ---- graft/cpu/kernels/quantized_depthwise.inl
+// Depthwise convolutions of 8-bit images, a channel for a task: text, included once for each instruction set. The channel's image stands as unsigned
+// numbers of 16 bits, padded by its zero point, whose part in the sums the bias takes back; of two taps at a time the products are added.
 
-// Codes `stride` apart, as differences from the zero point; codes ^ flip are unsigned, `zero` among them. Whole vectors are written, and up to
-// `limit` read.
-GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, I flip, V zero, float* to) {
+constexpr int halves = 2 * V::W;  // numbers of 16 bits in a vector
+
+// Whole vectors.
+GRAFT_VECTOR void pad_codes(I empty, std::int64_t count, std::int16_t* to) {
+    for (std::int64_t i = 0; i < count; i += halves) store_halves(empty, to + i);
+}
+// Few codes, or far apart ones.
+GRAFT_NOINLINE inline void collect_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, std::uint8_t (&to)[halves]) {
+    for (std::int64_t i = 0; i < halves; ++i) to[i] = i < count ? from[i * stride] : 0;
+}
+// Codes `stride` apart, as unsigned ones. Whole vectors are written, and up to `limit` is read.
+GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, I flip, std::int16_t* to) {
+    const std::int64_t readable = stride == 1 ? limit - from : stride == 2 ? (limit - from) >> 1 : 0;
     std::int64_t i = 0;
-    if (stride <= 2) {
-        const std::int64_t readable = stride == 2 ? (limit - from) >> 1 : limit - from;
-        if (stride == 1)
-            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_u8(from + i) ^ flip) - zero).store(to + i);
-        else
-            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_apart(from + 2 * i, 2) ^ flip) - zero).store(to + i);
-    }
-    for (; i < count; i += V::W) {
-        std::uint8_t some[V::W] = {};
-        for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
-        (to_float(load_u8(some) ^ flip) - zero).store(to + i);
+    const std::int64_t last = readable - halves < count - 1 ? readable - halves : count - 1;  // that a vector may begin at
+    if (stride == 1)
+        for (; i <= last; i += halves) store_halves(load_u8_halves(from + i) ^ flip, to + i);
+    else
+        for (; i <= last; i += halves) store_halves((load_halves(from + 2 * i) & I::set1(0x00ff00ff)) ^ flip, to + i);
+    for (; i < count; i += halves) {
+        std::uint8_t some[halves];
+        collect_codes(from + i * stride, stride, count - i, some);
+        store_halves(load_u8_halves(some) ^ flip, to + i);
     }
 }
 
-// The codes of neighbouring outputs of a channel, sixteen at a time: the pixels for tap t lie at x[t], its weight is w[t]. Taps is their number, 0 for
-// any.
-template <int Taps>
-GRAFT_NOINLINE inline void depthwise_run(const quantized_conv_problem& p, const float* const* x, const float* w, float scale, std::int32_t bias,
-                                         std::int64_t pixels, std::uint8_t* codes) {
-    const int taps = Taps ? Taps : p.kh * p.kw;
-    const float* at[Taps ? Taps : 1];
-    V weight[Taps ? Taps : 1];
-    for (int t = 0; t < Taps; ++t) at[t] = x[t], weight[t] = V::set1(w[t]);
-    for (std::int64_t i = 0; i < pixels; i += 16) {
-        V sum[16 / V::W];
-        GRAFT_UNROLL
-        for (int k = 0; k < 16 / V::W; ++k) sum[k] = V::zero();
-        if constexpr (Taps != 0) {
-            GRAFT_UNROLL
-            for (int t = 0; t < Taps; ++t) GRAFT_UNROLL
-            for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(at[t] + i + k * V::W), weight[t], sum[k]);
-        } else
-            for (int t = 0; t < taps; ++t) GRAFT_UNROLL
-        for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(x[t] + i + k * V::W), V::set1(w[t]), sum[k]);
-        GRAFT_UNROLL
-        for (int k = 0; k < 16 / V::W; ++k) sum[k] = to_float(to_int(sum[k]) + I::set1(bias)) * V::set1(scale);
-        store_codes(sum, p.y_zero, p.low, p.high, codes + i);
-    }
+// Adds to sums of as many neighbouring outputs as `low` and `high` have lanes the products of two taps.
+GRAFT_VECTOR void add_taps(const std::int16_t* first, const std::int16_t* second, I weights, I& low, I& high) {
+    const I a = load_halves(first), b = load_halves(second);
+    low = low + multiply_pairs(zip_halves_low(a, b), weights);
+    high = high + multiply_pairs(zip_halves_high(a, b), weights);
 }
-// One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
+// Rows of outputs of a channel: the pixels for tap t lie at x[t] + row * pitch, the weights of taps 2 i and 2 i + 1 are w[i]. Pairs is the number of
+// these, 0 for any. Up to `end` is written.
+template <int Pairs>
+GRAFT_NOINLINE inline void depthwise_rows(const quantized_conv_problem& p, const std::int16_t* const* x, std::int64_t pitch, int pairs, const std::int32_t* w,
+                                          float scale, std::int32_t bias, std::int64_t rows, std::uint8_t* y, std::uint8_t* end) {
+    constexpr int together = halves > 16 ? halves : 16;       // outputs
+    const int least = p.low, most = p.high, zero = p.y_zero;  // which no code that is stored can be part of
+    const std::int64_t columns = p.ow;
+    const std::int16_t* at[Pairs ? 2 * Pairs : 1];
+    I weight[Pairs ? Pairs : 1];
+    for (int i = 0; i < Pairs; ++i) at[2 * i] = x[2 * i], at[2 * i + 1] = x[2 * i + 1], weight[i] = I::set1(w[i]);
+    for (std::int64_t row = 0; row < rows; ++row, y += columns)
+        for (std::int64_t next = 0; next < columns; next += together) {
+            // The last of a wide row with some of those before.
+            const std::int64_t column = columns >= together && next + together > columns ? columns - together : next, first = row * pitch + column;
+            I sum[together / V::W];
+            GRAFT_UNROLL
+            for (int v = 0; v < together / V::W; v += 2) {
+                const std::int64_t from = first + v * V::W;
+                sum[v] = sum[v + 1] = I::set1(bias);
+                if constexpr (Pairs != 0) {
+                    GRAFT_UNROLL
+                    for (int i = 0; i < Pairs; ++i) add_taps(at[2 * i] + from, at[2 * i + 1] + from, weight[i], sum[v], sum[v + 1]);
+                } else
+                    for (int i = 0; i < pairs; ++i) add_taps(x[2 * i] + from, x[2 * i + 1] + from, I::set1(w[i]), sum[v], sum[v + 1]);
+                order_zipped(sum[v], sum[v + 1]);
+            }
+            // What a narrow row writes behind its end the next one overwrites.
+            std::uint8_t* const to = y + column;
+            std::uint8_t some[together];
+            const bool fits = end - to >= together;
+            GRAFT_UNROLL
+            for (int part = 0; part < together; part += 16) {
+                V steps[16 / V::W];
+                GRAFT_UNROLL
+                for (int k = 0; k < 16 / V::W; ++k) steps[k] = to_float(sum[part / V::W + k]) * V::set1(scale);
+                store_codes(steps, zero, least, most, (fits ? to : some) + part);
+            }
+            if (!fits) copy_bytes(some, end - to < columns - column ? end - to : columns - column, to);
+        }
+}
+// One channel.
 inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
     const quantized_conv_problem& p = a.p;
     const image_planes& g = a.from;
-    constexpr std::int64_t room = quantized_depthwise_floats;
-    float image[room + 2 * 16];
-    std::uint8_t codes[room + 16];
-    const int taps = p.kh * p.kw;
-    const std::int64_t phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
-    // Bands of output rows whose input fits; the planes of a band stand as far apart as the taps say for a whole image, less what is left out.
-    std::int64_t band = room / (phases * g.pitch) - below;
+    // Beyond the planes: what the last outputs read, or the last row writes.
+    alignas(64) std::int16_t image[quantized_depthwise_pixels + 2 * halves];
+    const int taps = p.kh * p.kw, pairs = (taps + 1) / 2;
+    const std::int64_t phases = g.row_phases * g.column_phases, below = g.rows - p.oh, pitch = depthwise_pitch(g);
+    // Bands of output rows whose input fits.
+    std::int64_t band = quantized_depthwise_pixels / (phases * pitch) - below;
     band = band < p.oh ? band : p.oh;
-    const I flip = I::set1(p.x_signed ? 128 : 0);
-    const V zero = V::set1(static_cast<float>(p.x_zero + (p.x_signed ? 128 : 0)));
-    const float* weight = reinterpret_cast<const float*>(a.weights) + channel * taps;
+    const I flip = I::set1(p.x_signed ? 0x00800080 : 0), empty = I::set1((p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001);
     const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
+    std::uint8_t* const y = a.y + channel * p.oh * p.ow;
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
         const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
-        float* to = image;
+        std::int16_t* to = image;
+        const std::int16_t* planes[quantized_taps];
+        int plane = 0;
         for (std::int64_t py = 0; py < g.row_phases; ++py)
-            for (std::int64_t px = 0; px < g.column_phases; ++px) {
+            for (std::int64_t px = 0; px < g.column_phases; ++px, ++plane) {
                 const std::int64_t ix = g.column_phase[px] - p.pl;
                 const auto [first, last] = columns_inside(ix, p.iw, p.sw, g.pitch);
-                for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
+                // The first pixel that is none of padding stands where stores are aligned.
+                const std::int64_t lead = (depthwise_lead - first % depthwise_lead) % depthwise_lead;
+                planes[plane] = to + lead;
+                for (std::int64_t row = 0; row < rows; ++row, to += pitch) {
                     const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
-                    // Whole vectors: what comes behind their pixels is written later.
-                    if (iy < 0 || iy >= p.ih || first == last) {
-                        for (std::int64_t i = 0; i < g.pitch; i += V::W) V::zero().store(to + i);
-                        continue;
-                    }
-                    for (std::int64_t i = 0; i < first; i += V::W) V::zero().store(to + i);
-                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, flip, zero, to + first);
-                    for (std::int64_t i = last; i < g.pitch; i += V::W) V::zero().store(to + i);
+                    const bool outside = iy < 0 || iy >= p.ih || first == last;
+                    // What comes behind these pixels is written later.
+                    pad_codes(empty, lead + (outside ? g.pitch : first), to);
+                    if (outside) continue;
+                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, flip, to + lead + first);
+                    pad_codes(empty, g.pitch - last, to + lead + last);
                 }
             }
-        // What the last outputs read beyond the planes.
-        for (int i = 0; i < 16; i += V::W) V::zero().store(to + i);
-        const float* at[quantized_taps];
-        for (int t = 0; t < taps; ++t) at[t] = image + g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
-        const std::int64_t pixels = (height - 1) * g.pitch + p.ow;
-        (taps == 9 ? depthwise_run<9> : depthwise_run<0>)(p, at, weight, a.scale[channel], a.bias[channel], pixels, codes);
-        std::uint8_t* y = a.y + (channel * p.oh + oy) * p.ow;
-        for (std::int64_t row = 0; row < height; ++row, y += p.ow) copy_bytes(codes + row * g.pitch, p.ow, y);
+        const std::int16_t* at[quantized_taps + 1];
+        for (int t = 0; t <= taps; ++t) {
+            const depthwise_tap& tap = a.tap[t < taps ? t : 0];  // an odd one's partner has a weight of zero
+            at[t] = planes[tap.plane] + tap.row * pitch + tap.column;
+        }
+        (taps == 9 ? depthwise_rows<5> : depthwise_rows<0>)(p, at, pitch, pairs, a.weights + channel * pairs, a.scale[channel], a.bias[channel], height,
+                                                            y + oy * p.ow, y + p.oh * p.ow);
     }
 }
 // ---- graft/cpu/kernels/quantized_winograd.inl
@@ -38842,6 +38954,12 @@ GRAFT_VECTOR V select(M m, V a, V b) { return {wasm_v128_bitselect(a.r, b.r, m.r
 GRAFT_VECTOR I select(M m, I a, I b) { return {wasm_v128_bitselect(a.r, b.r, m.r)}; }
 GRAFT_VECTOR V zip_low(V a, V b) { return {wasm_i32x4_shuffle(a.r, b.r, 0, 4, 1, 5)}; }
 GRAFT_VECTOR V zip_high(V a, V b) { return {wasm_i32x4_shuffle(a.r, b.r, 2, 6, 3, 7)}; }
+GRAFT_VECTOR I load_u8_halves(const std::uint8_t* p) { return {wasm_u16x8_load8x8(p)}; }
+GRAFT_VECTOR I load_halves(const void* p) { return {wasm_v128_load(p)}; }
+GRAFT_VECTOR void store_halves(I a, std::int16_t* p) { wasm_v128_store(p, a.r); }
+GRAFT_VECTOR I zip_halves_low(I a, I b) { return {wasm_i16x8_shuffle(a.r, b.r, 0, 8, 1, 9, 2, 10, 3, 11)}; }
+GRAFT_VECTOR I zip_halves_high(I a, I b) { return {wasm_i16x8_shuffle(a.r, b.r, 4, 12, 5, 13, 6, 14, 7, 15)}; }
+GRAFT_VECTOR void order_zipped(I&, I&) {}
 
 // ---- graft/cpu/simd/emulated.inl
 // Parts of the wrapper for sets of four lanes that lack the instructions: lane by lane through memory. Text, included inside
@@ -41222,93 +41340,126 @@ GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int,
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
     conv_quantized_by<quantized_rows>(a, tile, slot, part, tile_of_pairs);
 }
+// ---- graft/cpu/kernels/quantized_depthwise.inl
+// Depthwise convolutions of 8-bit images, a channel for a task: text, included once for each instruction set. The channel's image stands as unsigned
+// numbers of 16 bits, padded by its zero point, whose part in the sums the bias takes back; of two taps at a time the products are added.
 
-// Codes `stride` apart, as differences from the zero point; codes ^ flip are unsigned, `zero` among them. Whole vectors are written, and up to
-// `limit` read.
-GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, I flip, V zero, float* to) {
+constexpr int halves = 2 * V::W;  // numbers of 16 bits in a vector
+
+// Whole vectors.
+GRAFT_VECTOR void pad_codes(I empty, std::int64_t count, std::int16_t* to) {
+    for (std::int64_t i = 0; i < count; i += halves) store_halves(empty, to + i);
+}
+// Few codes, or far apart ones.
+GRAFT_NOINLINE inline void collect_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, std::uint8_t (&to)[halves]) {
+    for (std::int64_t i = 0; i < halves; ++i) to[i] = i < count ? from[i * stride] : 0;
+}
+// Codes `stride` apart, as unsigned ones. Whole vectors are written, and up to `limit` is read.
+GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, I flip, std::int16_t* to) {
+    const std::int64_t readable = stride == 1 ? limit - from : stride == 2 ? (limit - from) >> 1 : 0;
     std::int64_t i = 0;
-    if (stride <= 2) {
-        const std::int64_t readable = stride == 2 ? (limit - from) >> 1 : limit - from;
-        if (stride == 1)
-            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_u8(from + i) ^ flip) - zero).store(to + i);
-        else
-            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_apart(from + 2 * i, 2) ^ flip) - zero).store(to + i);
-    }
-    for (; i < count; i += V::W) {
-        std::uint8_t some[V::W] = {};
-        for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
-        (to_float(load_u8(some) ^ flip) - zero).store(to + i);
+    const std::int64_t last = readable - halves < count - 1 ? readable - halves : count - 1;  // that a vector may begin at
+    if (stride == 1)
+        for (; i <= last; i += halves) store_halves(load_u8_halves(from + i) ^ flip, to + i);
+    else
+        for (; i <= last; i += halves) store_halves((load_halves(from + 2 * i) & I::set1(0x00ff00ff)) ^ flip, to + i);
+    for (; i < count; i += halves) {
+        std::uint8_t some[halves];
+        collect_codes(from + i * stride, stride, count - i, some);
+        store_halves(load_u8_halves(some) ^ flip, to + i);
     }
 }
 
-// The codes of neighbouring outputs of a channel, sixteen at a time: the pixels for tap t lie at x[t], its weight is w[t]. Taps is their number, 0 for
-// any.
-template <int Taps>
-GRAFT_NOINLINE inline void depthwise_run(const quantized_conv_problem& p, const float* const* x, const float* w, float scale, std::int32_t bias,
-                                         std::int64_t pixels, std::uint8_t* codes) {
-    const int taps = Taps ? Taps : p.kh * p.kw;
-    const float* at[Taps ? Taps : 1];
-    V weight[Taps ? Taps : 1];
-    for (int t = 0; t < Taps; ++t) at[t] = x[t], weight[t] = V::set1(w[t]);
-    for (std::int64_t i = 0; i < pixels; i += 16) {
-        V sum[16 / V::W];
-        GRAFT_UNROLL
-        for (int k = 0; k < 16 / V::W; ++k) sum[k] = V::zero();
-        if constexpr (Taps != 0) {
-            GRAFT_UNROLL
-            for (int t = 0; t < Taps; ++t) GRAFT_UNROLL
-            for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(at[t] + i + k * V::W), weight[t], sum[k]);
-        } else
-            for (int t = 0; t < taps; ++t) GRAFT_UNROLL
-        for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(x[t] + i + k * V::W), V::set1(w[t]), sum[k]);
-        GRAFT_UNROLL
-        for (int k = 0; k < 16 / V::W; ++k) sum[k] = to_float(to_int(sum[k]) + I::set1(bias)) * V::set1(scale);
-        store_codes(sum, p.y_zero, p.low, p.high, codes + i);
-    }
+// Adds to sums of as many neighbouring outputs as `low` and `high` have lanes the products of two taps.
+GRAFT_VECTOR void add_taps(const std::int16_t* first, const std::int16_t* second, I weights, I& low, I& high) {
+    const I a = load_halves(first), b = load_halves(second);
+    low = low + multiply_pairs(zip_halves_low(a, b), weights);
+    high = high + multiply_pairs(zip_halves_high(a, b), weights);
 }
-// One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
+// Rows of outputs of a channel: the pixels for tap t lie at x[t] + row * pitch, the weights of taps 2 i and 2 i + 1 are w[i]. Pairs is the number of
+// these, 0 for any. Up to `end` is written.
+template <int Pairs>
+GRAFT_NOINLINE inline void depthwise_rows(const quantized_conv_problem& p, const std::int16_t* const* x, std::int64_t pitch, int pairs, const std::int32_t* w,
+                                          float scale, std::int32_t bias, std::int64_t rows, std::uint8_t* y, std::uint8_t* end) {
+    constexpr int together = halves > 16 ? halves : 16;       // outputs
+    const int least = p.low, most = p.high, zero = p.y_zero;  // which no code that is stored can be part of
+    const std::int64_t columns = p.ow;
+    const std::int16_t* at[Pairs ? 2 * Pairs : 1];
+    I weight[Pairs ? Pairs : 1];
+    for (int i = 0; i < Pairs; ++i) at[2 * i] = x[2 * i], at[2 * i + 1] = x[2 * i + 1], weight[i] = I::set1(w[i]);
+    for (std::int64_t row = 0; row < rows; ++row, y += columns)
+        for (std::int64_t next = 0; next < columns; next += together) {
+            // The last of a wide row with some of those before.
+            const std::int64_t column = columns >= together && next + together > columns ? columns - together : next, first = row * pitch + column;
+            I sum[together / V::W];
+            GRAFT_UNROLL
+            for (int v = 0; v < together / V::W; v += 2) {
+                const std::int64_t from = first + v * V::W;
+                sum[v] = sum[v + 1] = I::set1(bias);
+                if constexpr (Pairs != 0) {
+                    GRAFT_UNROLL
+                    for (int i = 0; i < Pairs; ++i) add_taps(at[2 * i] + from, at[2 * i + 1] + from, weight[i], sum[v], sum[v + 1]);
+                } else
+                    for (int i = 0; i < pairs; ++i) add_taps(x[2 * i] + from, x[2 * i + 1] + from, I::set1(w[i]), sum[v], sum[v + 1]);
+                order_zipped(sum[v], sum[v + 1]);
+            }
+            // What a narrow row writes behind its end the next one overwrites.
+            std::uint8_t* const to = y + column;
+            std::uint8_t some[together];
+            const bool fits = end - to >= together;
+            GRAFT_UNROLL
+            for (int part = 0; part < together; part += 16) {
+                V steps[16 / V::W];
+                GRAFT_UNROLL
+                for (int k = 0; k < 16 / V::W; ++k) steps[k] = to_float(sum[part / V::W + k]) * V::set1(scale);
+                store_codes(steps, zero, least, most, (fits ? to : some) + part);
+            }
+            if (!fits) copy_bytes(some, end - to < columns - column ? end - to : columns - column, to);
+        }
+}
+// One channel.
 inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
     const quantized_conv_problem& p = a.p;
     const image_planes& g = a.from;
-    constexpr std::int64_t room = quantized_depthwise_floats;
-    float image[room + 2 * 16];
-    std::uint8_t codes[room + 16];
-    const int taps = p.kh * p.kw;
-    const std::int64_t phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
-    // Bands of output rows whose input fits; the planes of a band stand as far apart as the taps say for a whole image, less what is left out.
-    std::int64_t band = room / (phases * g.pitch) - below;
+    // Beyond the planes: what the last outputs read, or the last row writes.
+    alignas(64) std::int16_t image[quantized_depthwise_pixels + 2 * halves];
+    const int taps = p.kh * p.kw, pairs = (taps + 1) / 2;
+    const std::int64_t phases = g.row_phases * g.column_phases, below = g.rows - p.oh, pitch = depthwise_pitch(g);
+    // Bands of output rows whose input fits.
+    std::int64_t band = quantized_depthwise_pixels / (phases * pitch) - below;
     band = band < p.oh ? band : p.oh;
-    const I flip = I::set1(p.x_signed ? 128 : 0);
-    const V zero = V::set1(static_cast<float>(p.x_zero + (p.x_signed ? 128 : 0)));
-    const float* weight = reinterpret_cast<const float*>(a.weights) + channel * taps;
+    const I flip = I::set1(p.x_signed ? 0x00800080 : 0), empty = I::set1((p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001);
     const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
+    std::uint8_t* const y = a.y + channel * p.oh * p.ow;
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
         const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
-        float* to = image;
+        std::int16_t* to = image;
+        const std::int16_t* planes[quantized_taps];
+        int plane = 0;
         for (std::int64_t py = 0; py < g.row_phases; ++py)
-            for (std::int64_t px = 0; px < g.column_phases; ++px) {
+            for (std::int64_t px = 0; px < g.column_phases; ++px, ++plane) {
                 const std::int64_t ix = g.column_phase[px] - p.pl;
                 const auto [first, last] = columns_inside(ix, p.iw, p.sw, g.pitch);
-                for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
+                // The first pixel that is none of padding stands where stores are aligned.
+                const std::int64_t lead = (depthwise_lead - first % depthwise_lead) % depthwise_lead;
+                planes[plane] = to + lead;
+                for (std::int64_t row = 0; row < rows; ++row, to += pitch) {
                     const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
-                    // Whole vectors: what comes behind their pixels is written later.
-                    if (iy < 0 || iy >= p.ih || first == last) {
-                        for (std::int64_t i = 0; i < g.pitch; i += V::W) V::zero().store(to + i);
-                        continue;
-                    }
-                    for (std::int64_t i = 0; i < first; i += V::W) V::zero().store(to + i);
-                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, flip, zero, to + first);
-                    for (std::int64_t i = last; i < g.pitch; i += V::W) V::zero().store(to + i);
+                    const bool outside = iy < 0 || iy >= p.ih || first == last;
+                    // What comes behind these pixels is written later.
+                    pad_codes(empty, lead + (outside ? g.pitch : first), to);
+                    if (outside) continue;
+                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, flip, to + lead + first);
+                    pad_codes(empty, g.pitch - last, to + lead + last);
                 }
             }
-        // What the last outputs read beyond the planes.
-        for (int i = 0; i < 16; i += V::W) V::zero().store(to + i);
-        const float* at[quantized_taps];
-        for (int t = 0; t < taps; ++t) at[t] = image + g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
-        const std::int64_t pixels = (height - 1) * g.pitch + p.ow;
-        (taps == 9 ? depthwise_run<9> : depthwise_run<0>)(p, at, weight, a.scale[channel], a.bias[channel], pixels, codes);
-        std::uint8_t* y = a.y + (channel * p.oh + oy) * p.ow;
-        for (std::int64_t row = 0; row < height; ++row, y += p.ow) copy_bytes(codes + row * g.pitch, p.ow, y);
+        const std::int16_t* at[quantized_taps + 1];
+        for (int t = 0; t <= taps; ++t) {
+            const depthwise_tap& tap = a.tap[t < taps ? t : 0];  // an odd one's partner has a weight of zero
+            at[t] = planes[tap.plane] + tap.row * pitch + tap.column;
+        }
+        (taps == 9 ? depthwise_rows<5> : depthwise_rows<0>)(p, at, pitch, pairs, a.weights + channel * pairs, a.scale[channel], a.bias[channel], height,
+                                                            y + oy * p.ow, y + p.oh * p.ow);
     }
 }
 // ---- graft/cpu/kernels/quantized_winograd.inl
@@ -41613,6 +41764,16 @@ GRAFT_VECTOR V load_bf16(const std::uint16_t* p) {
 }
 GRAFT_VECTOR void store_f16(V a, std::uint16_t* p) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a.r, _MM_FROUND_TO_NEAREST_INT)); }
 GRAFT_VECTOR I load_u8(const std::uint8_t* p) { return {_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))}; }
+GRAFT_VECTOR I load_u8_halves(const std::uint8_t* p) { return {_mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))}; }
+GRAFT_VECTOR I load_halves(const void* p) { return {_mm256_loadu_si256(static_cast<const __m256i*>(p))}; }
+GRAFT_VECTOR void store_halves(I a, std::int16_t* p) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.r); }
+GRAFT_VECTOR I zip_halves_low(I a, I b) { return {_mm256_unpacklo_epi16(a.r, b.r)}; }
+GRAFT_VECTOR I zip_halves_high(I a, I b) { return {_mm256_unpackhi_epi16(a.r, b.r)}; }
+GRAFT_VECTOR void order_zipped(I& low, I& high) {
+    const __m256i first = _mm256_permute2x128_si256(low.r, high.r, 0x20);
+    high.r = _mm256_permute2x128_si256(low.r, high.r, 0x31);
+    low.r = first;
+}
 GRAFT_VECTOR I load_s8(const std::int8_t* p) { return {_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))}; }
 GRAFT_VECTOR void store_8(I a, void* p) {
     const __m256i low = _mm256_and_si256(a.r, _mm256_set1_epi32(255));
@@ -43957,93 +44118,126 @@ GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int,
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
     conv_quantized_by<quantized_rows>(a, tile, slot, part, tile_of_pairs);
 }
+// ---- graft/cpu/kernels/quantized_depthwise.inl
+// Depthwise convolutions of 8-bit images, a channel for a task: text, included once for each instruction set. The channel's image stands as unsigned
+// numbers of 16 bits, padded by its zero point, whose part in the sums the bias takes back; of two taps at a time the products are added.
 
-// Codes `stride` apart, as differences from the zero point; codes ^ flip are unsigned, `zero` among them. Whole vectors are written, and up to
-// `limit` read.
-GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, I flip, V zero, float* to) {
+constexpr int halves = 2 * V::W;  // numbers of 16 bits in a vector
+
+// Whole vectors.
+GRAFT_VECTOR void pad_codes(I empty, std::int64_t count, std::int16_t* to) {
+    for (std::int64_t i = 0; i < count; i += halves) store_halves(empty, to + i);
+}
+// Few codes, or far apart ones.
+GRAFT_NOINLINE inline void collect_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, std::uint8_t (&to)[halves]) {
+    for (std::int64_t i = 0; i < halves; ++i) to[i] = i < count ? from[i * stride] : 0;
+}
+// Codes `stride` apart, as unsigned ones. Whole vectors are written, and up to `limit` is read.
+GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, I flip, std::int16_t* to) {
+    const std::int64_t readable = stride == 1 ? limit - from : stride == 2 ? (limit - from) >> 1 : 0;
     std::int64_t i = 0;
-    if (stride <= 2) {
-        const std::int64_t readable = stride == 2 ? (limit - from) >> 1 : limit - from;
-        if (stride == 1)
-            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_u8(from + i) ^ flip) - zero).store(to + i);
-        else
-            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_apart(from + 2 * i, 2) ^ flip) - zero).store(to + i);
-    }
-    for (; i < count; i += V::W) {
-        std::uint8_t some[V::W] = {};
-        for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
-        (to_float(load_u8(some) ^ flip) - zero).store(to + i);
+    const std::int64_t last = readable - halves < count - 1 ? readable - halves : count - 1;  // that a vector may begin at
+    if (stride == 1)
+        for (; i <= last; i += halves) store_halves(load_u8_halves(from + i) ^ flip, to + i);
+    else
+        for (; i <= last; i += halves) store_halves((load_halves(from + 2 * i) & I::set1(0x00ff00ff)) ^ flip, to + i);
+    for (; i < count; i += halves) {
+        std::uint8_t some[halves];
+        collect_codes(from + i * stride, stride, count - i, some);
+        store_halves(load_u8_halves(some) ^ flip, to + i);
     }
 }
 
-// The codes of neighbouring outputs of a channel, sixteen at a time: the pixels for tap t lie at x[t], its weight is w[t]. Taps is their number, 0 for
-// any.
-template <int Taps>
-GRAFT_NOINLINE inline void depthwise_run(const quantized_conv_problem& p, const float* const* x, const float* w, float scale, std::int32_t bias,
-                                         std::int64_t pixels, std::uint8_t* codes) {
-    const int taps = Taps ? Taps : p.kh * p.kw;
-    const float* at[Taps ? Taps : 1];
-    V weight[Taps ? Taps : 1];
-    for (int t = 0; t < Taps; ++t) at[t] = x[t], weight[t] = V::set1(w[t]);
-    for (std::int64_t i = 0; i < pixels; i += 16) {
-        V sum[16 / V::W];
-        GRAFT_UNROLL
-        for (int k = 0; k < 16 / V::W; ++k) sum[k] = V::zero();
-        if constexpr (Taps != 0) {
-            GRAFT_UNROLL
-            for (int t = 0; t < Taps; ++t) GRAFT_UNROLL
-            for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(at[t] + i + k * V::W), weight[t], sum[k]);
-        } else
-            for (int t = 0; t < taps; ++t) GRAFT_UNROLL
-        for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(x[t] + i + k * V::W), V::set1(w[t]), sum[k]);
-        GRAFT_UNROLL
-        for (int k = 0; k < 16 / V::W; ++k) sum[k] = to_float(to_int(sum[k]) + I::set1(bias)) * V::set1(scale);
-        store_codes(sum, p.y_zero, p.low, p.high, codes + i);
-    }
+// Adds to sums of as many neighbouring outputs as `low` and `high` have lanes the products of two taps.
+GRAFT_VECTOR void add_taps(const std::int16_t* first, const std::int16_t* second, I weights, I& low, I& high) {
+    const I a = load_halves(first), b = load_halves(second);
+    low = low + multiply_pairs(zip_halves_low(a, b), weights);
+    high = high + multiply_pairs(zip_halves_high(a, b), weights);
 }
-// One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
+// Rows of outputs of a channel: the pixels for tap t lie at x[t] + row * pitch, the weights of taps 2 i and 2 i + 1 are w[i]. Pairs is the number of
+// these, 0 for any. Up to `end` is written.
+template <int Pairs>
+GRAFT_NOINLINE inline void depthwise_rows(const quantized_conv_problem& p, const std::int16_t* const* x, std::int64_t pitch, int pairs, const std::int32_t* w,
+                                          float scale, std::int32_t bias, std::int64_t rows, std::uint8_t* y, std::uint8_t* end) {
+    constexpr int together = halves > 16 ? halves : 16;       // outputs
+    const int least = p.low, most = p.high, zero = p.y_zero;  // which no code that is stored can be part of
+    const std::int64_t columns = p.ow;
+    const std::int16_t* at[Pairs ? 2 * Pairs : 1];
+    I weight[Pairs ? Pairs : 1];
+    for (int i = 0; i < Pairs; ++i) at[2 * i] = x[2 * i], at[2 * i + 1] = x[2 * i + 1], weight[i] = I::set1(w[i]);
+    for (std::int64_t row = 0; row < rows; ++row, y += columns)
+        for (std::int64_t next = 0; next < columns; next += together) {
+            // The last of a wide row with some of those before.
+            const std::int64_t column = columns >= together && next + together > columns ? columns - together : next, first = row * pitch + column;
+            I sum[together / V::W];
+            GRAFT_UNROLL
+            for (int v = 0; v < together / V::W; v += 2) {
+                const std::int64_t from = first + v * V::W;
+                sum[v] = sum[v + 1] = I::set1(bias);
+                if constexpr (Pairs != 0) {
+                    GRAFT_UNROLL
+                    for (int i = 0; i < Pairs; ++i) add_taps(at[2 * i] + from, at[2 * i + 1] + from, weight[i], sum[v], sum[v + 1]);
+                } else
+                    for (int i = 0; i < pairs; ++i) add_taps(x[2 * i] + from, x[2 * i + 1] + from, I::set1(w[i]), sum[v], sum[v + 1]);
+                order_zipped(sum[v], sum[v + 1]);
+            }
+            // What a narrow row writes behind its end the next one overwrites.
+            std::uint8_t* const to = y + column;
+            std::uint8_t some[together];
+            const bool fits = end - to >= together;
+            GRAFT_UNROLL
+            for (int part = 0; part < together; part += 16) {
+                V steps[16 / V::W];
+                GRAFT_UNROLL
+                for (int k = 0; k < 16 / V::W; ++k) steps[k] = to_float(sum[part / V::W + k]) * V::set1(scale);
+                store_codes(steps, zero, least, most, (fits ? to : some) + part);
+            }
+            if (!fits) copy_bytes(some, end - to < columns - column ? end - to : columns - column, to);
+        }
+}
+// One channel.
 inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
     const quantized_conv_problem& p = a.p;
     const image_planes& g = a.from;
-    constexpr std::int64_t room = quantized_depthwise_floats;
-    float image[room + 2 * 16];
-    std::uint8_t codes[room + 16];
-    const int taps = p.kh * p.kw;
-    const std::int64_t phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
-    // Bands of output rows whose input fits; the planes of a band stand as far apart as the taps say for a whole image, less what is left out.
-    std::int64_t band = room / (phases * g.pitch) - below;
+    // Beyond the planes: what the last outputs read, or the last row writes.
+    alignas(64) std::int16_t image[quantized_depthwise_pixels + 2 * halves];
+    const int taps = p.kh * p.kw, pairs = (taps + 1) / 2;
+    const std::int64_t phases = g.row_phases * g.column_phases, below = g.rows - p.oh, pitch = depthwise_pitch(g);
+    // Bands of output rows whose input fits.
+    std::int64_t band = quantized_depthwise_pixels / (phases * pitch) - below;
     band = band < p.oh ? band : p.oh;
-    const I flip = I::set1(p.x_signed ? 128 : 0);
-    const V zero = V::set1(static_cast<float>(p.x_zero + (p.x_signed ? 128 : 0)));
-    const float* weight = reinterpret_cast<const float*>(a.weights) + channel * taps;
+    const I flip = I::set1(p.x_signed ? 0x00800080 : 0), empty = I::set1((p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001);
     const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
+    std::uint8_t* const y = a.y + channel * p.oh * p.ow;
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
         const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
-        float* to = image;
+        std::int16_t* to = image;
+        const std::int16_t* planes[quantized_taps];
+        int plane = 0;
         for (std::int64_t py = 0; py < g.row_phases; ++py)
-            for (std::int64_t px = 0; px < g.column_phases; ++px) {
+            for (std::int64_t px = 0; px < g.column_phases; ++px, ++plane) {
                 const std::int64_t ix = g.column_phase[px] - p.pl;
                 const auto [first, last] = columns_inside(ix, p.iw, p.sw, g.pitch);
-                for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
+                // The first pixel that is none of padding stands where stores are aligned.
+                const std::int64_t lead = (depthwise_lead - first % depthwise_lead) % depthwise_lead;
+                planes[plane] = to + lead;
+                for (std::int64_t row = 0; row < rows; ++row, to += pitch) {
                     const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
-                    // Whole vectors: what comes behind their pixels is written later.
-                    if (iy < 0 || iy >= p.ih || first == last) {
-                        for (std::int64_t i = 0; i < g.pitch; i += V::W) V::zero().store(to + i);
-                        continue;
-                    }
-                    for (std::int64_t i = 0; i < first; i += V::W) V::zero().store(to + i);
-                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, flip, zero, to + first);
-                    for (std::int64_t i = last; i < g.pitch; i += V::W) V::zero().store(to + i);
+                    const bool outside = iy < 0 || iy >= p.ih || first == last;
+                    // What comes behind these pixels is written later.
+                    pad_codes(empty, lead + (outside ? g.pitch : first), to);
+                    if (outside) continue;
+                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, flip, to + lead + first);
+                    pad_codes(empty, g.pitch - last, to + lead + last);
                 }
             }
-        // What the last outputs read beyond the planes.
-        for (int i = 0; i < 16; i += V::W) V::zero().store(to + i);
-        const float* at[quantized_taps];
-        for (int t = 0; t < taps; ++t) at[t] = image + g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
-        const std::int64_t pixels = (height - 1) * g.pitch + p.ow;
-        (taps == 9 ? depthwise_run<9> : depthwise_run<0>)(p, at, weight, a.scale[channel], a.bias[channel], pixels, codes);
-        std::uint8_t* y = a.y + (channel * p.oh + oy) * p.ow;
-        for (std::int64_t row = 0; row < height; ++row, y += p.ow) copy_bytes(codes + row * g.pitch, p.ow, y);
+        const std::int16_t* at[quantized_taps + 1];
+        for (int t = 0; t <= taps; ++t) {
+            const depthwise_tap& tap = a.tap[t < taps ? t : 0];  // an odd one's partner has a weight of zero
+            at[t] = planes[tap.plane] + tap.row * pitch + tap.column;
+        }
+        (taps == 9 ? depthwise_rows<5> : depthwise_rows<0>)(p, at, pitch, pairs, a.weights + channel * pairs, a.scale[channel], a.bias[channel], height,
+                                                            y + oy * p.ow, y + p.oh * p.ow);
     }
 }
 // ---- graft/cpu/kernels/quantized_winograd.inl
@@ -44346,6 +44540,16 @@ GRAFT_VECTOR void store_f16(V a, std::uint16_t* p) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_maskz_cvtps_ph(0xffff, a.r, _MM_FROUND_TO_NEAREST_INT));
 }
 GRAFT_VECTOR I load_u8(const std::uint8_t* p) { return {_mm512_maskz_cvtepu8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))}; }
+GRAFT_VECTOR I load_u8_halves(const std::uint8_t* p) { return {_mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))}; }
+GRAFT_VECTOR I load_halves(const void* p) { return {_mm512_loadu_si512(p)}; }
+GRAFT_VECTOR void store_halves(I a, std::int16_t* p) { _mm512_storeu_si512(p, a.r); }
+GRAFT_VECTOR I zip_halves_low(I a, I b) { return {_mm512_unpacklo_epi16(a.r, b.r)}; }
+GRAFT_VECTOR I zip_halves_high(I a, I b) { return {_mm512_unpackhi_epi16(a.r, b.r)}; }
+GRAFT_VECTOR void order_zipped(I& low, I& high) {
+    const __m512i first = _mm512_permutex2var_epi64(low.r, _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), high.r);
+    high.r = _mm512_permutex2var_epi64(low.r, _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15), high.r);
+    low.r = first;
+}
 GRAFT_VECTOR I load_s8(const std::int8_t* p) { return {_mm512_maskz_cvtepi8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))}; }
 GRAFT_VECTOR void store_8(I a, void* p) { _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_maskz_cvtepi32_epi8(0xffff, a.r)); }
 GRAFT_VECTOR void store_16(I a, std::uint16_t* p) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_maskz_cvtepi32_epi16(0xffff, a.r)); }
@@ -46684,93 +46888,126 @@ GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int,
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
     conv_quantized_by<quantized_rows>(a, tile, slot, part, tile_of_pairs);
 }
+// ---- graft/cpu/kernels/quantized_depthwise.inl
+// Depthwise convolutions of 8-bit images, a channel for a task: text, included once for each instruction set. The channel's image stands as unsigned
+// numbers of 16 bits, padded by its zero point, whose part in the sums the bias takes back; of two taps at a time the products are added.
 
-// Codes `stride` apart, as differences from the zero point; codes ^ flip are unsigned, `zero` among them. Whole vectors are written, and up to
-// `limit` read.
-GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, I flip, V zero, float* to) {
+constexpr int halves = 2 * V::W;  // numbers of 16 bits in a vector
+
+// Whole vectors.
+GRAFT_VECTOR void pad_codes(I empty, std::int64_t count, std::int16_t* to) {
+    for (std::int64_t i = 0; i < count; i += halves) store_halves(empty, to + i);
+}
+// Few codes, or far apart ones.
+GRAFT_NOINLINE inline void collect_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, std::uint8_t (&to)[halves]) {
+    for (std::int64_t i = 0; i < halves; ++i) to[i] = i < count ? from[i * stride] : 0;
+}
+// Codes `stride` apart, as unsigned ones. Whole vectors are written, and up to `limit` is read.
+GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, I flip, std::int16_t* to) {
+    const std::int64_t readable = stride == 1 ? limit - from : stride == 2 ? (limit - from) >> 1 : 0;
     std::int64_t i = 0;
-    if (stride <= 2) {
-        const std::int64_t readable = stride == 2 ? (limit - from) >> 1 : limit - from;
-        if (stride == 1)
-            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_u8(from + i) ^ flip) - zero).store(to + i);
-        else
-            for (; i < count && i + V::W <= readable; i += V::W) (to_float(load_apart(from + 2 * i, 2) ^ flip) - zero).store(to + i);
-    }
-    for (; i < count; i += V::W) {
-        std::uint8_t some[V::W] = {};
-        for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
-        (to_float(load_u8(some) ^ flip) - zero).store(to + i);
+    const std::int64_t last = readable - halves < count - 1 ? readable - halves : count - 1;  // that a vector may begin at
+    if (stride == 1)
+        for (; i <= last; i += halves) store_halves(load_u8_halves(from + i) ^ flip, to + i);
+    else
+        for (; i <= last; i += halves) store_halves((load_halves(from + 2 * i) & I::set1(0x00ff00ff)) ^ flip, to + i);
+    for (; i < count; i += halves) {
+        std::uint8_t some[halves];
+        collect_codes(from + i * stride, stride, count - i, some);
+        store_halves(load_u8_halves(some) ^ flip, to + i);
     }
 }
 
-// The codes of neighbouring outputs of a channel, sixteen at a time: the pixels for tap t lie at x[t], its weight is w[t]. Taps is their number, 0 for
-// any.
-template <int Taps>
-GRAFT_NOINLINE inline void depthwise_run(const quantized_conv_problem& p, const float* const* x, const float* w, float scale, std::int32_t bias,
-                                         std::int64_t pixels, std::uint8_t* codes) {
-    const int taps = Taps ? Taps : p.kh * p.kw;
-    const float* at[Taps ? Taps : 1];
-    V weight[Taps ? Taps : 1];
-    for (int t = 0; t < Taps; ++t) at[t] = x[t], weight[t] = V::set1(w[t]);
-    for (std::int64_t i = 0; i < pixels; i += 16) {
-        V sum[16 / V::W];
-        GRAFT_UNROLL
-        for (int k = 0; k < 16 / V::W; ++k) sum[k] = V::zero();
-        if constexpr (Taps != 0) {
-            GRAFT_UNROLL
-            for (int t = 0; t < Taps; ++t) GRAFT_UNROLL
-            for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(at[t] + i + k * V::W), weight[t], sum[k]);
-        } else
-            for (int t = 0; t < taps; ++t) GRAFT_UNROLL
-        for (int k = 0; k < 16 / V::W; ++k) sum[k] = fma(V::load(x[t] + i + k * V::W), V::set1(w[t]), sum[k]);
-        GRAFT_UNROLL
-        for (int k = 0; k < 16 / V::W; ++k) sum[k] = to_float(to_int(sum[k]) + I::set1(bias)) * V::set1(scale);
-        store_codes(sum, p.y_zero, p.low, p.high, codes + i);
-    }
+// Adds to sums of as many neighbouring outputs as `low` and `high` have lanes the products of two taps.
+GRAFT_VECTOR void add_taps(const std::int16_t* first, const std::int16_t* second, I weights, I& low, I& high) {
+    const I a = load_halves(first), b = load_halves(second);
+    low = low + multiply_pairs(zip_halves_low(a, b), weights);
+    high = high + multiply_pairs(zip_halves_high(a, b), weights);
 }
-// One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
+// Rows of outputs of a channel: the pixels for tap t lie at x[t] + row * pitch, the weights of taps 2 i and 2 i + 1 are w[i]. Pairs is the number of
+// these, 0 for any. Up to `end` is written.
+template <int Pairs>
+GRAFT_NOINLINE inline void depthwise_rows(const quantized_conv_problem& p, const std::int16_t* const* x, std::int64_t pitch, int pairs, const std::int32_t* w,
+                                          float scale, std::int32_t bias, std::int64_t rows, std::uint8_t* y, std::uint8_t* end) {
+    constexpr int together = halves > 16 ? halves : 16;       // outputs
+    const int least = p.low, most = p.high, zero = p.y_zero;  // which no code that is stored can be part of
+    const std::int64_t columns = p.ow;
+    const std::int16_t* at[Pairs ? 2 * Pairs : 1];
+    I weight[Pairs ? Pairs : 1];
+    for (int i = 0; i < Pairs; ++i) at[2 * i] = x[2 * i], at[2 * i + 1] = x[2 * i + 1], weight[i] = I::set1(w[i]);
+    for (std::int64_t row = 0; row < rows; ++row, y += columns)
+        for (std::int64_t next = 0; next < columns; next += together) {
+            // The last of a wide row with some of those before.
+            const std::int64_t column = columns >= together && next + together > columns ? columns - together : next, first = row * pitch + column;
+            I sum[together / V::W];
+            GRAFT_UNROLL
+            for (int v = 0; v < together / V::W; v += 2) {
+                const std::int64_t from = first + v * V::W;
+                sum[v] = sum[v + 1] = I::set1(bias);
+                if constexpr (Pairs != 0) {
+                    GRAFT_UNROLL
+                    for (int i = 0; i < Pairs; ++i) add_taps(at[2 * i] + from, at[2 * i + 1] + from, weight[i], sum[v], sum[v + 1]);
+                } else
+                    for (int i = 0; i < pairs; ++i) add_taps(x[2 * i] + from, x[2 * i + 1] + from, I::set1(w[i]), sum[v], sum[v + 1]);
+                order_zipped(sum[v], sum[v + 1]);
+            }
+            // What a narrow row writes behind its end the next one overwrites.
+            std::uint8_t* const to = y + column;
+            std::uint8_t some[together];
+            const bool fits = end - to >= together;
+            GRAFT_UNROLL
+            for (int part = 0; part < together; part += 16) {
+                V steps[16 / V::W];
+                GRAFT_UNROLL
+                for (int k = 0; k < 16 / V::W; ++k) steps[k] = to_float(sum[part / V::W + k]) * V::set1(scale);
+                store_codes(steps, zero, least, most, (fits ? to : some) + part);
+            }
+            if (!fits) copy_bytes(some, end - to < columns - column ? end - to : columns - column, to);
+        }
+}
+// One channel.
 inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
     const quantized_conv_problem& p = a.p;
     const image_planes& g = a.from;
-    constexpr std::int64_t room = quantized_depthwise_floats;
-    float image[room + 2 * 16];
-    std::uint8_t codes[room + 16];
-    const int taps = p.kh * p.kw;
-    const std::int64_t phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
-    // Bands of output rows whose input fits; the planes of a band stand as far apart as the taps say for a whole image, less what is left out.
-    std::int64_t band = room / (phases * g.pitch) - below;
+    // Beyond the planes: what the last outputs read, or the last row writes.
+    alignas(64) std::int16_t image[quantized_depthwise_pixels + 2 * halves];
+    const int taps = p.kh * p.kw, pairs = (taps + 1) / 2;
+    const std::int64_t phases = g.row_phases * g.column_phases, below = g.rows - p.oh, pitch = depthwise_pitch(g);
+    // Bands of output rows whose input fits.
+    std::int64_t band = quantized_depthwise_pixels / (phases * pitch) - below;
     band = band < p.oh ? band : p.oh;
-    const I flip = I::set1(p.x_signed ? 128 : 0);
-    const V zero = V::set1(static_cast<float>(p.x_zero + (p.x_signed ? 128 : 0)));
-    const float* weight = reinterpret_cast<const float*>(a.weights) + channel * taps;
+    const I flip = I::set1(p.x_signed ? 0x00800080 : 0), empty = I::set1((p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001);
     const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
+    std::uint8_t* const y = a.y + channel * p.oh * p.ow;
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
         const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
-        float* to = image;
+        std::int16_t* to = image;
+        const std::int16_t* planes[quantized_taps];
+        int plane = 0;
         for (std::int64_t py = 0; py < g.row_phases; ++py)
-            for (std::int64_t px = 0; px < g.column_phases; ++px) {
+            for (std::int64_t px = 0; px < g.column_phases; ++px, ++plane) {
                 const std::int64_t ix = g.column_phase[px] - p.pl;
                 const auto [first, last] = columns_inside(ix, p.iw, p.sw, g.pitch);
-                for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
+                // The first pixel that is none of padding stands where stores are aligned.
+                const std::int64_t lead = (depthwise_lead - first % depthwise_lead) % depthwise_lead;
+                planes[plane] = to + lead;
+                for (std::int64_t row = 0; row < rows; ++row, to += pitch) {
                     const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
-                    // Whole vectors: what comes behind their pixels is written later.
-                    if (iy < 0 || iy >= p.ih || first == last) {
-                        for (std::int64_t i = 0; i < g.pitch; i += V::W) V::zero().store(to + i);
-                        continue;
-                    }
-                    for (std::int64_t i = 0; i < first; i += V::W) V::zero().store(to + i);
-                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, flip, zero, to + first);
-                    for (std::int64_t i = last; i < g.pitch; i += V::W) V::zero().store(to + i);
+                    const bool outside = iy < 0 || iy >= p.ih || first == last;
+                    // What comes behind these pixels is written later.
+                    pad_codes(empty, lead + (outside ? g.pitch : first), to);
+                    if (outside) continue;
+                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, flip, to + lead + first);
+                    pad_codes(empty, g.pitch - last, to + lead + last);
                 }
             }
-        // What the last outputs read beyond the planes.
-        for (int i = 0; i < 16; i += V::W) V::zero().store(to + i);
-        const float* at[quantized_taps];
-        for (int t = 0; t < taps; ++t) at[t] = image + g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
-        const std::int64_t pixels = (height - 1) * g.pitch + p.ow;
-        (taps == 9 ? depthwise_run<9> : depthwise_run<0>)(p, at, weight, a.scale[channel], a.bias[channel], pixels, codes);
-        std::uint8_t* y = a.y + (channel * p.oh + oy) * p.ow;
-        for (std::int64_t row = 0; row < height; ++row, y += p.ow) copy_bytes(codes + row * g.pitch, p.ow, y);
+        const std::int16_t* at[quantized_taps + 1];
+        for (int t = 0; t <= taps; ++t) {
+            const depthwise_tap& tap = a.tap[t < taps ? t : 0];  // an odd one's partner has a weight of zero
+            at[t] = planes[tap.plane] + tap.row * pitch + tap.column;
+        }
+        (taps == 9 ? depthwise_rows<5> : depthwise_rows<0>)(p, at, pitch, pairs, a.weights + channel * pairs, a.scale[channel], a.bias[channel], height,
+                                                            y + oy * p.ow, y + p.oh * p.ow);
     }
 }
 // ---- graft/cpu/kernels/quantized_winograd.inl
@@ -52211,13 +52448,22 @@ struct quantized_conv_problem {
 
 constexpr int quantized_rows = 8;                 ///< output channels of a tile of sums
 constexpr int quantized_rows_of_tiles = 32;       ///< the same by the machine's tiles
-constexpr int quantized_taps = 256;               ///< at most, of a window: a float holds the sum of as many products exactly
+constexpr int quantized_taps = 256;               ///< at most, of a window
 constexpr int quantized_pixels = 48;              ///< pixels of a tile, which are neighbours in the padded image
 constexpr int quantized_winograd_width = 512;     ///< of an image, at most, where the convolution is Winograd's
 constexpr int quantized_row = 4096;               ///< pixels at most that the windows of a row of pooling cover
-constexpr int quantized_depthwise_floats = 8192;  ///< of a channel's image that a depthwise task holds at a time
+constexpr int quantized_depthwise_pixels = 8192;  ///< of a channel's image that a depthwise task holds at a time
 
 inline int quantized_conv_problem::rows() const noexcept { return tiles ? quantized_rows_of_tiles : quantized_rows; }
+
+/// Numbers of a row of the image that a depthwise task makes: the first pixel that is none of padding is to stand at a multiple of the lead.
+constexpr int depthwise_lead = 16;
+inline std::int64_t depthwise_pitch(const image_planes& g) { return (g.pitch + 2 * depthwise_lead - 2) / depthwise_lead * depthwise_lead; }
+
+/// Where the pixel for a tap lies, where the first output's is asked for.
+struct depthwise_tap {
+    int plane, row, column;
+};
 
 /// One run of a convolution, as its tasks read it: one image.
 struct quantized_conv_args {
@@ -52226,12 +52472,13 @@ struct quantized_conv_args {
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
     const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles [oc / 32][lanes / 16][taps][2][16][16
-                                            // lanes]; depthwise: floats [oc][taps]
+                                            // lanes]; depthwise: [oc][taps / 2]
     const float* scale = nullptr;           // [oc]
     const std::int32_t* bias = nullptr;     // [oc]
     std::int32_t* gathered = nullptr;       // [lanes][planes], or [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
     std::int64_t slot = 0;                  // numbers of a slot
     std::int64_t blocks_a_task = 1;         // of output channels
+    const depthwise_tap* tap = nullptr;     // [taps], where it is depthwise
 };
 
 /// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
@@ -52278,8 +52525,8 @@ std::int64_t quantized_conv_workspace(const quantized_conv_problem& problem);
 /// Packs the weights of block `block` of problem.rows() output channels, given as differences from their zero points: [oc of the block][ic / groups]
 /// [kh][kw] of int16. `packed` is room for all blocks.
 void pack_quantized_rows(const quantized_conv_problem& problem, std::int64_t block, const std::int16_t* weights, void* packed);
-/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each; scale and bias are [oc]. For `bytes`, the bias is less the sum of the channel's
-/// weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The memory of `workspace` is aligned to 64 bytes.
+/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each; scale and bias are [oc]. For `bytes` and where it is depthwise, the bias is less the
+/// sum of the channel's weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The memory of `workspace` is aligned to 64 bytes.
 void run_quantized_conv(isa set, const quantized_conv_problem& problem, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
                         void* y, void* workspace, executor& pool);
 /// The bias of a channel as the run wants it: `weights` are the channel's differences, [ic / groups * kh * kw].
@@ -52385,7 +52632,7 @@ GRAFT_INLINE bool takes_quantized_conv(const quantized_conv_problem& p) {
     if ((p.depthwise() ? 1 : p.ic) * p.kh * p.kw > detail::most_quantized_products) return false;
     const image_planes g = detail::planes_of(p);
     if (!p.depthwise()) return g.planes() <= (std::int64_t(1) << 40) / p.ic;
-    return g.row_phases * g.column_phases * g.pitch * (g.rows - p.oh + 1) <= quantized_depthwise_floats;
+    return g.row_phases * g.column_phases * depthwise_pitch(g) * (g.rows - p.oh + 1) <= quantized_depthwise_pixels;
 }
 
 GRAFT_INLINE bool takes_quantized_winograd(const quantized_conv_problem& p) {
@@ -52399,7 +52646,7 @@ GRAFT_INLINE bool multiplies_tiles(isa set, const quantized_conv_problem& p) noe
 
 GRAFT_INLINE std::int64_t packed_quantized_bytes(const quantized_conv_problem& p) {
     const std::int64_t taps = std::int64_t(p.kh) * p.kw;
-    if (p.depthwise()) return 4 * p.oc * taps;
+    if (p.depthwise()) return 4 * p.oc * ((taps + 1) / 2);
     if (p.winograd) return 4 * ((p.oc + quantized_rows - 1) / quantized_rows) * quantized_rows * p.lanes_of_channels() * 16;
     return 4 * p.blocks() * p.rows() * p.lanes_of_channels() * taps;
 }
@@ -52418,13 +52665,18 @@ GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int6
     if (p.tiles) return detail::pack_quantized_lanes<4, true>(p, block, weights, to);
     if (!p.depthwise()) return (p.bytes ? detail::pack_quantized_lanes<4, false> : detail::pack_quantized_lanes<2, false>)(p, block, weights, to);
     const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * quantized_rows, rows = p.oc - first < quantized_rows ? p.oc - first : quantized_rows;
-    for (std::int64_t i = 0; i < rows * taps; ++i) static_cast<float*>(packed)[first * taps + i] = static_cast<float>(weights[i]);
+    // Two taps a word, the last with none beside it where their number is odd.
+    std::int16_t* at = static_cast<std::int16_t*>(packed) + first * ((taps + 1) / 2 * 2);
+    for (std::int64_t m = 0; m < rows; ++m) {
+        for (std::int64_t t = 0; t < taps; ++t) *at++ = *weights++;
+        if (taps % 2 != 0) *at++ = 0;
+    }
 }
 
 GRAFT_INLINE std::int32_t quantized_bias(const quantized_conv_problem& p, const std::int16_t* weights, std::int32_t bias) {
-    if (!p.bytes || p.depthwise()) return bias;
+    if (!p.bytes && !p.depthwise()) return bias;
     std::int64_t sum = 0;
-    for (std::int64_t i = 0, n = p.ic * p.kh * p.kw; i < n; ++i) sum += weights[i];
+    for (std::int64_t i = 0, n = (p.depthwise() ? 1 : p.ic) * p.kh * p.kw; i < n; ++i) sum += weights[i];
     return static_cast<std::int32_t>(bias - sum * (p.x_zero + (p.x_signed ? 128 : 0)));
 }
 
@@ -52438,6 +52690,13 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
     a.scale = scale;
     a.bias = bias;
     a.gathered = reinterpret_cast<std::int32_t*>(static_cast<char*>(workspace) + detail::plane_list_bytes(p));
+    depthwise_tap depthwise_taps[quantized_taps];
+    if (p.depthwise())
+        for (int t = 0; t < p.kh * p.kw; ++t) {
+            const std::int64_t tap = a.from.taps[t], pixel = tap % a.from.plane();
+            depthwise_taps[t] = {static_cast<int>(tap / a.from.plane()), static_cast<int>(pixel / a.from.pitch), static_cast<int>(pixel % a.from.pitch)};
+        }
+    a.tap = depthwise_taps;
     const quantized_kernels& k = *kernels(set).quantized;
     const std::int64_t tiles = detail::tiles_of(p), blocks = p.blocks();
     // About a million products a task, as many times eight by tiles, whatever the number of threads.

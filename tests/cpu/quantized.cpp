@@ -225,6 +225,31 @@ TEST_CASE("cpu quantized: Winograd's convolutions give the codes of a loop over 
     }
 }
 
+TEST_CASE("cpu quantized: depthwise convolutions whose images are computed in bands, of rows wide and narrow") {
+    random_source random;
+    pool_executor three(3);
+    for (int round = 0; round < 40; ++round) {
+        example e;
+        quantized_conv_problem& p = e.p;
+        p.ic = p.oc = p.groups = 3;
+        p.kh = round % 3 ? 3 : static_cast<int>(random.between(1, 7)), p.kw = round % 3 ? 3 : static_cast<int>(random.between(1, 7));
+        p.sh = p.sw = round % 2 ? 2 : 1;
+        p.pt = static_cast<int>(random.between(0, 3)), p.pl = static_cast<int>(random.between(0, 20));
+        p.iw = round % 4 ? random.between(8, 40) : random.between(300, 700);
+        p.ih = round % 4 ? random.between(350, 600) : random.between(20, 60);
+        p.oh = (p.ih + p.pt - p.kh) / p.sh + 1, p.ow = (p.iw + p.pl - p.kw) / p.sw + 1;
+        p.x_signed = round % 5 < 2, p.x_zero = static_cast<int>(random.between(0, 255)) - (p.x_signed ? 128 : 0), p.y_zero = 7;
+        for (std::int64_t i = 0; i < p.ic * p.ih * p.iw; ++i) e.x.push_back(static_cast<std::uint8_t>(random.between(0, 255)));
+        for (int i = 0; i < 3 * p.kh * p.kw; ++i) e.weights.push_back(static_cast<std::int16_t>(random.between(-255, 255)));
+        e.scale = {0.002f, 0.0007f, 0.01f};
+        e.bias = {-3000, 0, 900};
+        INFO("round " << round << ", window " << p.kh << "x" << p.kw << ", " << p.ih << "x" << p.iw << " to " << p.oh << "x" << p.ow << ", left " << p.pl);
+        REQUIRE(takes_quantized_conv(p));
+        const std::vector<std::uint8_t> wanted = wanted_codes(e);
+        kernel_test::on_every_isa([&](isa set) { CHECK(computed_codes(set, e, three) == wanted); });
+    }
+}
+
 TEST_CASE("cpu quantized: images that are gathered in several rounds") {
     random_source random;
     pool_executor three(3);

@@ -25,8 +25,8 @@ std::int64_t quantized_conv_workspace(const quantized_conv_problem& problem);
 /// Packs the weights of block `block` of problem.rows() output channels, given as differences from their zero points: [oc of the block][ic / groups]
 /// [kh][kw] of int16. `packed` is room for all blocks.
 void pack_quantized_rows(const quantized_conv_problem& problem, std::int64_t block, const std::int16_t* weights, void* packed);
-/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each; scale and bias are [oc]. For `bytes`, the bias is less the sum of the channel's
-/// weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The memory of `workspace` is aligned to 64 bytes.
+/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each; scale and bias are [oc]. For `bytes` and where it is depthwise, the bias is less the
+/// sum of the channel's weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The memory of `workspace` is aligned to 64 bytes.
 void run_quantized_conv(isa set, const quantized_conv_problem& problem, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
                         void* y, void* workspace, executor& pool);
 /// The bias of a channel as the run wants it: `weights` are the channel's differences, [ic / groups * kh * kw].
@@ -133,7 +133,7 @@ GRAFT_INLINE bool takes_quantized_conv(const quantized_conv_problem& p) {
     if ((p.depthwise() ? 1 : p.ic) * p.kh * p.kw > detail::most_quantized_products) return false;
     const image_planes g = detail::planes_of(p);
     if (!p.depthwise()) return g.planes() <= (std::int64_t(1) << 40) / p.ic;
-    return g.row_phases * g.column_phases * g.pitch * (g.rows - p.oh + 1) <= quantized_depthwise_floats;
+    return g.row_phases * g.column_phases * depthwise_pitch(g) * (g.rows - p.oh + 1) <= quantized_depthwise_pixels;
 }
 
 GRAFT_INLINE bool takes_quantized_winograd(const quantized_conv_problem& p) {
@@ -147,7 +147,7 @@ GRAFT_INLINE bool multiplies_tiles(isa set, const quantized_conv_problem& p) noe
 
 GRAFT_INLINE std::int64_t packed_quantized_bytes(const quantized_conv_problem& p) {
     const std::int64_t taps = std::int64_t(p.kh) * p.kw;
-    if (p.depthwise()) return 4 * p.oc * taps;
+    if (p.depthwise()) return 4 * p.oc * ((taps + 1) / 2);
     if (p.winograd) return 4 * ((p.oc + quantized_rows - 1) / quantized_rows) * quantized_rows * p.lanes_of_channels() * 16;
     return 4 * p.blocks() * p.rows() * p.lanes_of_channels() * taps;
 }
@@ -166,13 +166,18 @@ GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int6
     if (p.tiles) return detail::pack_quantized_lanes<4, true>(p, block, weights, to);
     if (!p.depthwise()) return (p.bytes ? detail::pack_quantized_lanes<4, false> : detail::pack_quantized_lanes<2, false>)(p, block, weights, to);
     const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * quantized_rows, rows = p.oc - first < quantized_rows ? p.oc - first : quantized_rows;
-    for (std::int64_t i = 0; i < rows * taps; ++i) static_cast<float*>(packed)[first * taps + i] = static_cast<float>(weights[i]);
+    // Two taps a word, the last with none beside it where their number is odd.
+    std::int16_t* at = static_cast<std::int16_t*>(packed) + first * ((taps + 1) / 2 * 2);
+    for (std::int64_t m = 0; m < rows; ++m) {
+        for (std::int64_t t = 0; t < taps; ++t) *at++ = *weights++;
+        if (taps % 2 != 0) *at++ = 0;
+    }
 }
 
 GRAFT_INLINE std::int32_t quantized_bias(const quantized_conv_problem& p, const std::int16_t* weights, std::int32_t bias) {
-    if (!p.bytes || p.depthwise()) return bias;
+    if (!p.bytes && !p.depthwise()) return bias;
     std::int64_t sum = 0;
-    for (std::int64_t i = 0, n = p.ic * p.kh * p.kw; i < n; ++i) sum += weights[i];
+    for (std::int64_t i = 0, n = (p.depthwise() ? 1 : p.ic) * p.kh * p.kw; i < n; ++i) sum += weights[i];
     return static_cast<std::int32_t>(bias - sum * (p.x_zero + (p.x_signed ? 128 : 0)));
 }
 
@@ -186,6 +191,13 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
     a.scale = scale;
     a.bias = bias;
     a.gathered = reinterpret_cast<std::int32_t*>(static_cast<char*>(workspace) + detail::plane_list_bytes(p));
+    depthwise_tap depthwise_taps[quantized_taps];
+    if (p.depthwise())
+        for (int t = 0; t < p.kh * p.kw; ++t) {
+            const std::int64_t tap = a.from.taps[t], pixel = tap % a.from.plane();
+            depthwise_taps[t] = {static_cast<int>(tap / a.from.plane()), static_cast<int>(pixel / a.from.pitch), static_cast<int>(pixel % a.from.pitch)};
+        }
+    a.tap = depthwise_taps;
     const quantized_kernels& k = *kernels(set).quantized;
     const std::int64_t tiles = detail::tiles_of(p), blocks = p.blocks();
     // About a million products a task, as many times eight by tiles, whatever the number of threads.

@@ -48,13 +48,22 @@ struct quantized_conv_problem {
 
 constexpr int quantized_rows = 8;                 ///< output channels of a tile of sums
 constexpr int quantized_rows_of_tiles = 32;       ///< the same by the machine's tiles
-constexpr int quantized_taps = 256;               ///< at most, of a window: a float holds the sum of as many products exactly
+constexpr int quantized_taps = 256;               ///< at most, of a window
 constexpr int quantized_pixels = 48;              ///< pixels of a tile, which are neighbours in the padded image
 constexpr int quantized_winograd_width = 512;     ///< of an image, at most, where the convolution is Winograd's
 constexpr int quantized_row = 4096;               ///< pixels at most that the windows of a row of pooling cover
-constexpr int quantized_depthwise_floats = 8192;  ///< of a channel's image that a depthwise task holds at a time
+constexpr int quantized_depthwise_pixels = 8192;  ///< of a channel's image that a depthwise task holds at a time
 
 inline int quantized_conv_problem::rows() const noexcept { return tiles ? quantized_rows_of_tiles : quantized_rows; }
+
+/// Numbers of a row of the image that a depthwise task makes: the first pixel that is none of padding is to stand at a multiple of the lead.
+constexpr int depthwise_lead = 16;
+inline std::int64_t depthwise_pitch(const image_planes& g) { return (g.pitch + 2 * depthwise_lead - 2) / depthwise_lead * depthwise_lead; }
+
+/// Where the pixel for a tap lies, where the first output's is asked for.
+struct depthwise_tap {
+    int plane, row, column;
+};
 
 /// One run of a convolution, as its tasks read it: one image.
 struct quantized_conv_args {
@@ -63,12 +72,13 @@ struct quantized_conv_args {
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
     const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles [oc / 32][lanes / 16][taps][2][16][16
-                                            // lanes]; depthwise: floats [oc][taps]
+                                            // lanes]; depthwise: [oc][taps / 2]
     const float* scale = nullptr;           // [oc]
     const std::int32_t* bias = nullptr;     // [oc]
     std::int32_t* gathered = nullptr;       // [lanes][planes], or [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
     std::int64_t slot = 0;                  // numbers of a slot
     std::int64_t blocks_a_task = 1;         // of output channels
+    const depthwise_tap* tap = nullptr;     // [taps], where it is depthwise
 };
 
 /// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).

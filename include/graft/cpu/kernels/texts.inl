@@ -13,6 +13,7 @@
 #include "depthwise.inl"
 #include "winograd.inl"
 #include "quantized.inl"
+#include "quantized_depthwise.inl"
 #include "quantized_winograd.inl"
 #include "quantized_elementwise.inl"
 

@@ -87,6 +87,16 @@ GRAFT_VECTOR V load_bf16(const std::uint16_t* p) {
 }
 GRAFT_VECTOR void store_f16(V a, std::uint16_t* p) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a.r, _MM_FROUND_TO_NEAREST_INT)); }
 GRAFT_VECTOR I load_u8(const std::uint8_t* p) { return {_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))}; }
+GRAFT_VECTOR I load_u8_halves(const std::uint8_t* p) { return {_mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))}; }
+GRAFT_VECTOR I load_halves(const void* p) { return {_mm256_loadu_si256(static_cast<const __m256i*>(p))}; }
+GRAFT_VECTOR void store_halves(I a, std::int16_t* p) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.r); }
+GRAFT_VECTOR I zip_halves_low(I a, I b) { return {_mm256_unpacklo_epi16(a.r, b.r)}; }
+GRAFT_VECTOR I zip_halves_high(I a, I b) { return {_mm256_unpackhi_epi16(a.r, b.r)}; }
+GRAFT_VECTOR void order_zipped(I& low, I& high) {
+    const __m256i first = _mm256_permute2x128_si256(low.r, high.r, 0x20);
+    high.r = _mm256_permute2x128_si256(low.r, high.r, 0x31);
+    low.r = first;
+}
 GRAFT_VECTOR I load_s8(const std::int8_t* p) { return {_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))}; }
 GRAFT_VECTOR void store_8(I a, void* p) {
     const __m256i low = _mm256_and_si256(a.r, _mm256_set1_epi32(255));

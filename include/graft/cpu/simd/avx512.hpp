@@ -87,6 +87,16 @@ GRAFT_VECTOR void store_f16(V a, std::uint16_t* p) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_maskz_cvtps_ph(0xffff, a.r, _MM_FROUND_TO_NEAREST_INT));
 }
 GRAFT_VECTOR I load_u8(const std::uint8_t* p) { return {_mm512_maskz_cvtepu8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))}; }
+GRAFT_VECTOR I load_u8_halves(const std::uint8_t* p) { return {_mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))}; }
+GRAFT_VECTOR I load_halves(const void* p) { return {_mm512_loadu_si512(p)}; }
+GRAFT_VECTOR void store_halves(I a, std::int16_t* p) { _mm512_storeu_si512(p, a.r); }
+GRAFT_VECTOR I zip_halves_low(I a, I b) { return {_mm512_unpacklo_epi16(a.r, b.r)}; }
+GRAFT_VECTOR I zip_halves_high(I a, I b) { return {_mm512_unpackhi_epi16(a.r, b.r)}; }
+GRAFT_VECTOR void order_zipped(I& low, I& high) {
+    const __m512i first = _mm512_permutex2var_epi64(low.r, _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), high.r);
+    high.r = _mm512_permutex2var_epi64(low.r, _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15), high.r);
+    low.r = first;
+}
 GRAFT_VECTOR I load_s8(const std::int8_t* p) { return {_mm512_maskz_cvtepi8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))}; }
 GRAFT_VECTOR void store_8(I a, void* p) { _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_maskz_cvtepi32_epi8(0xffff, a.r)); }
 GRAFT_VECTOR void store_16(I a, std::uint16_t* p) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_maskz_cvtepi32_epi16(0xffff, a.r)); }

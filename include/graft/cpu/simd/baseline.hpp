@@ -8,7 +8,9 @@
 //   + - * / & | ^ on V (the last three on the bits), fma(a, b, c) = a*b + c and fnma = c - a*b (rounded once where the set has
 //   FMA, twice in baseline and wasm), sqrt floor ceil trunc round_even; + - & | ^ shift_left<n> shift_right<n>
 //   shift_right_arithmetic<n> max min > == on I; to_int (half to even; needs |x| < 2^31) to_float as_int as_float;
-//   multiply_pairs(a, b): of int16 in the halves of each lane, the sum of the two products;
+//   multiply_pairs(a, b): of int16 in the halves of each lane, the sum of the two products; load_u8_halves(p): 2 W bytes, each a half;
+//   load_halves(p) store_halves(i, p): 2 W halves; zip_halves_low / zip_halves_high interleave the halves of two vectors, and order_zipped(low, high)
+//   brings sums of such pairs, in whole lanes, into the order of the halves;
 //   < <= == is_nan on V; any, & | ~ on M; select(m, a, b) is m ? a : b
 //   max(a, b) is a > b ? a : b and min(a, b) is a < b ? a : b, so where one is NaN the SECOND comes out: max(zero, x) keeps the
 //   NaN of x. zip_low / zip_high interleave two vectors; permute(a, at) is a[at[lane]].
@@ -95,6 +97,11 @@ GRAFT_VECTOR V select(M m, V a, V b) { return {_mm_or_ps(_mm_and_ps(m.r, a.r), _
 GRAFT_VECTOR I select(M m, I a, I b) { return as_int(select(m, as_float(a), as_float(b))); }
 GRAFT_VECTOR V zip_low(V a, V b) { return {_mm_unpacklo_ps(a.r, b.r)}; }
 GRAFT_VECTOR V zip_high(V a, V b) { return {_mm_unpackhi_ps(a.r, b.r)}; }
+GRAFT_VECTOR I load_u8_halves(const std::uint8_t* p) { return {_mm_unpacklo_epi8(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)), _mm_setzero_si128())}; }
+GRAFT_VECTOR I load_halves(const void* p) { return {_mm_loadu_si128(static_cast<const __m128i*>(p))}; }
+GRAFT_VECTOR void store_halves(I a, std::int16_t* p) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), a.r); }
+GRAFT_VECTOR I zip_halves_low(I a, I b) { return {_mm_unpacklo_epi16(a.r, b.r)}; }
+GRAFT_VECTOR I zip_halves_high(I a, I b) { return {_mm_unpackhi_epi16(a.r, b.r)}; }
 
 GRAFT_VECTOR V trunc(V a) {
     // From 2^23 on floats have no fraction (and would not fit an int32); NaN fails the comparison and stays.
@@ -218,8 +225,31 @@ GRAFT_VECTOR V select(M m, V a, V b) {
 GRAFT_VECTOR I select(M m, I a, I b) { return as_int(select(m, as_float(a), as_float(b))); }
 GRAFT_VECTOR V zip_low(V a, V b) { return {{a.r[0], b.r[0], a.r[1], b.r[1]}}; }
 GRAFT_VECTOR V zip_high(V a, V b) { return {{a.r[2], b.r[2], a.r[3], b.r[3]}}; }
+GRAFT_VECTOR I load_u8_halves(const std::uint8_t* p) { return {{p[0] | p[1] << 16, p[2] | p[3] << 16, p[4] | p[5] << 16, p[6] | p[7] << 16}}; }
+GRAFT_VECTOR I load_halves(const void* p) {
+    I a;
+    std::memcpy(a.r, p, sizeof a.r);
+    return a;
+}
+GRAFT_VECTOR void store_halves(I a, std::int16_t* p) { std::memcpy(p, a.r, sizeof a.r); }
+GRAFT_VECTOR I zip_halves(const std::int16_t* a, const std::int16_t* b) {
+    const std::int16_t all[8] = {a[0], b[0], a[1], b[1], a[2], b[2], a[3], b[3]};
+    return load_halves(all);
+}
+GRAFT_VECTOR I zip_halves_low(I a, I b) {
+    std::int16_t x[8], y[8];
+    store_halves(a, x), store_halves(b, y);
+    return zip_halves(x, y);
+}
+GRAFT_VECTOR I zip_halves_high(I a, I b) {
+    std::int16_t x[8], y[8];
+    store_halves(a, x), store_halves(b, y);
+    return zip_halves(x + 4, y + 4);
+}
 
 #endif
+
+GRAFT_VECTOR void order_zipped(I&, I&) {}
 
 GRAFT_VECTOR V fma(V a, V b, V c) { return a * b + c; }
 GRAFT_VECTOR V fnma(V a, V b, V c) { return c - a * b; }

@@ -100,6 +100,12 @@ GRAFT_VECTOR I load_u8(const std::uint8_t* p) {
     const std::int32_t all[4] = {p[0], p[1], p[2], p[3]};
     return I::load(all);
 }
+GRAFT_VECTOR I load_u8_halves(const std::uint8_t* p) { return {vreinterpretq_s32_u16(vmovl_u8(vld1_u8(p)))}; }
+GRAFT_VECTOR I load_halves(const void* p) { return {vreinterpretq_s32_u8(vld1q_u8(static_cast<const std::uint8_t*>(p)))}; }
+GRAFT_VECTOR void store_halves(I a, std::int16_t* p) { vst1q_s16(p, vreinterpretq_s16_s32(a.r)); }
+GRAFT_VECTOR I zip_halves_low(I a, I b) { return {vreinterpretq_s32_s16(vzip1q_s16(vreinterpretq_s16_s32(a.r), vreinterpretq_s16_s32(b.r)))}; }
+GRAFT_VECTOR I zip_halves_high(I a, I b) { return {vreinterpretq_s32_s16(vzip2q_s16(vreinterpretq_s16_s32(a.r), vreinterpretq_s16_s32(b.r)))}; }
+GRAFT_VECTOR void order_zipped(I&, I&) {}
 GRAFT_VECTOR I load_s8(const std::int8_t* p) {
     const std::int32_t all[4] = {p[0], p[1], p[2], p[3]};
     return I::load(all);

@@ -84,6 +84,12 @@ GRAFT_VECTOR V select(M m, V a, V b) { return {wasm_v128_bitselect(a.r, b.r, m.r
 GRAFT_VECTOR I select(M m, I a, I b) { return {wasm_v128_bitselect(a.r, b.r, m.r)}; }
 GRAFT_VECTOR V zip_low(V a, V b) { return {wasm_i32x4_shuffle(a.r, b.r, 0, 4, 1, 5)}; }
 GRAFT_VECTOR V zip_high(V a, V b) { return {wasm_i32x4_shuffle(a.r, b.r, 2, 6, 3, 7)}; }
+GRAFT_VECTOR I load_u8_halves(const std::uint8_t* p) { return {wasm_u16x8_load8x8(p)}; }
+GRAFT_VECTOR I load_halves(const void* p) { return {wasm_v128_load(p)}; }
+GRAFT_VECTOR void store_halves(I a, std::int16_t* p) { wasm_v128_store(p, a.r); }
+GRAFT_VECTOR I zip_halves_low(I a, I b) { return {wasm_i16x8_shuffle(a.r, b.r, 0, 8, 1, 9, 2, 10, 3, 11)}; }
+GRAFT_VECTOR I zip_halves_high(I a, I b) { return {wasm_i16x8_shuffle(a.r, b.r, 4, 12, 5, 13, 6, 14, 7, 15)}; }
+GRAFT_VECTOR void order_zipped(I&, I&) {}
 
 #include "emulated.inl"
 #include "codes.inl"
