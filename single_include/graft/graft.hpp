@@ -32952,6 +32952,10 @@ struct quantized_conv_problem {
     bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
 
     bool depthwise() const noexcept { return groups != 1; }
+    /// Whether pixels are multiplied as unsigned numbers: their zero point is the bias's to take back.
+    bool unsigned_pixels() const noexcept { return bytes || depthwise(); }
+    /// The zero point of x as an unsigned byte.
+    int unsigned_zero() const noexcept { return x_zero + (x_signed ? 128 : 0); }
     /// Channels that one 32-bit lane holds.
     int channels_a_lane() const noexcept { return bytes ? 4 : 2; }
     /// Whole tiles of them, where those are multiplied.
@@ -35535,7 +35539,7 @@ struct quantized_lanes {
 };
 GRAFT_VECTOR quantized_lanes lanes_of(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
-    const std::uint32_t zero = static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0));
+    const std::uint32_t zero = static_cast<std::uint32_t>(p.unsigned_zero());
     quantized_lanes l{};
     l.channels = p.channels_a_lane();
     for (int c = 0; c < l.channels; ++c) {
@@ -35834,7 +35838,7 @@ inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t chann
     // Bands of output rows whose input fits.
     std::int64_t band = quantized_depthwise_pixels / (phases * pitch) - below;
     band = band < p.oh ? band : p.oh;
-    const I flip = I::set1(p.x_signed ? 0x00800080 : 0), empty = I::set1((p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001);
+    const I flip = I::set1(p.x_signed ? 0x00800080 : 0), empty = I::set1(p.unsigned_zero() * 0x00010001);
     const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
     std::uint8_t* const y = a.y + channel * p.oh * p.ow;
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
@@ -35882,7 +35886,7 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
     std::int32_t even[room], odd[room], rows[4][4][room];
     quantized_lanes l = lanes_of(a, lane);
     // Codes as they are, less the zero point in both halves.
-    l.add = 0u - static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001u;
+    l.add = 0u - static_cast<std::uint32_t>(p.unsigned_zero()) * 0x00010001u;
     l.flip_back = 0;
     std::int32_t* const to = a.gathered + lane * quantized_pixels;
     const I half = I::set1(0x8000);
@@ -38322,7 +38326,7 @@ struct quantized_lanes {
 };
 GRAFT_VECTOR quantized_lanes lanes_of(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
-    const std::uint32_t zero = static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0));
+    const std::uint32_t zero = static_cast<std::uint32_t>(p.unsigned_zero());
     quantized_lanes l{};
     l.channels = p.channels_a_lane();
     for (int c = 0; c < l.channels; ++c) {
@@ -38621,7 +38625,7 @@ inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t chann
     // Bands of output rows whose input fits.
     std::int64_t band = quantized_depthwise_pixels / (phases * pitch) - below;
     band = band < p.oh ? band : p.oh;
-    const I flip = I::set1(p.x_signed ? 0x00800080 : 0), empty = I::set1((p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001);
+    const I flip = I::set1(p.x_signed ? 0x00800080 : 0), empty = I::set1(p.unsigned_zero() * 0x00010001);
     const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
     std::uint8_t* const y = a.y + channel * p.oh * p.ow;
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
@@ -38669,7 +38673,7 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
     std::int32_t even[room], odd[room], rows[4][4][room];
     quantized_lanes l = lanes_of(a, lane);
     // Codes as they are, less the zero point in both halves.
-    l.add = 0u - static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001u;
+    l.add = 0u - static_cast<std::uint32_t>(p.unsigned_zero()) * 0x00010001u;
     l.flip_back = 0;
     std::int32_t* const to = a.gathered + lane * quantized_pixels;
     const I half = I::set1(0x8000);
@@ -41129,7 +41133,7 @@ struct quantized_lanes {
 };
 GRAFT_VECTOR quantized_lanes lanes_of(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
-    const std::uint32_t zero = static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0));
+    const std::uint32_t zero = static_cast<std::uint32_t>(p.unsigned_zero());
     quantized_lanes l{};
     l.channels = p.channels_a_lane();
     for (int c = 0; c < l.channels; ++c) {
@@ -41428,7 +41432,7 @@ inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t chann
     // Bands of output rows whose input fits.
     std::int64_t band = quantized_depthwise_pixels / (phases * pitch) - below;
     band = band < p.oh ? band : p.oh;
-    const I flip = I::set1(p.x_signed ? 0x00800080 : 0), empty = I::set1((p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001);
+    const I flip = I::set1(p.x_signed ? 0x00800080 : 0), empty = I::set1(p.unsigned_zero() * 0x00010001);
     const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
     std::uint8_t* const y = a.y + channel * p.oh * p.ow;
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
@@ -41476,7 +41480,7 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
     std::int32_t even[room], odd[room], rows[4][4][room];
     quantized_lanes l = lanes_of(a, lane);
     // Codes as they are, less the zero point in both halves.
-    l.add = 0u - static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001u;
+    l.add = 0u - static_cast<std::uint32_t>(p.unsigned_zero()) * 0x00010001u;
     l.flip_back = 0;
     std::int32_t* const to = a.gathered + lane * quantized_pixels;
     const I half = I::set1(0x8000);
@@ -43907,7 +43911,7 @@ struct quantized_lanes {
 };
 GRAFT_VECTOR quantized_lanes lanes_of(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
-    const std::uint32_t zero = static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0));
+    const std::uint32_t zero = static_cast<std::uint32_t>(p.unsigned_zero());
     quantized_lanes l{};
     l.channels = p.channels_a_lane();
     for (int c = 0; c < l.channels; ++c) {
@@ -44206,7 +44210,7 @@ inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t chann
     // Bands of output rows whose input fits.
     std::int64_t band = quantized_depthwise_pixels / (phases * pitch) - below;
     band = band < p.oh ? band : p.oh;
-    const I flip = I::set1(p.x_signed ? 0x00800080 : 0), empty = I::set1((p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001);
+    const I flip = I::set1(p.x_signed ? 0x00800080 : 0), empty = I::set1(p.unsigned_zero() * 0x00010001);
     const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
     std::uint8_t* const y = a.y + channel * p.oh * p.ow;
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
@@ -44254,7 +44258,7 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
     std::int32_t even[room], odd[room], rows[4][4][room];
     quantized_lanes l = lanes_of(a, lane);
     // Codes as they are, less the zero point in both halves.
-    l.add = 0u - static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001u;
+    l.add = 0u - static_cast<std::uint32_t>(p.unsigned_zero()) * 0x00010001u;
     l.flip_back = 0;
     std::int32_t* const to = a.gathered + lane * quantized_pixels;
     const I half = I::set1(0x8000);
@@ -46677,7 +46681,7 @@ struct quantized_lanes {
 };
 GRAFT_VECTOR quantized_lanes lanes_of(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
-    const std::uint32_t zero = static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0));
+    const std::uint32_t zero = static_cast<std::uint32_t>(p.unsigned_zero());
     quantized_lanes l{};
     l.channels = p.channels_a_lane();
     for (int c = 0; c < l.channels; ++c) {
@@ -46976,7 +46980,7 @@ inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t chann
     // Bands of output rows whose input fits.
     std::int64_t band = quantized_depthwise_pixels / (phases * pitch) - below;
     band = band < p.oh ? band : p.oh;
-    const I flip = I::set1(p.x_signed ? 0x00800080 : 0), empty = I::set1((p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001);
+    const I flip = I::set1(p.x_signed ? 0x00800080 : 0), empty = I::set1(p.unsigned_zero() * 0x00010001);
     const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
     std::uint8_t* const y = a.y + channel * p.oh * p.ow;
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
@@ -47024,7 +47028,7 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
     std::int32_t even[room], odd[room], rows[4][4][room];
     quantized_lanes l = lanes_of(a, lane);
     // Codes as they are, less the zero point in both halves.
-    l.add = 0u - static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001u;
+    l.add = 0u - static_cast<std::uint32_t>(p.unsigned_zero()) * 0x00010001u;
     l.flip_back = 0;
     std::int32_t* const to = a.gathered + lane * quantized_pixels;
     const I half = I::set1(0x8000);
@@ -52429,6 +52433,10 @@ struct quantized_conv_problem {
     bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
 
     bool depthwise() const noexcept { return groups != 1; }
+    /// Whether pixels are multiplied as unsigned numbers: their zero point is the bias's to take back.
+    bool unsigned_pixels() const noexcept { return bytes || depthwise(); }
+    /// The zero point of x as an unsigned byte.
+    int unsigned_zero() const noexcept { return x_zero + (x_signed ? 128 : 0); }
     /// Channels that one 32-bit lane holds.
     int channels_a_lane() const noexcept { return bytes ? 4 : 2; }
     /// Whole tiles of them, where those are multiplied.
@@ -52525,7 +52533,7 @@ std::int64_t quantized_conv_workspace(const quantized_conv_problem& problem);
 /// Packs the weights of block `block` of problem.rows() output channels, given as differences from their zero points: [oc of the block][ic / groups]
 /// [kh][kw] of int16. `packed` is room for all blocks.
 void pack_quantized_rows(const quantized_conv_problem& problem, std::int64_t block, const std::int16_t* weights, void* packed);
-/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each; scale and bias are [oc]. For `bytes` and where it is depthwise, the bias is less the
+/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each; scale and bias are [oc]. For `unsigned_pixels()` the bias is less the
 /// sum of the channel's weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The memory of `workspace` is aligned to 64 bytes.
 void run_quantized_conv(isa set, const quantized_conv_problem& problem, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
                         void* y, void* workspace, executor& pool);
@@ -52674,10 +52682,10 @@ GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int6
 }
 
 GRAFT_INLINE std::int32_t quantized_bias(const quantized_conv_problem& p, const std::int16_t* weights, std::int32_t bias) {
-    if (!p.bytes && !p.depthwise()) return bias;
+    if (!p.unsigned_pixels()) return bias;
     std::int64_t sum = 0;
     for (std::int64_t i = 0, n = (p.depthwise() ? 1 : p.ic) * p.kh * p.kw; i < n; ++i) sum += weights[i];
-    return static_cast<std::int32_t>(bias - sum * (p.x_zero + (p.x_signed ? 128 : 0)));
+    return static_cast<std::int32_t>(bias - sum * p.unsigned_zero());
 }
 
 GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
@@ -53774,7 +53782,7 @@ private:
         tensor packed = with_.packed ? with_.packed->find(k.weight, key) : tensor();
         const bool anew = !packed;
         if (anew) GRAFT_TRY_ASSIGN(packed, tensor::make(dtype::uint8, {cpu::packed_quantized_bytes(p)}, with_.budget));
-        if (anew || p.bytes)
+        if (anew || p.unsigned_pixels())
             parallel_for(with_.pool, p.blocks(), [&](std::int64_t block) {
                 const std::int64_t first = block * p.rows(), last = std::min<std::int64_t>(first + p.rows(), p.oc);
                 std::vector<std::int16_t> differences(static_cast<std::size_t>((last - first) * per_channel));

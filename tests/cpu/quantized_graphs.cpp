@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -120,6 +121,30 @@ TEST_CASE("cpu quantized graphs: convolutions, bounds and sums between pairs are
         const value_id second = n.dequantize(n.quantize(bounded, 0.04, zero, type), 0.04, zero, type);
         check_against_reference(n.b, n.quantize(n.b.apply("Add", {first, second}), 0.06, zero, type), made(dtype::float32, {2, 3, 14, 15}, 1.1),
                                 pairs_pay() ? 3 : 0);
+    }
+}
+
+TEST_CASE("cpu quantized graphs: a shape that comes second, for which weights are packed already, gets the codes of one that comes first") {
+    for (const std::int64_t group : {1, 6}) {
+        net n;
+        const value_id x = n.b.input("x", dtype::float32, {"N", 6, "H", "W"});
+        const value_id a = n.dequantize(n.quantize(x, 0.01, 120), 0.01, 120);
+        const value_id c = n.b.apply("Conv", {a, n.weight({6, 6 / group, 3, 3}), n.bias(6)}, {graft::integer_attribute("group", group)});
+        n.b.output(n.quantize(c, 0.03, 120), "y");
+        auto g = n.b.finish();
+        REQUIRE(g.ok());
+        graft::load_options options;
+        options.device = "cpu";
+        auto m = graft::load(*g, options), again = graft::load(*g, options);
+        REQUIRE(m.ok());
+        REQUIRE(again.ok());
+        const tensor wanted_for = made(dtype::float32, {1, 6, 9, 11}, 1.1);
+        graft::session first(*again), second(*m);
+        REQUIRE(second.run(made(dtype::float32, {2, 6, 14, 15}, 1.1)).ok());
+        auto got = second.run(wanted_for), wanted = first.run(wanted_for);
+        REQUIRE(got.ok());
+        REQUIRE(wanted.ok());
+        CHECK(std::memcmp(got->raw(), wanted->raw(), static_cast<std::size_t>(wanted->elements())) == 0);
     }
 }
 

@@ -25,7 +25,7 @@ std::int64_t quantized_conv_workspace(const quantized_conv_problem& problem);
 /// Packs the weights of block `block` of problem.rows() output channels, given as differences from their zero points: [oc of the block][ic / groups]
 /// [kh][kw] of int16. `packed` is room for all blocks.
 void pack_quantized_rows(const quantized_conv_problem& problem, std::int64_t block, const std::int16_t* weights, void* packed);
-/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each; scale and bias are [oc]. For `bytes` and where it is depthwise, the bias is less the
+/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each; scale and bias are [oc]. For `unsigned_pixels()` the bias is less the
 /// sum of the channel's weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The memory of `workspace` is aligned to 64 bytes.
 void run_quantized_conv(isa set, const quantized_conv_problem& problem, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
                         void* y, void* workspace, executor& pool);
@@ -175,10 +175,10 @@ GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int6
 }
 
 GRAFT_INLINE std::int32_t quantized_bias(const quantized_conv_problem& p, const std::int16_t* weights, std::int32_t bias) {
-    if (!p.bytes && !p.depthwise()) return bias;
+    if (!p.unsigned_pixels()) return bias;
     std::int64_t sum = 0;
     for (std::int64_t i = 0, n = (p.depthwise() ? 1 : p.ic) * p.kh * p.kw; i < n; ++i) sum += weights[i];
-    return static_cast<std::int32_t>(bias - sum * (p.x_zero + (p.x_signed ? 128 : 0)));
+    return static_cast<std::int32_t>(bias - sum * p.unsigned_zero());
 }
 
 GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, const void* x, const void* packed, const float* scale, const std::int32_t* bias,

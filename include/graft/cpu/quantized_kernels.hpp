@@ -29,6 +29,10 @@ struct quantized_conv_problem {
     bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
 
     bool depthwise() const noexcept { return groups != 1; }
+    /// Whether pixels are multiplied as unsigned numbers: their zero point is the bias's to take back.
+    bool unsigned_pixels() const noexcept { return bytes || depthwise(); }
+    /// The zero point of x as an unsigned byte.
+    int unsigned_zero() const noexcept { return x_zero + (x_signed ? 128 : 0); }
     /// Channels that one 32-bit lane holds.
     int channels_a_lane() const noexcept { return bytes ? 4 : 2; }
     /// Whole tiles of them, where those are multiplied.

@@ -11,7 +11,7 @@ struct quantized_lanes {
 };
 GRAFT_VECTOR quantized_lanes lanes_of(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
-    const std::uint32_t zero = static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0));
+    const std::uint32_t zero = static_cast<std::uint32_t>(p.unsigned_zero());
     quantized_lanes l{};
     l.channels = p.channels_a_lane();
     for (int c = 0; c < l.channels; ++c) {

@@ -85,7 +85,7 @@ inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t chann
     // Bands of output rows whose input fits.
     std::int64_t band = quantized_depthwise_pixels / (phases * pitch) - below;
     band = band < p.oh ? band : p.oh;
-    const I flip = I::set1(p.x_signed ? 0x00800080 : 0), empty = I::set1((p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001);
+    const I flip = I::set1(p.x_signed ? 0x00800080 : 0), empty = I::set1(p.unsigned_zero() * 0x00010001);
     const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
     std::uint8_t* const y = a.y + channel * p.oh * p.ow;
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {

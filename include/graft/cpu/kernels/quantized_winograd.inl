@@ -11,7 +11,7 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
     std::int32_t even[room], odd[room], rows[4][4][room];
     quantized_lanes l = lanes_of(a, lane);
     // Codes as they are, less the zero point in both halves.
-    l.add = 0u - static_cast<std::uint32_t>(p.x_zero + (p.x_signed ? 128 : 0)) * 0x00010001u;
+    l.add = 0u - static_cast<std::uint32_t>(p.unsigned_zero()) * 0x00010001u;
     l.flip_back = 0;
     std::int32_t* const to = a.gathered + lane * quantized_pixels;
     const I half = I::set1(0x8000);

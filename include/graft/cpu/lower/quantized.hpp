@@ -270,7 +270,7 @@ private:
         tensor packed = with_.packed ? with_.packed->find(k.weight, key) : tensor();
         const bool anew = !packed;
         if (anew) GRAFT_TRY_ASSIGN(packed, tensor::make(dtype::uint8, {cpu::packed_quantized_bytes(p)}, with_.budget));
-        if (anew || p.bytes)
+        if (anew || p.unsigned_pixels())
             parallel_for(with_.pool, p.blocks(), [&](std::int64_t block) {
                 const std::int64_t first = block * p.rows(), last = std::min<std::int64_t>(first + p.rows(), p.oc);
                 std::vector<std::int16_t> differences(static_cast<std::size_t>((last - first) * per_channel));
