@@ -21,7 +21,6 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include"
-INCLUDED = re.compile(r'^\s*#\s*include\s+[<"]([^">]+)[">]', re.M)
 LOCAL = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 NAMED = re.compile(r'^#define (\w+) ("[^"]+\.inl")$')
 CONDITION = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)")
@@ -124,7 +123,7 @@ def version():
 
 
 def amalgamate():
-    """The text of each umbrella's file, and the headers whose text all of their users see."""
+    """The text of each umbrella's file."""
     work, files, known = Amalgamator(), {}, {}
 
     def write(umbrella):
