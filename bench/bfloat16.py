@@ -4,7 +4,7 @@
   bfloat16.py [--graft GRAFT] --pictures FOLDER... NETWORK.onnx...
 
 "agreement" is the share of pictures whose top-1 is the same; "probability" the largest difference of what float32's top-1 gets. Where the machine has no
-tiles, a build with tests computes the same bits by GRAFT_EMULATED_AMX=1, slowly."""
+products of bfloat16, a build with tests computes the same bits by GRAFT_EMULATED_PRODUCTS=amx or =avx512_bf16, slowly."""
 import argparse
 import json
 import pathlib

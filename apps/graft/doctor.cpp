@@ -130,7 +130,7 @@ graft::result<int> doctor(const common_options& common) {
                     {{"name", processor_name()},
                      {"isa", graft::cpu::name(active)},
                      {"isas", isas},
-                     {"bfloat16", graft::cpu::has_tiles()},
+                     {"bfloat16", graft::cpu::has_tiles() || graft::cpu::has_bfloat16_pairs()},
                      {"cores", cores},
                      {"threads", threads}}},
                    {"gpus", gpus},
@@ -151,8 +151,11 @@ graft::result<int> doctor(const common_options& common) {
         const std::string set = name.get<std::string>();
         sets += (sets.empty() ? "" : " ") + (set == graft::cpu::name(active) ? styled(screen, style::bold, "[" + set + "]") : set);
     }
-    row("kernels",
-        sets + (graft::cpu::has_tiles() ? ", tiles of bfloat16 for --precision bfloat16 (AMX)" : "") + (std::getenv("GRAFT_ISA") ? "  (GRAFT_ISA)" : ""));
+    row("kernels", sets +
+                       (graft::cpu::has_tiles()            ? ", tiles of bfloat16 for --precision bfloat16 (AMX)"
+                        : graft::cpu::has_bfloat16_pairs() ? ", pairs of bfloat16 for --precision bfloat16 (AVX-512 BF16)"
+                                                           : "") +
+                       (std::getenv("GRAFT_ISA") ? "  (GRAFT_ISA)" : ""));
     if (gpus.empty()) row("GPUs", "none");
     if (devices.ok())
         for (const auto& d : devices.value())

@@ -10,8 +10,8 @@
 //   GRAFT_FATAL(text)      what to do with such an error; default: print it and abort
 //   GRAFT_HAS_LIBJPEG      1: decode JPEG by libjpeg-turbo (link it); default 0, stb_image where it is found
 //   GRAFT_HAS_LIBWEBP      1: decode WebP by libwebp (link it); default 0, WebP is refused
-//   GRAFT_EMULATED_AMX     1: where the environment has GRAFT_EMULATED_AMX=1, vectors stand in for a machine's tiles (precision bfloat16), to the same
-//                          bits and slowly, on every CPU: for tests; default 0
+//   GRAFT_EMULATED_PRODUCTS  1: where the environment has GRAFT_EMULATED_PRODUCTS=amx or =avx512_bf16, other vectors stand in for a machine's products of
+//                          tiles or of pairs of bfloat16, to the same bits and slowly, on every CPU: for tests; default 0
 //
 // What the headers define for their users:
 //
@@ -21,11 +21,11 @@
 //   GRAFT_ISA_LIST(X)      X(id, width, here) for each instruction set
 //
 // The headers' own, which may change: GRAFT_ABI..., GRAFT_ACTIVATION_LIST, GRAFT_ARCH_..., GRAFT_BEGIN_..., GRAFT_END_..., GRAFT_FAMILIES, GRAFT_ISA_HERE...,
-// GRAFT_SINGLE_..., GRAFT_CONCAT, GRAFT_CONCAT_TEXT, GRAFT_COLD, GRAFT_FORCE_INLINE, GRAFT_HAS_AMX, GRAFT_HAS_BODIES, GRAFT_HAS_KERNELS, GRAFT_HAS_SOCKETS,
-// GRAFT_INLINE, GRAFT_MEMORY_..., GRAFT_NOINLINE, GRAFT_PRAGMA, GRAFT_PREFETCH, GRAFT_STB_IMAGE, GRAFT_UNROLL, GRAFT_VECTOR, GRAFT_GPU_MEMBER, GRAFT_GPU_TRY,
-// GRAFT_CUBLASLT_FUNCTIONS, GRAFT_CUDNN_FUNCTIONS, GRAFT_DRIVER_FUNCTIONS, GRAFT_NCCL_FUNCTIONS, GRAFT_NVML_FUNCTIONS, GRAFT_NVRTC_FUNCTIONS. No other macro is
-// left behind, and those that a program has defined do not disturb the headers of include/graft itself (graft.hpp, train.hpp, gpu.hpp, ...):
-// scripts/check_macros.py says so.
+// GRAFT_SINGLE_..., GRAFT_CONCAT, GRAFT_CONCAT_TEXT, GRAFT_COLD, GRAFT_FORCE_INLINE, GRAFT_HAS_AMX, GRAFT_HAS_AVX512_BF16, GRAFT_HAS_BODIES, GRAFT_HAS_KERNELS,
+// GRAFT_HAS_SOCKETS, GRAFT_INLINE, GRAFT_MEMORY_..., GRAFT_NOINLINE, GRAFT_PRAGMA, GRAFT_PREFETCH, GRAFT_STB_IMAGE, GRAFT_UNROLL, GRAFT_VECTOR,
+// GRAFT_GPU_MEMBER, GRAFT_GPU_TRY, GRAFT_CUBLASLT_FUNCTIONS, GRAFT_CUDNN_FUNCTIONS, GRAFT_DRIVER_FUNCTIONS, GRAFT_NCCL_FUNCTIONS, GRAFT_NVML_FUNCTIONS,
+// GRAFT_NVRTC_FUNCTIONS. No other macro is left behind, and those that a program has defined do not disturb the headers of include/graft itself (graft.hpp,
+// train.hpp, gpu.hpp, ...): scripts/check_macros.py says so.
 #pragma once
 
 #include "version.hpp"
@@ -73,8 +73,8 @@
 #ifndef GRAFT_HAS_LIBWEBP
 #define GRAFT_HAS_LIBWEBP 0
 #endif
-#ifndef GRAFT_EMULATED_AMX
-#define GRAFT_EMULATED_AMX 0
+#ifndef GRAFT_EMULATED_PRODUCTS
+#define GRAFT_EMULATED_PRODUCTS 0
 #endif
 
 // What changes the meaning of inline bodies is part of the namespace, so that differing translation units cannot be mixed up.

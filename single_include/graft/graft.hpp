@@ -109,8 +109,8 @@
 //   GRAFT_FATAL(text)      what to do with such an error; default: print it and abort
 //   GRAFT_HAS_LIBJPEG      1: decode JPEG by libjpeg-turbo (link it); default 0, stb_image where it is found
 //   GRAFT_HAS_LIBWEBP      1: decode WebP by libwebp (link it); default 0, WebP is refused
-//   GRAFT_EMULATED_AMX     1: where the environment has GRAFT_EMULATED_AMX=1, vectors stand in for a machine's tiles (precision bfloat16), to the same
-//                          bits and slowly, on every CPU: for tests; default 0
+//   GRAFT_EMULATED_PRODUCTS  1: where the environment has GRAFT_EMULATED_PRODUCTS=amx or =avx512_bf16, other vectors stand in for a machine's products of
+//                          tiles or of pairs of bfloat16, to the same bits and slowly, on every CPU: for tests; default 0
 //
 // What the headers define for their users:
 //
@@ -120,11 +120,11 @@
 //   GRAFT_ISA_LIST(X)      X(id, width, here) for each instruction set
 //
 // The headers' own, which may change: GRAFT_ABI..., GRAFT_ACTIVATION_LIST, GRAFT_ARCH_..., GRAFT_BEGIN_..., GRAFT_END_..., GRAFT_FAMILIES, GRAFT_ISA_HERE...,
-// GRAFT_SINGLE_..., GRAFT_CONCAT, GRAFT_CONCAT_TEXT, GRAFT_COLD, GRAFT_FORCE_INLINE, GRAFT_HAS_AMX, GRAFT_HAS_BODIES, GRAFT_HAS_KERNELS, GRAFT_HAS_SOCKETS,
-// GRAFT_INLINE, GRAFT_MEMORY_..., GRAFT_NOINLINE, GRAFT_PRAGMA, GRAFT_PREFETCH, GRAFT_STB_IMAGE, GRAFT_UNROLL, GRAFT_VECTOR, GRAFT_GPU_MEMBER, GRAFT_GPU_TRY,
-// GRAFT_CUBLASLT_FUNCTIONS, GRAFT_CUDNN_FUNCTIONS, GRAFT_DRIVER_FUNCTIONS, GRAFT_NCCL_FUNCTIONS, GRAFT_NVML_FUNCTIONS, GRAFT_NVRTC_FUNCTIONS. No other macro is
-// left behind, and those that a program has defined do not disturb the headers of include/graft itself (graft.hpp, train.hpp, gpu.hpp, ...):
-// scripts/check_macros.py says so.
+// GRAFT_SINGLE_..., GRAFT_CONCAT, GRAFT_CONCAT_TEXT, GRAFT_COLD, GRAFT_FORCE_INLINE, GRAFT_HAS_AMX, GRAFT_HAS_AVX512_BF16, GRAFT_HAS_BODIES, GRAFT_HAS_KERNELS,
+// GRAFT_HAS_SOCKETS, GRAFT_INLINE, GRAFT_MEMORY_..., GRAFT_NOINLINE, GRAFT_PRAGMA, GRAFT_PREFETCH, GRAFT_STB_IMAGE, GRAFT_UNROLL, GRAFT_VECTOR,
+// GRAFT_GPU_MEMBER, GRAFT_GPU_TRY, GRAFT_CUBLASLT_FUNCTIONS, GRAFT_CUDNN_FUNCTIONS, GRAFT_DRIVER_FUNCTIONS, GRAFT_NCCL_FUNCTIONS, GRAFT_NVML_FUNCTIONS,
+// GRAFT_NVRTC_FUNCTIONS. No other macro is left behind, and those that a program has defined do not disturb the headers of include/graft itself (graft.hpp,
+// train.hpp, gpu.hpp, ...): scripts/check_macros.py says so.
 
 // ---- graft/version.hpp
 // The version of graft: read by CMake, Meson and the amalgamator, so keep one number a line.
@@ -176,8 +176,8 @@
 #ifndef GRAFT_HAS_LIBWEBP
 #define GRAFT_HAS_LIBWEBP 0
 #endif
-#ifndef GRAFT_EMULATED_AMX
-#define GRAFT_EMULATED_AMX 0
+#ifndef GRAFT_EMULATED_PRODUCTS
+#define GRAFT_EMULATED_PRODUCTS 0
 #endif
 
 // What changes the meaning of inline bodies is part of the namespace, so that differing translation units cannot be mixed up.
@@ -30903,7 +30903,7 @@ enum class isa : std::uint8_t {
 /// How a device of the CPU computes.
 struct arithmetic {
     isa level = isa::baseline;
-    bool bfloat16 = false;  ///< operands of convolutions and products are rounded to it where the kernels over tiles take them
+    bool bfloat16 = false;  ///< operands of convolutions and products are rounded to it where the kernels of bfloat16 take them
 };
 
 /// The name that GRAFT_ISA takes, such as "avx512". Static storage.
@@ -30914,6 +30914,8 @@ int vector_width(isa set) noexcept;
 bool available(isa set) noexcept;
 /// Whether this machine multiplies bytes four a lane (AVX-512 VNNI), which kernels of avx512 use where it is there. Thread-safe.
 bool has_byte_products() noexcept;
+/// Whether this machine multiplies pairs of bfloat16 (AVX-512 BF16), which kernels of avx512 use when asked for the precision. Thread-safe.
+bool has_bfloat16_pairs() noexcept;
 /// Whether this machine multiplies tiles of bfloat16 and of bytes (AMX, with AVX-512 BF16), and its system lets this process: asking for that is the first
 /// call's. Thread-safe.
 bool has_tiles() noexcept;
@@ -30949,8 +30951,14 @@ GRAFT_END_NAMESPACE
 #else
 #define GRAFT_ARCH_WASM 0
 #endif
-// Tiles of bfloat16: compilers that know their instructions, and the one system whose way of asking for them is known here.
-#if GRAFT_ARCH_X86_64 && defined(__linux__) && (defined(__clang__) ? __clang_major__ >= 12 : defined(__GNUC__) && __GNUC__ >= 11)
+// Pairs of bfloat16 (AVX-512 BF16): compilers that know them.
+#if GRAFT_ARCH_X86_64 && (defined(__clang__) ? __clang_major__ >= 12 : defined(__GNUC__) && __GNUC__ >= 11)
+#define GRAFT_HAS_AVX512_BF16 1
+#else
+#define GRAFT_HAS_AVX512_BF16 0
+#endif
+// Tiles: the one system whose way of asking for them is known here.
+#if GRAFT_HAS_AVX512_BF16 && defined(__linux__)
 #define GRAFT_HAS_AMX 1
 #else
 #define GRAFT_HAS_AMX 0
@@ -31020,7 +31028,7 @@ namespace cpu {
 namespace detail {
 
 // One bit for each set and for what only some machines of a set have, found once; 1u << 31 marks that it was.
-constexpr std::uint32_t byte_products_bit = 1u << 30, tiles_bit = 1u << 29;
+constexpr std::uint32_t byte_products_bit = 1u << 30, tiles_bit = 1u << 29, bfloat16_pairs_bit = 1u << 28;
 inline std::uint32_t detect() noexcept {
     std::uint32_t found = 1u << static_cast<int>(isa::baseline);
     if (GRAFT_ARCH_ARM64) found |= 1u << static_cast<int>(isa::neon);
@@ -31063,6 +31071,7 @@ inline std::uint32_t detect() noexcept {
             found |= 1u << static_cast<int>(isa::avx512);
             if (leaf7_c >> 11 & 1) found |= byte_products_bit;
             const bool bf16 = leaf7_1_a >> 5 & 1, tiles = leaf7_d >> 24 & 1, of_bf16 = leaf7_d >> 22 & 1, of_bytes = leaf7_d >> 25 & 1;
+            if (bf16) found |= bfloat16_pairs_bit;
             if (bf16 && tiles && of_bf16 && of_bytes && (saved & 0x60000) == 0x60000) found |= tiles_bit;
         }
     }
@@ -31113,6 +31122,8 @@ GRAFT_INLINE int vector_width(isa set) noexcept {
 GRAFT_INLINE bool available(isa set) noexcept { return detail::detected() >> static_cast<int>(set) & 1; }
 
 GRAFT_INLINE bool has_byte_products() noexcept { return (detail::detected() & detail::byte_products_bit) != 0; }
+
+GRAFT_INLINE bool has_bfloat16_pairs() noexcept { return (detail::detected() & detail::bfloat16_pairs_bit) != 0; }
 
 GRAFT_INLINE bool has_tiles() noexcept {
     if (!(detail::detected() & detail::tiles_bit)) return false;
@@ -32536,8 +32547,8 @@ using quantized_task = void (*)(const quantized_conv_args&, std::int64_t tile, s
 quantized_task byte_products(isa set) noexcept;
 /// The same by tiles (AMX); asks the system for the use of them.
 quantized_task byte_tiles(isa set) noexcept;
-/// The kernels over tiles of bfloat16, of a set and a machine that have them (AMX); else null. Asks the system for the use of the tiles.
-const bfloat16_kernels* bfloat16_tiles(isa set) noexcept;
+/// The kernels of bfloat16, of a set and a machine that multiply it: tiles (AMX; asks the system for the use of them), else pairs (AVX-512 BF16); else null.
+const bfloat16_kernels* bfloat16_products(isa set) noexcept;
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -32547,7 +32558,7 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_KERNELS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_KERNELS_HPP
 // ---- graft/cpu/bfloat16_kernels.hpp
-// Convolutions and matrix products of bfloat16 as kernels see them: one run's arguments, and the table that machines with tiles fill.
+// Convolutions and matrix products of bfloat16 as kernels see them: one run's arguments, and the table that tiles and vectors fill.
 
 #ifndef GRAFT_SINGLE_GRAFT_CPU_PLANES_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_PLANES_HPP
@@ -32676,6 +32687,9 @@ struct bfloat16_kernels {
     void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*gather_planes)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    bool tiles;         // else vectors
+    int steps_at_once;  // of 32 pixels, that make a task
+    int end_steps;      // what follows the last step of 32 pixels takes as long as so many
 };
 
 }  // namespace cpu
@@ -32700,7 +32714,7 @@ struct conv_problem {
     layout::kind in = layout::blocked, out = layout::blocked;
     epilogue ep;
     bool exact = false;
-    bool bfloat16 = false;  ///< operands are rounded to bfloat16 where the kernels over tiles take the problem
+    bool bfloat16 = false;  ///< operands are rounded to bfloat16 where the kernels of bfloat16 take the problem, and it is faster
 };
 
 /// One run of a convolution, as its tasks read it.
@@ -47262,7 +47276,7 @@ GRAFT_END_KERNEL_NAMESPACE
 GRAFT_END_TARGET
 #endif
 
-#if GRAFT_EMULATED_AMX
+#if GRAFT_EMULATED_PRODUCTS
 #define GRAFT_KERNEL_TEXTS "kernels/bfloat16_emulated.inl"
 // ---- graft/cpu/regions.inl
 // Kernels compiled for every instruction set: each gets a region of its own, with its vector wrapper and, in its namespace, the texts that the
@@ -47273,68 +47287,24 @@ GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace baseline {
 // ---- graft/cpu/kernels/bfloat16_emulated.inl
-// The kernels over tiles that vectors stand in for: for tests on machines that have none.
+// The kernels of bfloat16 and of tiles that any vectors stand in for: for tests on machines that have neither.
 
-// ---- graft/cpu/simd/amx_emulated.inl
-// The tiles of AMX in vectors, bit for bit: text, included inside the namespace and region of an instruction set.
+namespace emulated {
+// ---- graft/cpu/simd/bfloat16_emulated.inl
+// What AVX-512 BF16 does with pairs of bfloat16, in any vectors and to the same bits: text, included inside the namespace and region of an instruction set.
 
 GRAFT_VECTOR V without_denormals(V a) { return select(abs(a) < V::set1(std::numeric_limits<float>::min()), a & V::set1(-0.0f), a); }
+GRAFT_VECTOR V even_of_pair(I a) { return without_denormals(as_float(shift_left<16>(a))); }
+GRAFT_VECTOR V odd_of_pair(I a) { return without_denormals(as_float(a & I::set1(static_cast<std::int32_t>(0xffff0000u)))); }
 
-struct tile_unit {
-    alignas(64) unsigned char tile[8][1024];
-
-    GRAFT_VECTOR tile_unit() { std::memset(tile, 0, sizeof tile); }
-    template <int T>
-    GRAFT_VECTOR void load(const void* from, std::ptrdiff_t stride) {
-        for (int r = 0; r < 16; ++r) std::memcpy(tile[T] + 64 * r, static_cast<const char*>(from) + r * stride, 64);
-    }
-    template <int T>
-    GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
-        for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
-    }
-    template <int T>
-    GRAFT_VECTOR void zero() {
-        std::memset(tile[T], 0, sizeof tile[T]);
-    }
-    template <int C, int A, int B>
-    GRAFT_VECTOR void multiply_bytes() {
-        for (int r = 0; r < 16; ++r)
-            for (int j = 0; j < 16; ++j) {
-                std::uint32_t sum;
-                std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
-                for (int k = 0; k < 64; ++k)
-                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
-                std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
-            }
-    }
-    // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
-    template <int C, int A, int B>
-    GRAFT_VECTOR void multiply_bfloat16() {
-        for (int r = 0; r < 16; ++r)
-            for (int j = 0; j < 16; j += V::W) {
-                V even = V::zero(), odd = V::zero(), c;
-                for (int k = 0; k < 16; ++k) {
-                    std::int32_t a, b[V::W];
-                    std::memcpy(&a, tile[A] + 64 * r + 4 * k, 4);
-                    std::memcpy(b, tile[B] + 64 * k + 4 * j, sizeof b);
-                    const I pixel = I::set1(a), weights = I::load(b), high = I::set1(static_cast<std::int32_t>(0xffff0000u));
-                    even =
-                        without_denormals(fma(without_denormals(as_float(shift_left<16>(pixel))), without_denormals(as_float(shift_left<16>(weights))), even));
-                    odd = without_denormals(fma(without_denormals(as_float(pixel & high)), without_denormals(as_float(weights & high)), odd));
-                }
-                float sum[V::W];
-                std::memcpy(sum, tile[C] + 64 * r + 4 * j, sizeof sum);
-                c = without_denormals(without_denormals(V::load(sum)) + without_denormals(even + odd));
-                c.store(sum);
-                std::memcpy(tile[C] + 64 * r + 4 * j, sum, sizeof sum);
-            }
-    }
-    static GRAFT_VECTOR void fetch(const void*) {}
-    static GRAFT_VECTOR void narrow(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
-};
+GRAFT_VECTOR void narrow_bfloat16(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
+    const V odd = without_denormals(fma(odd_of_pair(a), odd_of_pair(b), without_denormals(sum)));
+    return without_denormals(fma(even_of_pair(a), even_of_pair(b), odd));
+}
 // ---- graft/cpu/kernels/bfloat16.inl
-// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each kind of tiles. Pixels of 32 channels are the rows of a tile, so that
-// sixteen neighbours of the padded image are one load for every tap, across its rows.
+// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
+// that neighbours of the padded image are read alike for every tap, across its rows.
 
 // One block of channels of a pixel; those past the last are zeros.
 GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
@@ -47342,7 +47312,7 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
     for (int v = 0; v < bfloat16_block / V::W; ++v) {
         const std::int64_t left = channels - v * V::W;
         const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
-        tile_unit::narrow(a, to + v * V::W);
+        narrow_bfloat16(a, to + v * V::W);
     }
 }
 // Where the pixels of a plane's row come from, of those from `column` on that are wanted.
@@ -47420,7 +47390,7 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
                 transpose(some);
                 GRAFT_UNROLL
                 for (int r = 0; r < V::W; ++r)
-                    if (i + r < count) tile_unit::narrow(some[r], to + (i + r) * bfloat16_block + v);
+                    if (i + r < count) narrow_bfloat16(some[r], to + (i + r) * bfloat16_block + v);
             }
         to += count * bfloat16_block;
         first += count;
@@ -47428,8 +47398,9 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
 }
 
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
+constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
 struct bfloat16_sums {
-    alignas(64) float sum[bfloat16_block][bfloat16_block];
+    alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
     std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
     int next, pixels;
 };
@@ -47499,11 +47470,164 @@ GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int coun
     }
 }
 
+// By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
+template <class Unit>
+inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
+    alignas(64) float bias[bfloat16_block] = {};
+    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
+    const bfloat16_end end = end_of(a, block);
+    bfloat16_sums sums[2];
+    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
+    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
+    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
+    const std::int64_t row = first * bfloat16_block / g.pitch;
+    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
+    Unit unit;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
+        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
+        const std::uint16_t *const x = a.gathered + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
+                                                                                              ? w + a.steps * bfloat16_step
+                                                                                              : nullptr;
+        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
+        sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
+        finish_some(end, before, bfloat16_block);
+        here.next = 0;
+        for (int i = 0; i < here.pixels; ++i) {
+            const bool output = column < a.ow && oy < a.oh;
+            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
+            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
+            if (++column < g.pitch) continue;
+            column = 0;
+            if (++oy == a.image_rows) oy = 0, ++image;
+        }
+    }
+    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
+}
+// ---- graft/cpu/kernels/bfloat16_vectors.inl
+// Sums of products of bfloat16 by vectors, a pair of channels of a pixel at a time: text, included for each set that multiplies pairs.
+
+struct pair_unit {};
+
+// Some neighbouring pixels by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32 registers.
+template <int Pixels>
+inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias, float* to) {
+    constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
+    constexpr int ahead = 2 * bfloat16_step;  // of weights, that in layers of few pixels come from memory in an order which machines do not foresee
+    V sum[Pixels][vectors];
+    GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) {
+        const V first = V::load(bias + v * V::W);
+        GRAFT_UNROLL
+        for (int p = 0; p < Pixels; ++p) sum[p][v] = first;
+    }
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+        for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
+            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            for (int k = 0; k < half; ++k) {
+                I weights[vectors];
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; ++v) {
+                    const int channel = v * V::W;
+                    const std::uint16_t* const at = w + channel / half * (bfloat16_step / 2) + k * bfloat16_block + channel % half * 2;
+                    weights[v] = I::load(reinterpret_cast<const std::int32_t*>(at));
+                    GRAFT_PREFETCH(at + ahead);
+                }
+                GRAFT_UNROLL
+                for (int p = 0; p < Pixels; ++p) {
+                    std::int32_t pair;
+                    std::memcpy(&pair, from + p * bfloat16_block + 2 * k, sizeof pair);
+                    const I pixel = I::set1(pair);
+                    GRAFT_UNROLL
+                    for (int v = 0; v < vectors; ++v) sum[p][v] = add_pairs(sum[p][v], pixel, weights[v]);
+                }
+            }
+        }
+    GRAFT_UNROLL
+    for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * bfloat16_block + v * V::W);
+}
+
+inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t*, const float* bias,
+                         bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
+    constexpr int many = 11, few = 3;
+    static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
+    for (int p = 0; p < to.pixels;) {
+        const bool rest = to.pixels - p <= 2 * few;
+        (rest ? &sum_pairs_bfloat16<few> : &sum_pairs_bfloat16<many>)(a, x + p * bfloat16_block, w, bias, to.sum[p]);
+        p += rest ? few : many;
+    }
+}
+
+// A step of 32 pixels takes some 300 ns: tasks of 10 us.
+inline const bfloat16_kernels* bfloat16_by_vectors() {
+    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    return &all;
+}
+
+// ---- graft/cpu/simd/amx_emulated.inl
+// The tiles of AMX in vectors, bit for bit: text, included inside the namespace and region of an instruction set.
+
+struct tile_unit {
+    alignas(64) unsigned char tile[8][1024];
+
+    GRAFT_VECTOR tile_unit() { std::memset(tile, 0, sizeof tile); }
+    template <int T>
+    GRAFT_VECTOR void load(const void* from, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(tile[T] + 64 * r, static_cast<const char*>(from) + r * stride, 64);
+    }
+    template <int T>
+    GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
+    }
+    template <int T>
+    GRAFT_VECTOR void zero() {
+        std::memset(tile[T], 0, sizeof tile[T]);
+    }
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bytes() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; ++j) {
+                std::uint32_t sum;
+                std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
+                for (int k = 0; k < 64; ++k)
+                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
+                std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
+            }
+    }
+    // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bfloat16() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; j += V::W) {
+                V even = V::zero(), odd = V::zero(), c;
+                for (int k = 0; k < 16; ++k) {
+                    std::int32_t a, b[V::W];
+                    std::memcpy(&a, tile[A] + 64 * r + 4 * k, 4);
+                    std::memcpy(b, tile[B] + 64 * k + 4 * j, sizeof b);
+                    const I pixel = I::set1(a), weights = I::load(b);
+                    even = without_denormals(fma(even_of_pair(pixel), even_of_pair(weights), even));
+                    odd = without_denormals(fma(odd_of_pair(pixel), odd_of_pair(weights), odd));
+                }
+                float sum[V::W];
+                std::memcpy(sum, tile[C] + 64 * r + 4 * j, sizeof sum);
+                c = without_denormals(without_denormals(V::load(sum)) + without_denormals(even + odd));
+                c.store(sum);
+                std::memcpy(tile[C] + 64 * r + 4 * j, sum, sizeof sum);
+            }
+    }
+    static GRAFT_VECTOR void fetch(const void*) {}
+};
+// ---- graft/cpu/kernels/bfloat16_tiles.inl
+// Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
+
 // Rows and Columns: tiles of sixteen pixels, of sixteen output channels. `next`, where it is not null, are the weights that are wanted soon: of layers of few
 // pixels they come from memory, which took a tenth of ResNet-50's time.
 template <int Rows, int Columns>
-inline GRAFT_NOINLINE void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
-                                        const float* bias, bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
+                                     const float* bias, bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     tiles.load<0>(bias, 0);
     if (Columns == 2) tiles.load<1>(bias + half, 0);
@@ -47535,48 +47659,16 @@ inline GRAFT_NOINLINE void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a
     if (Rows == 2 && Columns == 2) tiles.store<3>(to.sum[half] + half, row);
 }
 
-inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    const image_planes& g = a.from;
-    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
-    alignas(64) float bias[bfloat16_block] = {};
-    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
-    const bfloat16_end end = end_of(a, block);
-    bfloat16_sums sums[2];
-    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
-    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
-    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
-    const std::int64_t row = first * bfloat16_block / g.pitch;
-    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
-    tile_unit tiles;
-    for (std::int64_t tile = first; tile < last; ++tile) {
-        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
-        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        const std::uint16_t *const x = a.gathered + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
-                                                                                              ? w + a.steps * bfloat16_step
-                                                                                              : nullptr;
-        if (left > bfloat16_block / 2)
-            channels > bfloat16_block / 2 ? sum_bfloat16<2, 2>(tiles, a, x, w, next, bias, here, end, before)
-                                          : sum_bfloat16<2, 1>(tiles, a, x, w, next, bias, here, end, before);
-        else
-            channels > bfloat16_block / 2 ? sum_bfloat16<1, 2>(tiles, a, x, w, next, bias, here, end, before)
-                                          : sum_bfloat16<1, 1>(tiles, a, x, w, next, bias, here, end, before);
-        finish_some(end, before, bfloat16_block);
-        here.next = 0;
-        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
-        for (int i = 0; i < here.pixels; ++i) {
-            const bool output = column < a.ow && oy < a.oh;
-            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
-            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
-            if (++column < g.pitch) continue;
-            column = 0;
-            if (++oy == a.image_rows) oy = 0, ++image;
-        }
-    }
-    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
+inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
+                         bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+    constexpr int half = bfloat16_block / 2;
+    const auto sum = to.pixels > half ? end.channels > half ? &sum_tiles<2, 2> : &sum_tiles<2, 1> : end.channels > half ? &sum_tiles<1, 2> : &sum_tiles<1, 1>;
+    sum(tiles, a, x, w, next, bias, to, end, before);
 }
 
-inline const bfloat16_kernels* bfloat16_table() {
-    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16};
+// A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
+inline const bfloat16_kernels* bfloat16_by_tiles() {
+    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -47625,6 +47717,7 @@ inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile
     };
     conv_quantized_by<quantized_rows_of_tiles>(a, tile, slot, part, multiply);
 }
+}  // namespace emulated
 }  // namespace baseline
 }  // namespace cpu
 GRAFT_END_KERNEL_NAMESPACE
@@ -47636,68 +47729,24 @@ GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace neon {
 // ---- graft/cpu/kernels/bfloat16_emulated.inl
-// The kernels over tiles that vectors stand in for: for tests on machines that have none.
+// The kernels of bfloat16 and of tiles that any vectors stand in for: for tests on machines that have neither.
 
-// ---- graft/cpu/simd/amx_emulated.inl
-// The tiles of AMX in vectors, bit for bit: text, included inside the namespace and region of an instruction set.
+namespace emulated {
+// ---- graft/cpu/simd/bfloat16_emulated.inl
+// What AVX-512 BF16 does with pairs of bfloat16, in any vectors and to the same bits: text, included inside the namespace and region of an instruction set.
 
 GRAFT_VECTOR V without_denormals(V a) { return select(abs(a) < V::set1(std::numeric_limits<float>::min()), a & V::set1(-0.0f), a); }
+GRAFT_VECTOR V even_of_pair(I a) { return without_denormals(as_float(shift_left<16>(a))); }
+GRAFT_VECTOR V odd_of_pair(I a) { return without_denormals(as_float(a & I::set1(static_cast<std::int32_t>(0xffff0000u)))); }
 
-struct tile_unit {
-    alignas(64) unsigned char tile[8][1024];
-
-    GRAFT_VECTOR tile_unit() { std::memset(tile, 0, sizeof tile); }
-    template <int T>
-    GRAFT_VECTOR void load(const void* from, std::ptrdiff_t stride) {
-        for (int r = 0; r < 16; ++r) std::memcpy(tile[T] + 64 * r, static_cast<const char*>(from) + r * stride, 64);
-    }
-    template <int T>
-    GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
-        for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
-    }
-    template <int T>
-    GRAFT_VECTOR void zero() {
-        std::memset(tile[T], 0, sizeof tile[T]);
-    }
-    template <int C, int A, int B>
-    GRAFT_VECTOR void multiply_bytes() {
-        for (int r = 0; r < 16; ++r)
-            for (int j = 0; j < 16; ++j) {
-                std::uint32_t sum;
-                std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
-                for (int k = 0; k < 64; ++k)
-                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
-                std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
-            }
-    }
-    // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
-    template <int C, int A, int B>
-    GRAFT_VECTOR void multiply_bfloat16() {
-        for (int r = 0; r < 16; ++r)
-            for (int j = 0; j < 16; j += V::W) {
-                V even = V::zero(), odd = V::zero(), c;
-                for (int k = 0; k < 16; ++k) {
-                    std::int32_t a, b[V::W];
-                    std::memcpy(&a, tile[A] + 64 * r + 4 * k, 4);
-                    std::memcpy(b, tile[B] + 64 * k + 4 * j, sizeof b);
-                    const I pixel = I::set1(a), weights = I::load(b), high = I::set1(static_cast<std::int32_t>(0xffff0000u));
-                    even =
-                        without_denormals(fma(without_denormals(as_float(shift_left<16>(pixel))), without_denormals(as_float(shift_left<16>(weights))), even));
-                    odd = without_denormals(fma(without_denormals(as_float(pixel & high)), without_denormals(as_float(weights & high)), odd));
-                }
-                float sum[V::W];
-                std::memcpy(sum, tile[C] + 64 * r + 4 * j, sizeof sum);
-                c = without_denormals(without_denormals(V::load(sum)) + without_denormals(even + odd));
-                c.store(sum);
-                std::memcpy(tile[C] + 64 * r + 4 * j, sum, sizeof sum);
-            }
-    }
-    static GRAFT_VECTOR void fetch(const void*) {}
-    static GRAFT_VECTOR void narrow(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
-};
+GRAFT_VECTOR void narrow_bfloat16(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
+    const V odd = without_denormals(fma(odd_of_pair(a), odd_of_pair(b), without_denormals(sum)));
+    return without_denormals(fma(even_of_pair(a), even_of_pair(b), odd));
+}
 // ---- graft/cpu/kernels/bfloat16.inl
-// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each kind of tiles. Pixels of 32 channels are the rows of a tile, so that
-// sixteen neighbours of the padded image are one load for every tap, across its rows.
+// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
+// that neighbours of the padded image are read alike for every tap, across its rows.
 
 // One block of channels of a pixel; those past the last are zeros.
 GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
@@ -47705,7 +47754,7 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
     for (int v = 0; v < bfloat16_block / V::W; ++v) {
         const std::int64_t left = channels - v * V::W;
         const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
-        tile_unit::narrow(a, to + v * V::W);
+        narrow_bfloat16(a, to + v * V::W);
     }
 }
 // Where the pixels of a plane's row come from, of those from `column` on that are wanted.
@@ -47783,7 +47832,7 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
                 transpose(some);
                 GRAFT_UNROLL
                 for (int r = 0; r < V::W; ++r)
-                    if (i + r < count) tile_unit::narrow(some[r], to + (i + r) * bfloat16_block + v);
+                    if (i + r < count) narrow_bfloat16(some[r], to + (i + r) * bfloat16_block + v);
             }
         to += count * bfloat16_block;
         first += count;
@@ -47791,8 +47840,9 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
 }
 
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
+constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
 struct bfloat16_sums {
-    alignas(64) float sum[bfloat16_block][bfloat16_block];
+    alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
     std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
     int next, pixels;
 };
@@ -47862,11 +47912,164 @@ GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int coun
     }
 }
 
+// By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
+template <class Unit>
+inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
+    alignas(64) float bias[bfloat16_block] = {};
+    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
+    const bfloat16_end end = end_of(a, block);
+    bfloat16_sums sums[2];
+    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
+    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
+    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
+    const std::int64_t row = first * bfloat16_block / g.pitch;
+    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
+    Unit unit;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
+        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
+        const std::uint16_t *const x = a.gathered + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
+                                                                                              ? w + a.steps * bfloat16_step
+                                                                                              : nullptr;
+        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
+        sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
+        finish_some(end, before, bfloat16_block);
+        here.next = 0;
+        for (int i = 0; i < here.pixels; ++i) {
+            const bool output = column < a.ow && oy < a.oh;
+            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
+            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
+            if (++column < g.pitch) continue;
+            column = 0;
+            if (++oy == a.image_rows) oy = 0, ++image;
+        }
+    }
+    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
+}
+// ---- graft/cpu/kernels/bfloat16_vectors.inl
+// Sums of products of bfloat16 by vectors, a pair of channels of a pixel at a time: text, included for each set that multiplies pairs.
+
+struct pair_unit {};
+
+// Some neighbouring pixels by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32 registers.
+template <int Pixels>
+inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias, float* to) {
+    constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
+    constexpr int ahead = 2 * bfloat16_step;  // of weights, that in layers of few pixels come from memory in an order which machines do not foresee
+    V sum[Pixels][vectors];
+    GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) {
+        const V first = V::load(bias + v * V::W);
+        GRAFT_UNROLL
+        for (int p = 0; p < Pixels; ++p) sum[p][v] = first;
+    }
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+        for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
+            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            for (int k = 0; k < half; ++k) {
+                I weights[vectors];
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; ++v) {
+                    const int channel = v * V::W;
+                    const std::uint16_t* const at = w + channel / half * (bfloat16_step / 2) + k * bfloat16_block + channel % half * 2;
+                    weights[v] = I::load(reinterpret_cast<const std::int32_t*>(at));
+                    GRAFT_PREFETCH(at + ahead);
+                }
+                GRAFT_UNROLL
+                for (int p = 0; p < Pixels; ++p) {
+                    std::int32_t pair;
+                    std::memcpy(&pair, from + p * bfloat16_block + 2 * k, sizeof pair);
+                    const I pixel = I::set1(pair);
+                    GRAFT_UNROLL
+                    for (int v = 0; v < vectors; ++v) sum[p][v] = add_pairs(sum[p][v], pixel, weights[v]);
+                }
+            }
+        }
+    GRAFT_UNROLL
+    for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * bfloat16_block + v * V::W);
+}
+
+inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t*, const float* bias,
+                         bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
+    constexpr int many = 11, few = 3;
+    static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
+    for (int p = 0; p < to.pixels;) {
+        const bool rest = to.pixels - p <= 2 * few;
+        (rest ? &sum_pairs_bfloat16<few> : &sum_pairs_bfloat16<many>)(a, x + p * bfloat16_block, w, bias, to.sum[p]);
+        p += rest ? few : many;
+    }
+}
+
+// A step of 32 pixels takes some 300 ns: tasks of 10 us.
+inline const bfloat16_kernels* bfloat16_by_vectors() {
+    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    return &all;
+}
+
+// ---- graft/cpu/simd/amx_emulated.inl
+// The tiles of AMX in vectors, bit for bit: text, included inside the namespace and region of an instruction set.
+
+struct tile_unit {
+    alignas(64) unsigned char tile[8][1024];
+
+    GRAFT_VECTOR tile_unit() { std::memset(tile, 0, sizeof tile); }
+    template <int T>
+    GRAFT_VECTOR void load(const void* from, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(tile[T] + 64 * r, static_cast<const char*>(from) + r * stride, 64);
+    }
+    template <int T>
+    GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
+    }
+    template <int T>
+    GRAFT_VECTOR void zero() {
+        std::memset(tile[T], 0, sizeof tile[T]);
+    }
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bytes() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; ++j) {
+                std::uint32_t sum;
+                std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
+                for (int k = 0; k < 64; ++k)
+                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
+                std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
+            }
+    }
+    // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bfloat16() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; j += V::W) {
+                V even = V::zero(), odd = V::zero(), c;
+                for (int k = 0; k < 16; ++k) {
+                    std::int32_t a, b[V::W];
+                    std::memcpy(&a, tile[A] + 64 * r + 4 * k, 4);
+                    std::memcpy(b, tile[B] + 64 * k + 4 * j, sizeof b);
+                    const I pixel = I::set1(a), weights = I::load(b);
+                    even = without_denormals(fma(even_of_pair(pixel), even_of_pair(weights), even));
+                    odd = without_denormals(fma(odd_of_pair(pixel), odd_of_pair(weights), odd));
+                }
+                float sum[V::W];
+                std::memcpy(sum, tile[C] + 64 * r + 4 * j, sizeof sum);
+                c = without_denormals(without_denormals(V::load(sum)) + without_denormals(even + odd));
+                c.store(sum);
+                std::memcpy(tile[C] + 64 * r + 4 * j, sum, sizeof sum);
+            }
+    }
+    static GRAFT_VECTOR void fetch(const void*) {}
+};
+// ---- graft/cpu/kernels/bfloat16_tiles.inl
+// Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
+
 // Rows and Columns: tiles of sixteen pixels, of sixteen output channels. `next`, where it is not null, are the weights that are wanted soon: of layers of few
 // pixels they come from memory, which took a tenth of ResNet-50's time.
 template <int Rows, int Columns>
-inline GRAFT_NOINLINE void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
-                                        const float* bias, bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
+                                     const float* bias, bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     tiles.load<0>(bias, 0);
     if (Columns == 2) tiles.load<1>(bias + half, 0);
@@ -47898,48 +48101,16 @@ inline GRAFT_NOINLINE void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a
     if (Rows == 2 && Columns == 2) tiles.store<3>(to.sum[half] + half, row);
 }
 
-inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    const image_planes& g = a.from;
-    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
-    alignas(64) float bias[bfloat16_block] = {};
-    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
-    const bfloat16_end end = end_of(a, block);
-    bfloat16_sums sums[2];
-    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
-    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
-    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
-    const std::int64_t row = first * bfloat16_block / g.pitch;
-    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
-    tile_unit tiles;
-    for (std::int64_t tile = first; tile < last; ++tile) {
-        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
-        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        const std::uint16_t *const x = a.gathered + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
-                                                                                              ? w + a.steps * bfloat16_step
-                                                                                              : nullptr;
-        if (left > bfloat16_block / 2)
-            channels > bfloat16_block / 2 ? sum_bfloat16<2, 2>(tiles, a, x, w, next, bias, here, end, before)
-                                          : sum_bfloat16<2, 1>(tiles, a, x, w, next, bias, here, end, before);
-        else
-            channels > bfloat16_block / 2 ? sum_bfloat16<1, 2>(tiles, a, x, w, next, bias, here, end, before)
-                                          : sum_bfloat16<1, 1>(tiles, a, x, w, next, bias, here, end, before);
-        finish_some(end, before, bfloat16_block);
-        here.next = 0;
-        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
-        for (int i = 0; i < here.pixels; ++i) {
-            const bool output = column < a.ow && oy < a.oh;
-            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
-            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
-            if (++column < g.pitch) continue;
-            column = 0;
-            if (++oy == a.image_rows) oy = 0, ++image;
-        }
-    }
-    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
+inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
+                         bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+    constexpr int half = bfloat16_block / 2;
+    const auto sum = to.pixels > half ? end.channels > half ? &sum_tiles<2, 2> : &sum_tiles<2, 1> : end.channels > half ? &sum_tiles<1, 2> : &sum_tiles<1, 1>;
+    sum(tiles, a, x, w, next, bias, to, end, before);
 }
 
-inline const bfloat16_kernels* bfloat16_table() {
-    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16};
+// A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
+inline const bfloat16_kernels* bfloat16_by_tiles() {
+    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -47988,6 +48159,7 @@ inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile
     };
     conv_quantized_by<quantized_rows_of_tiles>(a, tile, slot, part, multiply);
 }
+}  // namespace emulated
 }  // namespace neon
 }  // namespace cpu
 GRAFT_END_KERNEL_NAMESPACE
@@ -48000,68 +48172,24 @@ GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace wasm {
 // ---- graft/cpu/kernels/bfloat16_emulated.inl
-// The kernels over tiles that vectors stand in for: for tests on machines that have none.
+// The kernels of bfloat16 and of tiles that any vectors stand in for: for tests on machines that have neither.
 
-// ---- graft/cpu/simd/amx_emulated.inl
-// The tiles of AMX in vectors, bit for bit: text, included inside the namespace and region of an instruction set.
+namespace emulated {
+// ---- graft/cpu/simd/bfloat16_emulated.inl
+// What AVX-512 BF16 does with pairs of bfloat16, in any vectors and to the same bits: text, included inside the namespace and region of an instruction set.
 
 GRAFT_VECTOR V without_denormals(V a) { return select(abs(a) < V::set1(std::numeric_limits<float>::min()), a & V::set1(-0.0f), a); }
+GRAFT_VECTOR V even_of_pair(I a) { return without_denormals(as_float(shift_left<16>(a))); }
+GRAFT_VECTOR V odd_of_pair(I a) { return without_denormals(as_float(a & I::set1(static_cast<std::int32_t>(0xffff0000u)))); }
 
-struct tile_unit {
-    alignas(64) unsigned char tile[8][1024];
-
-    GRAFT_VECTOR tile_unit() { std::memset(tile, 0, sizeof tile); }
-    template <int T>
-    GRAFT_VECTOR void load(const void* from, std::ptrdiff_t stride) {
-        for (int r = 0; r < 16; ++r) std::memcpy(tile[T] + 64 * r, static_cast<const char*>(from) + r * stride, 64);
-    }
-    template <int T>
-    GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
-        for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
-    }
-    template <int T>
-    GRAFT_VECTOR void zero() {
-        std::memset(tile[T], 0, sizeof tile[T]);
-    }
-    template <int C, int A, int B>
-    GRAFT_VECTOR void multiply_bytes() {
-        for (int r = 0; r < 16; ++r)
-            for (int j = 0; j < 16; ++j) {
-                std::uint32_t sum;
-                std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
-                for (int k = 0; k < 64; ++k)
-                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
-                std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
-            }
-    }
-    // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
-    template <int C, int A, int B>
-    GRAFT_VECTOR void multiply_bfloat16() {
-        for (int r = 0; r < 16; ++r)
-            for (int j = 0; j < 16; j += V::W) {
-                V even = V::zero(), odd = V::zero(), c;
-                for (int k = 0; k < 16; ++k) {
-                    std::int32_t a, b[V::W];
-                    std::memcpy(&a, tile[A] + 64 * r + 4 * k, 4);
-                    std::memcpy(b, tile[B] + 64 * k + 4 * j, sizeof b);
-                    const I pixel = I::set1(a), weights = I::load(b), high = I::set1(static_cast<std::int32_t>(0xffff0000u));
-                    even =
-                        without_denormals(fma(without_denormals(as_float(shift_left<16>(pixel))), without_denormals(as_float(shift_left<16>(weights))), even));
-                    odd = without_denormals(fma(without_denormals(as_float(pixel & high)), without_denormals(as_float(weights & high)), odd));
-                }
-                float sum[V::W];
-                std::memcpy(sum, tile[C] + 64 * r + 4 * j, sizeof sum);
-                c = without_denormals(without_denormals(V::load(sum)) + without_denormals(even + odd));
-                c.store(sum);
-                std::memcpy(tile[C] + 64 * r + 4 * j, sum, sizeof sum);
-            }
-    }
-    static GRAFT_VECTOR void fetch(const void*) {}
-    static GRAFT_VECTOR void narrow(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
-};
+GRAFT_VECTOR void narrow_bfloat16(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
+    const V odd = without_denormals(fma(odd_of_pair(a), odd_of_pair(b), without_denormals(sum)));
+    return without_denormals(fma(even_of_pair(a), even_of_pair(b), odd));
+}
 // ---- graft/cpu/kernels/bfloat16.inl
-// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each kind of tiles. Pixels of 32 channels are the rows of a tile, so that
-// sixteen neighbours of the padded image are one load for every tap, across its rows.
+// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
+// that neighbours of the padded image are read alike for every tap, across its rows.
 
 // One block of channels of a pixel; those past the last are zeros.
 GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
@@ -48069,7 +48197,7 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
     for (int v = 0; v < bfloat16_block / V::W; ++v) {
         const std::int64_t left = channels - v * V::W;
         const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
-        tile_unit::narrow(a, to + v * V::W);
+        narrow_bfloat16(a, to + v * V::W);
     }
 }
 // Where the pixels of a plane's row come from, of those from `column` on that are wanted.
@@ -48147,7 +48275,7 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
                 transpose(some);
                 GRAFT_UNROLL
                 for (int r = 0; r < V::W; ++r)
-                    if (i + r < count) tile_unit::narrow(some[r], to + (i + r) * bfloat16_block + v);
+                    if (i + r < count) narrow_bfloat16(some[r], to + (i + r) * bfloat16_block + v);
             }
         to += count * bfloat16_block;
         first += count;
@@ -48155,8 +48283,9 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
 }
 
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
+constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
 struct bfloat16_sums {
-    alignas(64) float sum[bfloat16_block][bfloat16_block];
+    alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
     std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
     int next, pixels;
 };
@@ -48226,11 +48355,164 @@ GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int coun
     }
 }
 
+// By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
+template <class Unit>
+inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
+    alignas(64) float bias[bfloat16_block] = {};
+    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
+    const bfloat16_end end = end_of(a, block);
+    bfloat16_sums sums[2];
+    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
+    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
+    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
+    const std::int64_t row = first * bfloat16_block / g.pitch;
+    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
+    Unit unit;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
+        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
+        const std::uint16_t *const x = a.gathered + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
+                                                                                              ? w + a.steps * bfloat16_step
+                                                                                              : nullptr;
+        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
+        sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
+        finish_some(end, before, bfloat16_block);
+        here.next = 0;
+        for (int i = 0; i < here.pixels; ++i) {
+            const bool output = column < a.ow && oy < a.oh;
+            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
+            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
+            if (++column < g.pitch) continue;
+            column = 0;
+            if (++oy == a.image_rows) oy = 0, ++image;
+        }
+    }
+    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
+}
+// ---- graft/cpu/kernels/bfloat16_vectors.inl
+// Sums of products of bfloat16 by vectors, a pair of channels of a pixel at a time: text, included for each set that multiplies pairs.
+
+struct pair_unit {};
+
+// Some neighbouring pixels by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32 registers.
+template <int Pixels>
+inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias, float* to) {
+    constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
+    constexpr int ahead = 2 * bfloat16_step;  // of weights, that in layers of few pixels come from memory in an order which machines do not foresee
+    V sum[Pixels][vectors];
+    GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) {
+        const V first = V::load(bias + v * V::W);
+        GRAFT_UNROLL
+        for (int p = 0; p < Pixels; ++p) sum[p][v] = first;
+    }
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+        for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
+            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            for (int k = 0; k < half; ++k) {
+                I weights[vectors];
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; ++v) {
+                    const int channel = v * V::W;
+                    const std::uint16_t* const at = w + channel / half * (bfloat16_step / 2) + k * bfloat16_block + channel % half * 2;
+                    weights[v] = I::load(reinterpret_cast<const std::int32_t*>(at));
+                    GRAFT_PREFETCH(at + ahead);
+                }
+                GRAFT_UNROLL
+                for (int p = 0; p < Pixels; ++p) {
+                    std::int32_t pair;
+                    std::memcpy(&pair, from + p * bfloat16_block + 2 * k, sizeof pair);
+                    const I pixel = I::set1(pair);
+                    GRAFT_UNROLL
+                    for (int v = 0; v < vectors; ++v) sum[p][v] = add_pairs(sum[p][v], pixel, weights[v]);
+                }
+            }
+        }
+    GRAFT_UNROLL
+    for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * bfloat16_block + v * V::W);
+}
+
+inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t*, const float* bias,
+                         bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
+    constexpr int many = 11, few = 3;
+    static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
+    for (int p = 0; p < to.pixels;) {
+        const bool rest = to.pixels - p <= 2 * few;
+        (rest ? &sum_pairs_bfloat16<few> : &sum_pairs_bfloat16<many>)(a, x + p * bfloat16_block, w, bias, to.sum[p]);
+        p += rest ? few : many;
+    }
+}
+
+// A step of 32 pixels takes some 300 ns: tasks of 10 us.
+inline const bfloat16_kernels* bfloat16_by_vectors() {
+    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    return &all;
+}
+
+// ---- graft/cpu/simd/amx_emulated.inl
+// The tiles of AMX in vectors, bit for bit: text, included inside the namespace and region of an instruction set.
+
+struct tile_unit {
+    alignas(64) unsigned char tile[8][1024];
+
+    GRAFT_VECTOR tile_unit() { std::memset(tile, 0, sizeof tile); }
+    template <int T>
+    GRAFT_VECTOR void load(const void* from, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(tile[T] + 64 * r, static_cast<const char*>(from) + r * stride, 64);
+    }
+    template <int T>
+    GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
+    }
+    template <int T>
+    GRAFT_VECTOR void zero() {
+        std::memset(tile[T], 0, sizeof tile[T]);
+    }
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bytes() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; ++j) {
+                std::uint32_t sum;
+                std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
+                for (int k = 0; k < 64; ++k)
+                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
+                std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
+            }
+    }
+    // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bfloat16() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; j += V::W) {
+                V even = V::zero(), odd = V::zero(), c;
+                for (int k = 0; k < 16; ++k) {
+                    std::int32_t a, b[V::W];
+                    std::memcpy(&a, tile[A] + 64 * r + 4 * k, 4);
+                    std::memcpy(b, tile[B] + 64 * k + 4 * j, sizeof b);
+                    const I pixel = I::set1(a), weights = I::load(b);
+                    even = without_denormals(fma(even_of_pair(pixel), even_of_pair(weights), even));
+                    odd = without_denormals(fma(odd_of_pair(pixel), odd_of_pair(weights), odd));
+                }
+                float sum[V::W];
+                std::memcpy(sum, tile[C] + 64 * r + 4 * j, sizeof sum);
+                c = without_denormals(without_denormals(V::load(sum)) + without_denormals(even + odd));
+                c.store(sum);
+                std::memcpy(tile[C] + 64 * r + 4 * j, sum, sizeof sum);
+            }
+    }
+    static GRAFT_VECTOR void fetch(const void*) {}
+};
+// ---- graft/cpu/kernels/bfloat16_tiles.inl
+// Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
+
 // Rows and Columns: tiles of sixteen pixels, of sixteen output channels. `next`, where it is not null, are the weights that are wanted soon: of layers of few
 // pixels they come from memory, which took a tenth of ResNet-50's time.
 template <int Rows, int Columns>
-inline GRAFT_NOINLINE void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
-                                        const float* bias, bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
+                                     const float* bias, bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     tiles.load<0>(bias, 0);
     if (Columns == 2) tiles.load<1>(bias + half, 0);
@@ -48262,48 +48544,16 @@ inline GRAFT_NOINLINE void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a
     if (Rows == 2 && Columns == 2) tiles.store<3>(to.sum[half] + half, row);
 }
 
-inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    const image_planes& g = a.from;
-    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
-    alignas(64) float bias[bfloat16_block] = {};
-    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
-    const bfloat16_end end = end_of(a, block);
-    bfloat16_sums sums[2];
-    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
-    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
-    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
-    const std::int64_t row = first * bfloat16_block / g.pitch;
-    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
-    tile_unit tiles;
-    for (std::int64_t tile = first; tile < last; ++tile) {
-        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
-        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        const std::uint16_t *const x = a.gathered + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
-                                                                                              ? w + a.steps * bfloat16_step
-                                                                                              : nullptr;
-        if (left > bfloat16_block / 2)
-            channels > bfloat16_block / 2 ? sum_bfloat16<2, 2>(tiles, a, x, w, next, bias, here, end, before)
-                                          : sum_bfloat16<2, 1>(tiles, a, x, w, next, bias, here, end, before);
-        else
-            channels > bfloat16_block / 2 ? sum_bfloat16<1, 2>(tiles, a, x, w, next, bias, here, end, before)
-                                          : sum_bfloat16<1, 1>(tiles, a, x, w, next, bias, here, end, before);
-        finish_some(end, before, bfloat16_block);
-        here.next = 0;
-        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
-        for (int i = 0; i < here.pixels; ++i) {
-            const bool output = column < a.ow && oy < a.oh;
-            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
-            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
-            if (++column < g.pitch) continue;
-            column = 0;
-            if (++oy == a.image_rows) oy = 0, ++image;
-        }
-    }
-    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
+inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
+                         bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+    constexpr int half = bfloat16_block / 2;
+    const auto sum = to.pixels > half ? end.channels > half ? &sum_tiles<2, 2> : &sum_tiles<2, 1> : end.channels > half ? &sum_tiles<1, 2> : &sum_tiles<1, 1>;
+    sum(tiles, a, x, w, next, bias, to, end, before);
 }
 
-inline const bfloat16_kernels* bfloat16_table() {
-    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16};
+// A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
+inline const bfloat16_kernels* bfloat16_by_tiles() {
+    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -48352,6 +48602,7 @@ inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile
     };
     conv_quantized_by<quantized_rows_of_tiles>(a, tile, slot, part, multiply);
 }
+}  // namespace emulated
 }  // namespace wasm
 }  // namespace cpu
 GRAFT_END_KERNEL_NAMESPACE
@@ -48364,68 +48615,24 @@ GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace avx2 {
 // ---- graft/cpu/kernels/bfloat16_emulated.inl
-// The kernels over tiles that vectors stand in for: for tests on machines that have none.
+// The kernels of bfloat16 and of tiles that any vectors stand in for: for tests on machines that have neither.
 
-// ---- graft/cpu/simd/amx_emulated.inl
-// The tiles of AMX in vectors, bit for bit: text, included inside the namespace and region of an instruction set.
+namespace emulated {
+// ---- graft/cpu/simd/bfloat16_emulated.inl
+// What AVX-512 BF16 does with pairs of bfloat16, in any vectors and to the same bits: text, included inside the namespace and region of an instruction set.
 
 GRAFT_VECTOR V without_denormals(V a) { return select(abs(a) < V::set1(std::numeric_limits<float>::min()), a & V::set1(-0.0f), a); }
+GRAFT_VECTOR V even_of_pair(I a) { return without_denormals(as_float(shift_left<16>(a))); }
+GRAFT_VECTOR V odd_of_pair(I a) { return without_denormals(as_float(a & I::set1(static_cast<std::int32_t>(0xffff0000u)))); }
 
-struct tile_unit {
-    alignas(64) unsigned char tile[8][1024];
-
-    GRAFT_VECTOR tile_unit() { std::memset(tile, 0, sizeof tile); }
-    template <int T>
-    GRAFT_VECTOR void load(const void* from, std::ptrdiff_t stride) {
-        for (int r = 0; r < 16; ++r) std::memcpy(tile[T] + 64 * r, static_cast<const char*>(from) + r * stride, 64);
-    }
-    template <int T>
-    GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
-        for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
-    }
-    template <int T>
-    GRAFT_VECTOR void zero() {
-        std::memset(tile[T], 0, sizeof tile[T]);
-    }
-    template <int C, int A, int B>
-    GRAFT_VECTOR void multiply_bytes() {
-        for (int r = 0; r < 16; ++r)
-            for (int j = 0; j < 16; ++j) {
-                std::uint32_t sum;
-                std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
-                for (int k = 0; k < 64; ++k)
-                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
-                std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
-            }
-    }
-    // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
-    template <int C, int A, int B>
-    GRAFT_VECTOR void multiply_bfloat16() {
-        for (int r = 0; r < 16; ++r)
-            for (int j = 0; j < 16; j += V::W) {
-                V even = V::zero(), odd = V::zero(), c;
-                for (int k = 0; k < 16; ++k) {
-                    std::int32_t a, b[V::W];
-                    std::memcpy(&a, tile[A] + 64 * r + 4 * k, 4);
-                    std::memcpy(b, tile[B] + 64 * k + 4 * j, sizeof b);
-                    const I pixel = I::set1(a), weights = I::load(b), high = I::set1(static_cast<std::int32_t>(0xffff0000u));
-                    even =
-                        without_denormals(fma(without_denormals(as_float(shift_left<16>(pixel))), without_denormals(as_float(shift_left<16>(weights))), even));
-                    odd = without_denormals(fma(without_denormals(as_float(pixel & high)), without_denormals(as_float(weights & high)), odd));
-                }
-                float sum[V::W];
-                std::memcpy(sum, tile[C] + 64 * r + 4 * j, sizeof sum);
-                c = without_denormals(without_denormals(V::load(sum)) + without_denormals(even + odd));
-                c.store(sum);
-                std::memcpy(tile[C] + 64 * r + 4 * j, sum, sizeof sum);
-            }
-    }
-    static GRAFT_VECTOR void fetch(const void*) {}
-    static GRAFT_VECTOR void narrow(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
-};
+GRAFT_VECTOR void narrow_bfloat16(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
+    const V odd = without_denormals(fma(odd_of_pair(a), odd_of_pair(b), without_denormals(sum)));
+    return without_denormals(fma(even_of_pair(a), even_of_pair(b), odd));
+}
 // ---- graft/cpu/kernels/bfloat16.inl
-// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each kind of tiles. Pixels of 32 channels are the rows of a tile, so that
-// sixteen neighbours of the padded image are one load for every tap, across its rows.
+// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
+// that neighbours of the padded image are read alike for every tap, across its rows.
 
 // One block of channels of a pixel; those past the last are zeros.
 GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
@@ -48433,7 +48640,7 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
     for (int v = 0; v < bfloat16_block / V::W; ++v) {
         const std::int64_t left = channels - v * V::W;
         const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
-        tile_unit::narrow(a, to + v * V::W);
+        narrow_bfloat16(a, to + v * V::W);
     }
 }
 // Where the pixels of a plane's row come from, of those from `column` on that are wanted.
@@ -48511,7 +48718,7 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
                 transpose(some);
                 GRAFT_UNROLL
                 for (int r = 0; r < V::W; ++r)
-                    if (i + r < count) tile_unit::narrow(some[r], to + (i + r) * bfloat16_block + v);
+                    if (i + r < count) narrow_bfloat16(some[r], to + (i + r) * bfloat16_block + v);
             }
         to += count * bfloat16_block;
         first += count;
@@ -48519,8 +48726,9 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
 }
 
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
+constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
 struct bfloat16_sums {
-    alignas(64) float sum[bfloat16_block][bfloat16_block];
+    alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
     std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
     int next, pixels;
 };
@@ -48590,11 +48798,164 @@ GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int coun
     }
 }
 
+// By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
+template <class Unit>
+inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
+    alignas(64) float bias[bfloat16_block] = {};
+    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
+    const bfloat16_end end = end_of(a, block);
+    bfloat16_sums sums[2];
+    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
+    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
+    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
+    const std::int64_t row = first * bfloat16_block / g.pitch;
+    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
+    Unit unit;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
+        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
+        const std::uint16_t *const x = a.gathered + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
+                                                                                              ? w + a.steps * bfloat16_step
+                                                                                              : nullptr;
+        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
+        sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
+        finish_some(end, before, bfloat16_block);
+        here.next = 0;
+        for (int i = 0; i < here.pixels; ++i) {
+            const bool output = column < a.ow && oy < a.oh;
+            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
+            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
+            if (++column < g.pitch) continue;
+            column = 0;
+            if (++oy == a.image_rows) oy = 0, ++image;
+        }
+    }
+    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
+}
+// ---- graft/cpu/kernels/bfloat16_vectors.inl
+// Sums of products of bfloat16 by vectors, a pair of channels of a pixel at a time: text, included for each set that multiplies pairs.
+
+struct pair_unit {};
+
+// Some neighbouring pixels by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32 registers.
+template <int Pixels>
+inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias, float* to) {
+    constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
+    constexpr int ahead = 2 * bfloat16_step;  // of weights, that in layers of few pixels come from memory in an order which machines do not foresee
+    V sum[Pixels][vectors];
+    GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) {
+        const V first = V::load(bias + v * V::W);
+        GRAFT_UNROLL
+        for (int p = 0; p < Pixels; ++p) sum[p][v] = first;
+    }
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+        for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
+            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            for (int k = 0; k < half; ++k) {
+                I weights[vectors];
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; ++v) {
+                    const int channel = v * V::W;
+                    const std::uint16_t* const at = w + channel / half * (bfloat16_step / 2) + k * bfloat16_block + channel % half * 2;
+                    weights[v] = I::load(reinterpret_cast<const std::int32_t*>(at));
+                    GRAFT_PREFETCH(at + ahead);
+                }
+                GRAFT_UNROLL
+                for (int p = 0; p < Pixels; ++p) {
+                    std::int32_t pair;
+                    std::memcpy(&pair, from + p * bfloat16_block + 2 * k, sizeof pair);
+                    const I pixel = I::set1(pair);
+                    GRAFT_UNROLL
+                    for (int v = 0; v < vectors; ++v) sum[p][v] = add_pairs(sum[p][v], pixel, weights[v]);
+                }
+            }
+        }
+    GRAFT_UNROLL
+    for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * bfloat16_block + v * V::W);
+}
+
+inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t*, const float* bias,
+                         bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
+    constexpr int many = 11, few = 3;
+    static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
+    for (int p = 0; p < to.pixels;) {
+        const bool rest = to.pixels - p <= 2 * few;
+        (rest ? &sum_pairs_bfloat16<few> : &sum_pairs_bfloat16<many>)(a, x + p * bfloat16_block, w, bias, to.sum[p]);
+        p += rest ? few : many;
+    }
+}
+
+// A step of 32 pixels takes some 300 ns: tasks of 10 us.
+inline const bfloat16_kernels* bfloat16_by_vectors() {
+    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    return &all;
+}
+
+// ---- graft/cpu/simd/amx_emulated.inl
+// The tiles of AMX in vectors, bit for bit: text, included inside the namespace and region of an instruction set.
+
+struct tile_unit {
+    alignas(64) unsigned char tile[8][1024];
+
+    GRAFT_VECTOR tile_unit() { std::memset(tile, 0, sizeof tile); }
+    template <int T>
+    GRAFT_VECTOR void load(const void* from, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(tile[T] + 64 * r, static_cast<const char*>(from) + r * stride, 64);
+    }
+    template <int T>
+    GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
+    }
+    template <int T>
+    GRAFT_VECTOR void zero() {
+        std::memset(tile[T], 0, sizeof tile[T]);
+    }
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bytes() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; ++j) {
+                std::uint32_t sum;
+                std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
+                for (int k = 0; k < 64; ++k)
+                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
+                std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
+            }
+    }
+    // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bfloat16() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; j += V::W) {
+                V even = V::zero(), odd = V::zero(), c;
+                for (int k = 0; k < 16; ++k) {
+                    std::int32_t a, b[V::W];
+                    std::memcpy(&a, tile[A] + 64 * r + 4 * k, 4);
+                    std::memcpy(b, tile[B] + 64 * k + 4 * j, sizeof b);
+                    const I pixel = I::set1(a), weights = I::load(b);
+                    even = without_denormals(fma(even_of_pair(pixel), even_of_pair(weights), even));
+                    odd = without_denormals(fma(odd_of_pair(pixel), odd_of_pair(weights), odd));
+                }
+                float sum[V::W];
+                std::memcpy(sum, tile[C] + 64 * r + 4 * j, sizeof sum);
+                c = without_denormals(without_denormals(V::load(sum)) + without_denormals(even + odd));
+                c.store(sum);
+                std::memcpy(tile[C] + 64 * r + 4 * j, sum, sizeof sum);
+            }
+    }
+    static GRAFT_VECTOR void fetch(const void*) {}
+};
+// ---- graft/cpu/kernels/bfloat16_tiles.inl
+// Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
+
 // Rows and Columns: tiles of sixteen pixels, of sixteen output channels. `next`, where it is not null, are the weights that are wanted soon: of layers of few
 // pixels they come from memory, which took a tenth of ResNet-50's time.
 template <int Rows, int Columns>
-inline GRAFT_NOINLINE void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
-                                        const float* bias, bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
+                                     const float* bias, bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     tiles.load<0>(bias, 0);
     if (Columns == 2) tiles.load<1>(bias + half, 0);
@@ -48626,48 +48987,16 @@ inline GRAFT_NOINLINE void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a
     if (Rows == 2 && Columns == 2) tiles.store<3>(to.sum[half] + half, row);
 }
 
-inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    const image_planes& g = a.from;
-    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
-    alignas(64) float bias[bfloat16_block] = {};
-    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
-    const bfloat16_end end = end_of(a, block);
-    bfloat16_sums sums[2];
-    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
-    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
-    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
-    const std::int64_t row = first * bfloat16_block / g.pitch;
-    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
-    tile_unit tiles;
-    for (std::int64_t tile = first; tile < last; ++tile) {
-        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
-        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        const std::uint16_t *const x = a.gathered + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
-                                                                                              ? w + a.steps * bfloat16_step
-                                                                                              : nullptr;
-        if (left > bfloat16_block / 2)
-            channels > bfloat16_block / 2 ? sum_bfloat16<2, 2>(tiles, a, x, w, next, bias, here, end, before)
-                                          : sum_bfloat16<2, 1>(tiles, a, x, w, next, bias, here, end, before);
-        else
-            channels > bfloat16_block / 2 ? sum_bfloat16<1, 2>(tiles, a, x, w, next, bias, here, end, before)
-                                          : sum_bfloat16<1, 1>(tiles, a, x, w, next, bias, here, end, before);
-        finish_some(end, before, bfloat16_block);
-        here.next = 0;
-        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
-        for (int i = 0; i < here.pixels; ++i) {
-            const bool output = column < a.ow && oy < a.oh;
-            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
-            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
-            if (++column < g.pitch) continue;
-            column = 0;
-            if (++oy == a.image_rows) oy = 0, ++image;
-        }
-    }
-    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
+inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
+                         bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+    constexpr int half = bfloat16_block / 2;
+    const auto sum = to.pixels > half ? end.channels > half ? &sum_tiles<2, 2> : &sum_tiles<2, 1> : end.channels > half ? &sum_tiles<1, 2> : &sum_tiles<1, 1>;
+    sum(tiles, a, x, w, next, bias, to, end, before);
 }
 
-inline const bfloat16_kernels* bfloat16_table() {
-    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16};
+// A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
+inline const bfloat16_kernels* bfloat16_by_tiles() {
+    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -48716,6 +49045,7 @@ inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile
     };
     conv_quantized_by<quantized_rows_of_tiles>(a, tile, slot, part, multiply);
 }
+}  // namespace emulated
 }  // namespace avx2
 }  // namespace cpu
 GRAFT_END_KERNEL_NAMESPACE
@@ -48726,68 +49056,24 @@ GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace avx512 {
 // ---- graft/cpu/kernels/bfloat16_emulated.inl
-// The kernels over tiles that vectors stand in for: for tests on machines that have none.
+// The kernels of bfloat16 and of tiles that any vectors stand in for: for tests on machines that have neither.
 
-// ---- graft/cpu/simd/amx_emulated.inl
-// The tiles of AMX in vectors, bit for bit: text, included inside the namespace and region of an instruction set.
+namespace emulated {
+// ---- graft/cpu/simd/bfloat16_emulated.inl
+// What AVX-512 BF16 does with pairs of bfloat16, in any vectors and to the same bits: text, included inside the namespace and region of an instruction set.
 
 GRAFT_VECTOR V without_denormals(V a) { return select(abs(a) < V::set1(std::numeric_limits<float>::min()), a & V::set1(-0.0f), a); }
+GRAFT_VECTOR V even_of_pair(I a) { return without_denormals(as_float(shift_left<16>(a))); }
+GRAFT_VECTOR V odd_of_pair(I a) { return without_denormals(as_float(a & I::set1(static_cast<std::int32_t>(0xffff0000u)))); }
 
-struct tile_unit {
-    alignas(64) unsigned char tile[8][1024];
-
-    GRAFT_VECTOR tile_unit() { std::memset(tile, 0, sizeof tile); }
-    template <int T>
-    GRAFT_VECTOR void load(const void* from, std::ptrdiff_t stride) {
-        for (int r = 0; r < 16; ++r) std::memcpy(tile[T] + 64 * r, static_cast<const char*>(from) + r * stride, 64);
-    }
-    template <int T>
-    GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
-        for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
-    }
-    template <int T>
-    GRAFT_VECTOR void zero() {
-        std::memset(tile[T], 0, sizeof tile[T]);
-    }
-    template <int C, int A, int B>
-    GRAFT_VECTOR void multiply_bytes() {
-        for (int r = 0; r < 16; ++r)
-            for (int j = 0; j < 16; ++j) {
-                std::uint32_t sum;
-                std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
-                for (int k = 0; k < 64; ++k)
-                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
-                std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
-            }
-    }
-    // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
-    template <int C, int A, int B>
-    GRAFT_VECTOR void multiply_bfloat16() {
-        for (int r = 0; r < 16; ++r)
-            for (int j = 0; j < 16; j += V::W) {
-                V even = V::zero(), odd = V::zero(), c;
-                for (int k = 0; k < 16; ++k) {
-                    std::int32_t a, b[V::W];
-                    std::memcpy(&a, tile[A] + 64 * r + 4 * k, 4);
-                    std::memcpy(b, tile[B] + 64 * k + 4 * j, sizeof b);
-                    const I pixel = I::set1(a), weights = I::load(b), high = I::set1(static_cast<std::int32_t>(0xffff0000u));
-                    even =
-                        without_denormals(fma(without_denormals(as_float(shift_left<16>(pixel))), without_denormals(as_float(shift_left<16>(weights))), even));
-                    odd = without_denormals(fma(without_denormals(as_float(pixel & high)), without_denormals(as_float(weights & high)), odd));
-                }
-                float sum[V::W];
-                std::memcpy(sum, tile[C] + 64 * r + 4 * j, sizeof sum);
-                c = without_denormals(without_denormals(V::load(sum)) + without_denormals(even + odd));
-                c.store(sum);
-                std::memcpy(tile[C] + 64 * r + 4 * j, sum, sizeof sum);
-            }
-    }
-    static GRAFT_VECTOR void fetch(const void*) {}
-    static GRAFT_VECTOR void narrow(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
-};
+GRAFT_VECTOR void narrow_bfloat16(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
+    const V odd = without_denormals(fma(odd_of_pair(a), odd_of_pair(b), without_denormals(sum)));
+    return without_denormals(fma(even_of_pair(a), even_of_pair(b), odd));
+}
 // ---- graft/cpu/kernels/bfloat16.inl
-// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each kind of tiles. Pixels of 32 channels are the rows of a tile, so that
-// sixteen neighbours of the padded image are one load for every tap, across its rows.
+// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
+// that neighbours of the padded image are read alike for every tap, across its rows.
 
 // One block of channels of a pixel; those past the last are zeros.
 GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
@@ -48795,7 +49081,7 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
     for (int v = 0; v < bfloat16_block / V::W; ++v) {
         const std::int64_t left = channels - v * V::W;
         const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
-        tile_unit::narrow(a, to + v * V::W);
+        narrow_bfloat16(a, to + v * V::W);
     }
 }
 // Where the pixels of a plane's row come from, of those from `column` on that are wanted.
@@ -48873,7 +49159,7 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
                 transpose(some);
                 GRAFT_UNROLL
                 for (int r = 0; r < V::W; ++r)
-                    if (i + r < count) tile_unit::narrow(some[r], to + (i + r) * bfloat16_block + v);
+                    if (i + r < count) narrow_bfloat16(some[r], to + (i + r) * bfloat16_block + v);
             }
         to += count * bfloat16_block;
         first += count;
@@ -48881,8 +49167,9 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
 }
 
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
+constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
 struct bfloat16_sums {
-    alignas(64) float sum[bfloat16_block][bfloat16_block];
+    alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
     std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
     int next, pixels;
 };
@@ -48952,11 +49239,164 @@ GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int coun
     }
 }
 
+// By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
+template <class Unit>
+inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
+    alignas(64) float bias[bfloat16_block] = {};
+    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
+    const bfloat16_end end = end_of(a, block);
+    bfloat16_sums sums[2];
+    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
+    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
+    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
+    const std::int64_t row = first * bfloat16_block / g.pitch;
+    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
+    Unit unit;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
+        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
+        const std::uint16_t *const x = a.gathered + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
+                                                                                              ? w + a.steps * bfloat16_step
+                                                                                              : nullptr;
+        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
+        sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
+        finish_some(end, before, bfloat16_block);
+        here.next = 0;
+        for (int i = 0; i < here.pixels; ++i) {
+            const bool output = column < a.ow && oy < a.oh;
+            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
+            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
+            if (++column < g.pitch) continue;
+            column = 0;
+            if (++oy == a.image_rows) oy = 0, ++image;
+        }
+    }
+    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
+}
+// ---- graft/cpu/kernels/bfloat16_vectors.inl
+// Sums of products of bfloat16 by vectors, a pair of channels of a pixel at a time: text, included for each set that multiplies pairs.
+
+struct pair_unit {};
+
+// Some neighbouring pixels by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32 registers.
+template <int Pixels>
+inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias, float* to) {
+    constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
+    constexpr int ahead = 2 * bfloat16_step;  // of weights, that in layers of few pixels come from memory in an order which machines do not foresee
+    V sum[Pixels][vectors];
+    GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) {
+        const V first = V::load(bias + v * V::W);
+        GRAFT_UNROLL
+        for (int p = 0; p < Pixels; ++p) sum[p][v] = first;
+    }
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+        for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
+            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            for (int k = 0; k < half; ++k) {
+                I weights[vectors];
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; ++v) {
+                    const int channel = v * V::W;
+                    const std::uint16_t* const at = w + channel / half * (bfloat16_step / 2) + k * bfloat16_block + channel % half * 2;
+                    weights[v] = I::load(reinterpret_cast<const std::int32_t*>(at));
+                    GRAFT_PREFETCH(at + ahead);
+                }
+                GRAFT_UNROLL
+                for (int p = 0; p < Pixels; ++p) {
+                    std::int32_t pair;
+                    std::memcpy(&pair, from + p * bfloat16_block + 2 * k, sizeof pair);
+                    const I pixel = I::set1(pair);
+                    GRAFT_UNROLL
+                    for (int v = 0; v < vectors; ++v) sum[p][v] = add_pairs(sum[p][v], pixel, weights[v]);
+                }
+            }
+        }
+    GRAFT_UNROLL
+    for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * bfloat16_block + v * V::W);
+}
+
+inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t*, const float* bias,
+                         bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
+    constexpr int many = 11, few = 3;
+    static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
+    for (int p = 0; p < to.pixels;) {
+        const bool rest = to.pixels - p <= 2 * few;
+        (rest ? &sum_pairs_bfloat16<few> : &sum_pairs_bfloat16<many>)(a, x + p * bfloat16_block, w, bias, to.sum[p]);
+        p += rest ? few : many;
+    }
+}
+
+// A step of 32 pixels takes some 300 ns: tasks of 10 us.
+inline const bfloat16_kernels* bfloat16_by_vectors() {
+    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    return &all;
+}
+
+// ---- graft/cpu/simd/amx_emulated.inl
+// The tiles of AMX in vectors, bit for bit: text, included inside the namespace and region of an instruction set.
+
+struct tile_unit {
+    alignas(64) unsigned char tile[8][1024];
+
+    GRAFT_VECTOR tile_unit() { std::memset(tile, 0, sizeof tile); }
+    template <int T>
+    GRAFT_VECTOR void load(const void* from, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(tile[T] + 64 * r, static_cast<const char*>(from) + r * stride, 64);
+    }
+    template <int T>
+    GRAFT_VECTOR void store(void* to, std::ptrdiff_t stride) {
+        for (int r = 0; r < 16; ++r) std::memcpy(static_cast<char*>(to) + r * stride, tile[T] + 64 * r, 64);
+    }
+    template <int T>
+    GRAFT_VECTOR void zero() {
+        std::memset(tile[T], 0, sizeof tile[T]);
+    }
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bytes() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; ++j) {
+                std::uint32_t sum;
+                std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
+                for (int k = 0; k < 64; ++k)
+                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
+                std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
+            }
+    }
+    // Products of even and of odd numbers are a chain of fused sums each, from zero; their sum is then added.
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply_bfloat16() {
+        for (int r = 0; r < 16; ++r)
+            for (int j = 0; j < 16; j += V::W) {
+                V even = V::zero(), odd = V::zero(), c;
+                for (int k = 0; k < 16; ++k) {
+                    std::int32_t a, b[V::W];
+                    std::memcpy(&a, tile[A] + 64 * r + 4 * k, 4);
+                    std::memcpy(b, tile[B] + 64 * k + 4 * j, sizeof b);
+                    const I pixel = I::set1(a), weights = I::load(b);
+                    even = without_denormals(fma(even_of_pair(pixel), even_of_pair(weights), even));
+                    odd = without_denormals(fma(odd_of_pair(pixel), odd_of_pair(weights), odd));
+                }
+                float sum[V::W];
+                std::memcpy(sum, tile[C] + 64 * r + 4 * j, sizeof sum);
+                c = without_denormals(without_denormals(V::load(sum)) + without_denormals(even + odd));
+                c.store(sum);
+                std::memcpy(tile[C] + 64 * r + 4 * j, sum, sizeof sum);
+            }
+    }
+    static GRAFT_VECTOR void fetch(const void*) {}
+};
+// ---- graft/cpu/kernels/bfloat16_tiles.inl
+// Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
+
 // Rows and Columns: tiles of sixteen pixels, of sixteen output channels. `next`, where it is not null, are the weights that are wanted soon: of layers of few
 // pixels they come from memory, which took a tenth of ResNet-50's time.
 template <int Rows, int Columns>
-inline GRAFT_NOINLINE void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
-                                        const float* bias, bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
+                                     const float* bias, bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     tiles.load<0>(bias, 0);
     if (Columns == 2) tiles.load<1>(bias + half, 0);
@@ -48988,48 +49428,16 @@ inline GRAFT_NOINLINE void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a
     if (Rows == 2 && Columns == 2) tiles.store<3>(to.sum[half] + half, row);
 }
 
-inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    const image_planes& g = a.from;
-    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
-    alignas(64) float bias[bfloat16_block] = {};
-    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
-    const bfloat16_end end = end_of(a, block);
-    bfloat16_sums sums[2];
-    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
-    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
-    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
-    const std::int64_t row = first * bfloat16_block / g.pitch;
-    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
-    tile_unit tiles;
-    for (std::int64_t tile = first; tile < last; ++tile) {
-        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
-        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        const std::uint16_t *const x = a.gathered + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
-                                                                                              ? w + a.steps * bfloat16_step
-                                                                                              : nullptr;
-        if (left > bfloat16_block / 2)
-            channels > bfloat16_block / 2 ? sum_bfloat16<2, 2>(tiles, a, x, w, next, bias, here, end, before)
-                                          : sum_bfloat16<2, 1>(tiles, a, x, w, next, bias, here, end, before);
-        else
-            channels > bfloat16_block / 2 ? sum_bfloat16<1, 2>(tiles, a, x, w, next, bias, here, end, before)
-                                          : sum_bfloat16<1, 1>(tiles, a, x, w, next, bias, here, end, before);
-        finish_some(end, before, bfloat16_block);
-        here.next = 0;
-        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
-        for (int i = 0; i < here.pixels; ++i) {
-            const bool output = column < a.ow && oy < a.oh;
-            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
-            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
-            if (++column < g.pitch) continue;
-            column = 0;
-            if (++oy == a.image_rows) oy = 0, ++image;
-        }
-    }
-    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
+inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
+                         bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+    constexpr int half = bfloat16_block / 2;
+    const auto sum = to.pixels > half ? end.channels > half ? &sum_tiles<2, 2> : &sum_tiles<2, 1> : end.channels > half ? &sum_tiles<1, 2> : &sum_tiles<1, 1>;
+    sum(tiles, a, x, w, next, bias, to, end, before);
 }
 
-inline const bfloat16_kernels* bfloat16_table() {
-    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16};
+// A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
+inline const bfloat16_kernels* bfloat16_by_tiles() {
+    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -49078,6 +49486,7 @@ inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile
     };
     conv_quantized_by<quantized_rows_of_tiles>(a, tile, slot, part, multiply);
 }
+}  // namespace emulated
 }  // namespace avx512
 }  // namespace cpu
 GRAFT_END_KERNEL_NAMESPACE
@@ -49085,11 +49494,289 @@ GRAFT_END_TARGET
 #endif
 #undef GRAFT_KERNEL_TEXTS
 #endif
-#if GRAFT_HAS_AMX
+#if GRAFT_HAS_AVX512_BF16
 GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")
 GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace avx512 {
+namespace bf16 {
+// ---- graft/cpu/simd/bfloat16.inl
+// What machines with AVX-512 BF16 do with pairs of bfloat16: text, included inside a region that has it.
+
+/// Rounded half to even; numbers below the least normal one become zeros, as products take them.
+GRAFT_VECTOR void narrow_bfloat16(V a, std::uint16_t* to) {
+    const auto rounded = _mm512_maskz_cvtneps_pbh(0xffff, a.r);
+    std::memcpy(to, &rounded, sizeof rounded);
+}
+/// sum + the product of each lane's odd numbers, then + that of its even ones, each fused. Numbers below the least normal one are zeros, what is added to and
+/// sums as well.
+GRAFT_VECTOR V add_pairs(V sum, I a, I b) { return {_mm512_dpbf16_ps(sum.r, (__m512bh)a.r, (__m512bh)b.r)}; }
+
+// ---- graft/cpu/kernels/bfloat16.inl
+// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
+// that neighbours of the padded image are read alike for every tap, across its rows.
+
+// One block of channels of a pixel; those past the last are zeros.
+GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
+    GRAFT_UNROLL
+    for (int v = 0; v < bfloat16_block / V::W; ++v) {
+        const std::int64_t left = channels - v * V::W;
+        const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
+        narrow_bfloat16(a, to + v * V::W);
+    }
+}
+// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
+struct bfloat16_source {
+    std::int64_t row_phase, column_phase, image, iy, count;
+    bool inside;  // whether the row is one of the image
+};
+GRAFT_VECTOR bfloat16_source source_of(const bfloat16_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
+    const image_planes& g = a.from;
+    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
+    bfloat16_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
+    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
+    s.inside = s.iy >= 0 && s.iy < a.ih;
+    return s;
+}
+GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
+
+inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    const std::int64_t channels = a.channels - block * bfloat16_block;
+    const float* const x = a.x + block * (bfloat16_block / V::W) * a.x_vector;
+    std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const auto [row_phase, column_phase, image, iy, count, in_image] = source_of(a, row, column, last - first);
+        const std::int64_t ix = g.column_phase[column_phase] - a.pl + column * a.sw;
+        // Of these columns, ix, ix + sw, ...: those before the image, and those in it.
+        const std::int64_t before = ix < 0 ? (a.sw - 1 - ix) / a.sw : 0, end = a.iw > ix ? (a.iw - ix + a.sw - 1) / a.sw : 0;
+        const std::int64_t inside = in_image && before < count ? (end < count ? end : count) : 0;
+        std::int64_t i = 0;
+        if (before < inside) {
+            clear_pixels(to, before);
+            const float* from = x + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel;
+            const std::int64_t step = a.sw * a.x_pixel;
+            if (channels >= bfloat16_block)
+                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
+            else
+                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
+        }
+        clear_pixels(to + i * bfloat16_block, count - i);
+        to += count * bfloat16_block;
+        first += count;
+    }
+}
+
+// The same of a few planes, of which a row of taps is unrolled.
+inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    alignas(64) float rows[bfloat16_row];
+    const std::int64_t step = a.unrolled_step, beside = std::int64_t(a.unrolled - 1) * a.unrolled_dilation / step + 1;
+    std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
+        const std::int64_t n = count + beside, plane_floats = n * step + V::W;  // whole vectors are read
+        const float* from[bfloat16_block];
+        const std::int64_t first_plane = block * bfloat16_block / a.unrolled;
+        for (std::int64_t k = 0, last_plane = -1; k < bfloat16_block; ++k) {
+            const std::int64_t channel = block * bfloat16_block + k, plane = channel / a.unrolled, at = channel % a.unrolled * a.unrolled_dilation;
+            from[k] = nullptr;
+            if (channel >= a.channels) continue;
+            float* const gathered = rows + (plane - first_plane) * plane_floats;
+            if (plane != last_plane) {
+                last_plane = plane;
+                gather_row(a.x + image * a.x_image + plane * a.x_vector + (inside ? iy : 0) * a.x_row, inside ? a.iw : 0, column * step - a.unrolled_pad, step,
+                           n, gathered);
+            }
+            from[k] = gathered + at % step * n + at / step;
+        }
+        for (std::int64_t i = 0; i < count; i += V::W)
+            for (int v = 0; v < bfloat16_block; v += V::W) {
+                V some[V::W];
+                GRAFT_UNROLL
+                for (int r = 0; r < V::W; ++r) some[r] = from[v + r] ? V::load(from[v + r] + i) : V::zero();
+                transpose(some);
+                GRAFT_UNROLL
+                for (int r = 0; r < V::W; ++r)
+                    if (i + r < count) narrow_bfloat16(some[r], to + (i + r) * bfloat16_block + v);
+            }
+        to += count * bfloat16_block;
+        first += count;
+    }
+}
+
+// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
+constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
+struct bfloat16_sums {
+    alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
+    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
+    int next, pixels;
+};
+
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+
+// What becomes of the sums of one block of output channels.
+struct bfloat16_end {
+    const bfloat16_args& a;
+    std::int64_t channels;  // from the block's first one on
+    bool clamped, simple;   // simple: whole vectors, and no more than a residual and a clamp
+    float low, high;
+};
+inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
+    bfloat16_end e{a, a.out_channels - block * bfloat16_block, true, false, 0, 0};
+    e.clamped = bounds_of(a.ep, e.low, e.high);
+    e.simple = e.clamped && (a.whole_vectors || e.channels >= bfloat16_block) && !(a.residual && a.ep.residual_after_activation);
+    return e;
+}
+
+// Any other pixel.
+inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
+    const bfloat16_args& a = e.a;
+    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.clamped;
+    const V low = V::set1(e.low), high = V::set1(e.high);
+    const auto residual = [&](int v) { return load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v); };
+    for (int v = 0; a.residual && !late && v < bfloat16_block && v < e.channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
+    if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
+    for (int v = 0; v < bfloat16_block && v < e.channels; v += V::W) {
+        const std::int64_t lanes = a.whole_vectors ? V::W : e.channels - v;
+        float* const to = a.y + at + v / V::W * a.y_vector;
+        V y = V::load(sum + v);
+        if (!function) y = clamp(y, low, high);
+        if (a.residual && late) y = y + residual(v);
+        if (lanes >= V::W)
+            y.store(to);
+        else
+            y.store_partial(to, static_cast<int>(lanes));
+    }
+}
+
+// The next few pixels.
+GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+    int next = of.next;
+    const int end = of.pixels < next + count ? of.pixels : next + count;
+    if (next >= end) return;
+    of.next = end;
+    if (!e.simple) {
+        for (; next < end; ++next)
+            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], of.residual_at[next]);
+        return;
+    }
+    const V low = V::set1(e.low), high = V::set1(e.high);
+    const float* const residual = e.a.residual;
+    float* const y = e.a.y;
+    const std::int64_t vector = e.a.y_vector, channels = e.channels;
+    for (; next < end; ++next) {
+        const std::int64_t at = of.at[next], residual_at = of.residual_at[next];
+        if (at < 0) continue;
+        GRAFT_UNROLL
+        for (int v = 0; v < bfloat16_block / V::W; ++v) {
+            if (v * V::W >= channels) break;
+            V sum = V::load(of.sum[next] + v * V::W);
+            if (residual) sum = sum + V::load(residual + residual_at + v * vector);
+            clamp(sum, low, high).store(y + at + v * vector);
+        }
+    }
+}
+
+// By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
+template <class Unit>
+inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const image_planes& g = a.from;
+    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
+    alignas(64) float bias[bfloat16_block] = {};
+    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
+    const bfloat16_end end = end_of(a, block);
+    bfloat16_sums sums[2];
+    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
+    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
+    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
+    const std::int64_t row = first * bfloat16_block / g.pitch;
+    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
+    Unit unit;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
+        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
+        const std::uint16_t *const x = a.gathered + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
+                                                                                              ? w + a.steps * bfloat16_step
+                                                                                              : nullptr;
+        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
+        sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
+        finish_some(end, before, bfloat16_block);
+        here.next = 0;
+        for (int i = 0; i < here.pixels; ++i) {
+            const bool output = column < a.ow && oy < a.oh;
+            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
+            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
+            if (++column < g.pitch) continue;
+            column = 0;
+            if (++oy == a.image_rows) oy = 0, ++image;
+        }
+    }
+    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
+}
+// ---- graft/cpu/kernels/bfloat16_vectors.inl
+// Sums of products of bfloat16 by vectors, a pair of channels of a pixel at a time: text, included for each set that multiplies pairs.
+
+struct pair_unit {};
+
+// Some neighbouring pixels by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32 registers.
+template <int Pixels>
+inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias, float* to) {
+    constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
+    constexpr int ahead = 2 * bfloat16_step;  // of weights, that in layers of few pixels come from memory in an order which machines do not foresee
+    V sum[Pixels][vectors];
+    GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) {
+        const V first = V::load(bias + v * V::W);
+        GRAFT_UNROLL
+        for (int p = 0; p < Pixels; ++p) sum[p][v] = first;
+    }
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+        for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
+            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            for (int k = 0; k < half; ++k) {
+                I weights[vectors];
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; ++v) {
+                    const int channel = v * V::W;
+                    const std::uint16_t* const at = w + channel / half * (bfloat16_step / 2) + k * bfloat16_block + channel % half * 2;
+                    weights[v] = I::load(reinterpret_cast<const std::int32_t*>(at));
+                    GRAFT_PREFETCH(at + ahead);
+                }
+                GRAFT_UNROLL
+                for (int p = 0; p < Pixels; ++p) {
+                    std::int32_t pair;
+                    std::memcpy(&pair, from + p * bfloat16_block + 2 * k, sizeof pair);
+                    const I pixel = I::set1(pair);
+                    GRAFT_UNROLL
+                    for (int v = 0; v < vectors; ++v) sum[p][v] = add_pairs(sum[p][v], pixel, weights[v]);
+                }
+            }
+        }
+    GRAFT_UNROLL
+    for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * bfloat16_block + v * V::W);
+}
+
+inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t*, const float* bias,
+                         bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
+    constexpr int many = 11, few = 3;
+    static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
+    for (int p = 0; p < to.pixels;) {
+        const bool rest = to.pixels - p <= 2 * few;
+        (rest ? &sum_pairs_bfloat16<few> : &sum_pairs_bfloat16<many>)(a, x + p * bfloat16_block, w, bias, to.sum[p]);
+        p += rest ? few : many;
+    }
+}
+
+// A step of 32 pixels takes some 300 ns: tasks of 10 us.
+inline const bfloat16_kernels* bfloat16_by_vectors() {
+    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    return &all;
+}
+#if GRAFT_HAS_AMX
 namespace amx {
 // ---- graft/cpu/simd/amx.inl
 // Tiles of the machine (AMX): eight of 16 rows of 64 bytes. Text, included inside a region that has them, whose names compilers do not know: the
@@ -49136,184 +49823,16 @@ struct tile_unit {
     }
     /// Into the second cache.
     static GRAFT_VECTOR void fetch(const void* line) { _mm_prefetch(static_cast<const char*>(line), _MM_HINT_T1); }
-    /// Rounded half to even; numbers below the least normal one become zeros, as products take them.
-    static GRAFT_VECTOR void narrow(V a, std::uint16_t* to) {
-        const auto rounded = _mm512_maskz_cvtneps_pbh(0xffff, a.r);
-        std::memcpy(to, &rounded, sizeof rounded);
-    }
-};
-// ---- graft/cpu/kernels/bfloat16.inl
-// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each kind of tiles. Pixels of 32 channels are the rows of a tile, so that
-// sixteen neighbours of the padded image are one load for every tap, across its rows.
-
-// One block of channels of a pixel; those past the last are zeros.
-GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
-    GRAFT_UNROLL
-    for (int v = 0; v < bfloat16_block / V::W; ++v) {
-        const std::int64_t left = channels - v * V::W;
-        const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
-        tile_unit::narrow(a, to + v * V::W);
-    }
-}
-// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
-struct bfloat16_source {
-    std::int64_t row_phase, column_phase, image, iy, count;
-    bool inside;  // whether the row is one of the image
-};
-GRAFT_VECTOR bfloat16_source source_of(const bfloat16_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
-    const image_planes& g = a.from;
-    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
-    bfloat16_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
-    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
-    s.inside = s.iy >= 0 && s.iy < a.ih;
-    return s;
-}
-GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
-
-inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    const image_planes& g = a.from;
-    const std::int64_t channels = a.channels - block * bfloat16_block;
-    const float* const x = a.x + block * (bfloat16_block / V::W) * a.x_vector;
-    std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
-    std::int64_t row = first / g.pitch, column = first % g.pitch;
-    for (; first < last; ++row, column = 0) {
-        const auto [row_phase, column_phase, image, iy, count, in_image] = source_of(a, row, column, last - first);
-        const std::int64_t ix = g.column_phase[column_phase] - a.pl + column * a.sw;
-        // Of these columns, ix, ix + sw, ...: those before the image, and those in it.
-        const std::int64_t before = ix < 0 ? (a.sw - 1 - ix) / a.sw : 0, end = a.iw > ix ? (a.iw - ix + a.sw - 1) / a.sw : 0;
-        const std::int64_t inside = in_image && before < count ? (end < count ? end : count) : 0;
-        std::int64_t i = 0;
-        if (before < inside) {
-            clear_pixels(to, before);
-            const float* from = x + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel;
-            const std::int64_t step = a.sw * a.x_pixel;
-            if (channels >= bfloat16_block)
-                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
-            else
-                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
-        }
-        clear_pixels(to + i * bfloat16_block, count - i);
-        to += count * bfloat16_block;
-        first += count;
-    }
-}
-
-// The same of a few planes, of which a row of taps is unrolled.
-inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    const image_planes& g = a.from;
-    alignas(64) float rows[bfloat16_row];
-    const std::int64_t step = a.unrolled_step, beside = std::int64_t(a.unrolled - 1) * a.unrolled_dilation / step + 1;
-    std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
-    std::int64_t row = first / g.pitch, column = first % g.pitch;
-    for (; first < last; ++row, column = 0) {
-        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
-        const std::int64_t n = count + beside, plane_floats = n * step + V::W;  // whole vectors are read
-        const float* from[bfloat16_block];
-        const std::int64_t first_plane = block * bfloat16_block / a.unrolled;
-        for (std::int64_t k = 0, last_plane = -1; k < bfloat16_block; ++k) {
-            const std::int64_t channel = block * bfloat16_block + k, plane = channel / a.unrolled, at = channel % a.unrolled * a.unrolled_dilation;
-            from[k] = nullptr;
-            if (channel >= a.channels) continue;
-            float* const gathered = rows + (plane - first_plane) * plane_floats;
-            if (plane != last_plane) {
-                last_plane = plane;
-                gather_row(a.x + image * a.x_image + plane * a.x_vector + (inside ? iy : 0) * a.x_row, inside ? a.iw : 0, column * step - a.unrolled_pad, step,
-                           n, gathered);
-            }
-            from[k] = gathered + at % step * n + at / step;
-        }
-        for (std::int64_t i = 0; i < count; i += V::W)
-            for (int v = 0; v < bfloat16_block; v += V::W) {
-                V some[V::W];
-                GRAFT_UNROLL
-                for (int r = 0; r < V::W; ++r) some[r] = from[v + r] ? V::load(from[v + r] + i) : V::zero();
-                transpose(some);
-                GRAFT_UNROLL
-                for (int r = 0; r < V::W; ++r)
-                    if (i + r < count) tile_unit::narrow(some[r], to + (i + r) * bfloat16_block + v);
-            }
-        to += count * bfloat16_block;
-        first += count;
-    }
-}
-
-// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
-struct bfloat16_sums {
-    alignas(64) float sum[bfloat16_block][bfloat16_block];
-    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
-    int next, pixels;
 };
 
-GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
-
-// What becomes of the sums of one block of output channels.
-struct bfloat16_end {
-    const bfloat16_args& a;
-    std::int64_t channels;  // from the block's first one on
-    bool clamped, simple;   // simple: whole vectors, and no more than a residual and a clamp
-    float low, high;
-};
-inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
-    bfloat16_end e{a, a.out_channels - block * bfloat16_block, true, false, 0, 0};
-    e.clamped = bounds_of(a.ep, e.low, e.high);
-    e.simple = e.clamped && (a.whole_vectors || e.channels >= bfloat16_block) && !(a.residual && a.ep.residual_after_activation);
-    return e;
-}
-
-// Any other pixel.
-inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
-    const bfloat16_args& a = e.a;
-    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.clamped;
-    const V low = V::set1(e.low), high = V::set1(e.high);
-    const auto residual = [&](int v) { return load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v); };
-    for (int v = 0; a.residual && !late && v < bfloat16_block && v < e.channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
-    if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
-    for (int v = 0; v < bfloat16_block && v < e.channels; v += V::W) {
-        const std::int64_t lanes = a.whole_vectors ? V::W : e.channels - v;
-        float* const to = a.y + at + v / V::W * a.y_vector;
-        V y = V::load(sum + v);
-        if (!function) y = clamp(y, low, high);
-        if (a.residual && late) y = y + residual(v);
-        if (lanes >= V::W)
-            y.store(to);
-        else
-            y.store_partial(to, static_cast<int>(lanes));
-    }
-}
-
-// The next few pixels.
-GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
-    int next = of.next;
-    const int end = of.pixels < next + count ? of.pixels : next + count;
-    if (next >= end) return;
-    of.next = end;
-    if (!e.simple) {
-        for (; next < end; ++next)
-            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], of.residual_at[next]);
-        return;
-    }
-    const V low = V::set1(e.low), high = V::set1(e.high);
-    const float* const residual = e.a.residual;
-    float* const y = e.a.y;
-    const std::int64_t vector = e.a.y_vector, channels = e.channels;
-    for (; next < end; ++next) {
-        const std::int64_t at = of.at[next], residual_at = of.residual_at[next];
-        if (at < 0) continue;
-        GRAFT_UNROLL
-        for (int v = 0; v < bfloat16_block / V::W; ++v) {
-            if (v * V::W >= channels) break;
-            V sum = V::load(of.sum[next] + v * V::W);
-            if (residual) sum = sum + V::load(residual + residual_at + v * vector);
-            clamp(sum, low, high).store(y + at + v * vector);
-        }
-    }
-}
+// ---- graft/cpu/kernels/bfloat16_tiles.inl
+// Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
 
 // Rows and Columns: tiles of sixteen pixels, of sixteen output channels. `next`, where it is not null, are the weights that are wanted soon: of layers of few
 // pixels they come from memory, which took a tenth of ResNet-50's time.
 template <int Rows, int Columns>
-inline GRAFT_NOINLINE void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
-                                        const float* bias, bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
+                                     const float* bias, bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     tiles.load<0>(bias, 0);
     if (Columns == 2) tiles.load<1>(bias + half, 0);
@@ -49345,48 +49864,16 @@ inline GRAFT_NOINLINE void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a
     if (Rows == 2 && Columns == 2) tiles.store<3>(to.sum[half] + half, row);
 }
 
-inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    const image_planes& g = a.from;
-    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
-    alignas(64) float bias[bfloat16_block] = {};
-    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
-    const bfloat16_end end = end_of(a, block);
-    bfloat16_sums sums[2];
-    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
-    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
-    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
-    const std::int64_t row = first * bfloat16_block / g.pitch;
-    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
-    tile_unit tiles;
-    for (std::int64_t tile = first; tile < last; ++tile) {
-        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
-        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        const std::uint16_t *const x = a.gathered + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
-                                                                                              ? w + a.steps * bfloat16_step
-                                                                                              : nullptr;
-        if (left > bfloat16_block / 2)
-            channels > bfloat16_block / 2 ? sum_bfloat16<2, 2>(tiles, a, x, w, next, bias, here, end, before)
-                                          : sum_bfloat16<2, 1>(tiles, a, x, w, next, bias, here, end, before);
-        else
-            channels > bfloat16_block / 2 ? sum_bfloat16<1, 2>(tiles, a, x, w, next, bias, here, end, before)
-                                          : sum_bfloat16<1, 1>(tiles, a, x, w, next, bias, here, end, before);
-        finish_some(end, before, bfloat16_block);
-        here.next = 0;
-        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
-        for (int i = 0; i < here.pixels; ++i) {
-            const bool output = column < a.ow && oy < a.oh;
-            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
-            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
-            if (++column < g.pitch) continue;
-            column = 0;
-            if (++oy == a.image_rows) oy = 0, ++image;
-        }
-    }
-    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
+inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
+                         bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+    constexpr int half = bfloat16_block / 2;
+    const auto sum = to.pixels > half ? end.channels > half ? &sum_tiles<2, 2> : &sum_tiles<2, 1> : end.channels > half ? &sum_tiles<1, 2> : &sum_tiles<1, 1>;
+    sum(tiles, a, x, w, next, bias, to, end, before);
 }
 
-inline const bfloat16_kernels* bfloat16_table() {
-    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16};
+// A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
+inline const bfloat16_kernels* bfloat16_by_tiles() {
+    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -49436,6 +49923,8 @@ inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile
     conv_quantized_by<quantized_rows_of_tiles>(a, tile, slot, part, multiply);
 }
 }  // namespace amx
+#endif
+}  // namespace bf16
 }  // namespace avx512
 }  // namespace cpu
 GRAFT_END_KERNEL_NAMESPACE
@@ -49460,34 +49949,39 @@ GRAFT_INLINE quantized_task byte_products(isa set) noexcept {
     return nullptr;
 }
 
-#if GRAFT_EMULATED_AMX
-inline bool emulates_tiles() noexcept {
-    const char* wish = std::getenv("GRAFT_EMULATED_AMX");
-    return wish && *wish == '1';
+#if GRAFT_EMULATED_PRODUCTS
+inline bool emulates(const char* what) noexcept {
+    const char* wish = std::getenv("GRAFT_EMULATED_PRODUCTS");
+    return wish && std::strcmp(wish, what) == 0;
 }
 #endif
 
-GRAFT_INLINE const bfloat16_kernels* bfloat16_tiles(isa set) noexcept {
-#if GRAFT_EMULATED_AMX
-#define GRAFT_X(id, width, here) GRAFT_ISA_HERE(here, if (set == isa::id && emulates_tiles()) return id::bfloat16_table();)
+GRAFT_INLINE const bfloat16_kernels* bfloat16_products(isa set) noexcept {
+#if GRAFT_EMULATED_PRODUCTS
+#define GRAFT_X(id, width, here) \
+    GRAFT_ISA_HERE(here, if (set == isa::id && emulates("amx")) return id::emulated::bfloat16_by_tiles(); \
+                   if (set == isa::id && emulates("avx512_bf16")) return id::emulated::bfloat16_by_vectors();)
     GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X
 #endif
+    if (set != isa::avx512 || !bfloat16_wanted()) return nullptr;
 #if GRAFT_HAS_AMX
-    if (set == isa::avx512 && has_tiles()) return bfloat16_wanted() ? avx512::amx::bfloat16_table() : nullptr;
+    if (has_tiles()) return avx512::bf16::amx::bfloat16_by_tiles();
 #endif
-    static_cast<void>(set);
+#if GRAFT_HAS_AVX512_BF16
+    if (has_bfloat16_pairs()) return avx512::bf16::bfloat16_by_vectors();
+#endif
     return nullptr;
 }
 
 GRAFT_INLINE quantized_task byte_tiles(isa set) noexcept {
-#if GRAFT_EMULATED_AMX
-#define GRAFT_X(id, width, here) GRAFT_ISA_HERE(here, if (set == isa::id && emulates_tiles()) return &id::conv_quantized_tiles;)
+#if GRAFT_EMULATED_PRODUCTS
+#define GRAFT_X(id, width, here) GRAFT_ISA_HERE(here, if (set == isa::id && emulates("amx")) return &id::emulated::conv_quantized_tiles;)
     GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X
 #endif
 #if GRAFT_HAS_AMX
-    if (set == isa::avx512 && has_tiles()) return quantized_conv_wanted() ? &avx512::amx::conv_quantized_tiles : nullptr;
+    if (set == isa::avx512 && has_tiles()) return quantized_conv_wanted() ? &avx512::bf16::amx::conv_quantized_tiles : nullptr;
 #endif
     static_cast<void>(set);
     return nullptr;
@@ -49596,7 +50090,7 @@ struct kernel_set {
     void (*fuse)(graph&, place_id on);
     /// Blocks of channels, and packed weights.
     status (*lay_out)(graph&, const lowering&, const arithmetic& by);
-    bool bfloat16 = false;  ///< whether it has kernels over tiles
+    bool bfloat16 = false;  ///< whether it has kernels of bfloat16
     /// Operators between DequantizeLinear and QuantizeLinear, in integers; may be null.
     status (*to_integers)(graph&, const lowering&, isa level) = nullptr;
 };
@@ -49703,9 +50197,9 @@ inline result<std::shared_ptr<device>> open(const std::string& name, const devic
     arithmetic by;
     GRAFT_TRY_ASSIGN(by.level, active_isa());
     by.bfloat16 = options.precision == "bfloat16";
-    if (by.bfloat16 && !(kernels.bfloat16 && bfloat16_tiles(by.level)))
+    if (by.bfloat16 && !(kernels.bfloat16 && bfloat16_products(by.level)))
         return fail(errc::device_unavailable, "precision",
-                    "bfloat16 on a CPU takes one that multiplies tiles of it (AMX and AVX-512: Intel's Xeons since 2023), and " +
+                    "bfloat16 on a CPU takes one that multiplies it (AVX-512 BF16: AMD's since 2022; with AMX, Intel's Xeons since 2023), and " +
                         std::string(cpu::name(by.level)) + " is what runs here: leave it out, or take a GPU (--device cuda)");
     return std::shared_ptr<device>(std::make_shared<cpu_device>(name, by, kernels));
 }
@@ -49721,13 +50215,13 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_HPP
 // ---- graft/cpu/bfloat16.hpp
-// Convolutions and matrix products whose operands are rounded to bfloat16 and whose sums are float32, on machines that multiply tiles of them.
+// Convolutions and matrix products whose operands are rounded to bfloat16 and whose sums are float32, on machines that multiply tiles or pairs of them.
 // Bits depend on the shapes alone: an output is the same chain of steps, 32 channels of one tap each, on every number of threads.
 
 #ifndef GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_KERNELS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_KERNELS_HPP
 // ---- graft/cpu/bfloat16_kernels.hpp
-// Convolutions and matrix products of bfloat16 as kernels see them: one run's arguments, and the table that machines with tiles fill.
+// Convolutions and matrix products of bfloat16 as kernels see them: one run's arguments, and the table that tiles and vectors fill.
 
 #ifndef GRAFT_SINGLE_GRAFT_CPU_PLANES_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_PLANES_HPP
@@ -49856,6 +50350,9 @@ struct bfloat16_kernels {
     void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*gather_planes)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    bool tiles;         // else vectors
+    int steps_at_once;  // of 32 pixels, that make a task
+    int end_steps;      // what follows the last step of 32 pixels takes as long as so many
 };
 
 }  // namespace cpu
@@ -49880,7 +50377,7 @@ struct conv_problem {
     layout::kind in = layout::blocked, out = layout::blocked;
     epilogue ep;
     bool exact = false;
-    bool bfloat16 = false;  ///< operands are rounded to bfloat16 where the kernels over tiles take the problem
+    bool bfloat16 = false;  ///< operands are rounded to bfloat16 where the kernels of bfloat16 take the problem, and it is faster
 };
 
 /// One run of a convolution, as its tasks read it.
@@ -50188,6 +50685,8 @@ namespace cpu {
 bool takes_bfloat16_conv(const conv_problem& problem);
 /// Whether they take one of a few planes, which are read as they lie: a row of outputs fits into the room that the kernel has.
 bool takes_bfloat16_planes(const conv_problem& problem);
+/// One of the two, as the image lies.
+bool takes_bfloat16(const conv_problem& problem);
 /// Whether they take such a product: one matrix A for each of C, neither transposed nor scaled, and a bias, if any, for each column.
 bool takes_bfloat16_product(const gemm_problem& problem);
 
@@ -50205,7 +50704,7 @@ void pack_bfloat16(const bfloat16_weights& weights, const float* weight, std::in
 /// Bytes of workspace, aligned to 64, that a run needs.
 std::int64_t bfloat16_conv_workspace(const conv_problem& problem);
 std::int64_t bfloat16_product_workspace(const gemm_problem& problem);
-/// As run_conv and run_gemm. On a set and a machine that have tiles alone.
+/// As run_conv and run_gemm. On a set and a machine that have `bfloat16_products` alone.
 void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias, const float* residual, float* y,
                        void* workspace, executor& pool);
 void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias, const float* residual, float* c,
@@ -50276,7 +50775,7 @@ inline std::uint16_t narrowed(float x) {
 
 // Gathers part by part, and multiplies. `a` has all that is the same in them, and the pointers of the first image.
 inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* workspace, executor& pool) {
-    const bfloat16_kernels& kernel = *bfloat16_tiles(set);
+    const bfloat16_kernels& kernel = *bfloat16_products(set);
     const bfloat16_part part = bfloat16_parts(p);
     const float *const x = a.x, *const residual = p.ep.residual ? a.residual : nullptr;
     float* const y = a.y;
@@ -50303,8 +50802,8 @@ inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* 
                 const std::int64_t first = task % pieces * piece;
                 (a.unrolled ? kernel.gather_planes : kernel.gather)(a, task / pieces, first, std::min(first + piece, a.block_pixels));
             });
-            // A step takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
-            const std::int64_t tiles = blocks_of_32(a.pixels), at_once = 500 / (a.steps + 3) + 1, runs = (tiles + at_once - 1) / at_once;
+            const std::int64_t tiles = blocks_of_32(a.pixels), at_once = kernel.steps_at_once / (a.steps + kernel.end_steps) + 1,
+                               runs = (tiles + at_once - 1) / at_once;
             parallel_for(pool, out_blocks * runs, [&](std::int64_t task) {
                 const std::int64_t first = task % runs * at_once;
                 kernel.multiply(a, task / runs, first, std::min(first + at_once, tiles));
@@ -50353,6 +50852,7 @@ GRAFT_INLINE bool takes_bfloat16_planes(const conv_problem& p) {
     const std::int64_t beside = std::int64_t(p.kw - 1) * p.dw / p.sw + 1, widest = vector_width(isa::avx512);
     return p.in == layout::row_major && p.ic <= 4 && takes_bfloat16_conv(p) && p.ic * ((p.ow + beside) * p.sw + widest) <= bfloat16_row;
 }
+GRAFT_INLINE bool takes_bfloat16(const conv_problem& p) { return p.in == layout::row_major && p.ic <= 4 ? takes_bfloat16_planes(p) : takes_bfloat16_conv(p); }
 GRAFT_INLINE bool takes_bfloat16_product(const gemm_problem& p) {
     return !p.trans_a && p.alpha == 1 && p.bias != bias_kind::row && p.m > 0 && p.n > 0 && p.k > 0;
 }
@@ -50467,6 +50967,9 @@ struct conv_choice {
 
 /// Picks the algorithm. `problem.in` says what is at hand: planes are taken as they are only by first_layer.
 conv_choice choose_conv(isa set, const conv_problem& problem);
+
+/// The choice of bfloat16 for a problem that `takes_bfloat16` says yes to, whatever is faster.
+conv_choice choose_bfloat16_conv(const conv_problem& problem);
 
 /// Writes the weights, [oc][ic / groups][kh][kw], in the order in which the algorithm reads them. `weight` holds those of output channels
 /// [begin, end), of which conv_channels_at_once gives the parts; `packed` is room for all.
@@ -50600,12 +51103,34 @@ inline double winograd_cost(const conv_problem& p, int m, std::int64_t width) {
     return elements * double(all) * rows * channels / products_per_ns + reading + double(all) * blocks * (m == 4 ? 100 : 28);
 }
 
+inline bool may_be_winograd(const conv_problem& p) {
+    return p.groups == 1 && p.kh == 3 && p.kw == 3 && p.sh == 1 && p.sw == 1 && p.dh == 1 && p.dw == 1 && !p.exact;
+}
+
 // 4, 2 or 0: the fastest size. Winograd rounds more, so it has to be clearly faster.
 inline int winograd_size(const conv_problem& p, std::int64_t width) {
     if (p.ic < 2 * width || p.oc < width) return 0;
     const double direct = winograd_cost(p, 0, width), two = winograd_cost(p, 2, width), four = winograd_cost(p, 4, width);
     if (two > 0.9 * direct && four > 0.9 * direct) return 0;
     return two < four ? 2 : 4;
+}
+
+// Whether a convolution that the kernels of bfloat16 take is faster there. Tiles always are. Pairs are twice as many a cycle as floats, but blocks of 32
+// channels may be half empty, and pixels have to be gathered; Winograd's products are fewer.
+constexpr double gather_ns = 3;  // of 32 channels of a pixel, on the scale of winograd_cost
+inline bool faster_in_bfloat16(isa set, const conv_problem& p) {
+    if (bfloat16_products(set)->tiles) return true;
+    conv_problem g = p;
+    if (p.ic > 4) g.in = layout::blocked;
+    g = as_gathered(g);
+    const std::int64_t width = vector_width(set), in_blocks = ceil_div(g.ic, bfloat16_block), out_blocks = ceil_div(p.oc, bfloat16_block);
+    const double products_per_ns = 6.2 * double(width), pixels = double(p.oh * p.ow);
+    double floats = pixels * double(p.kh * p.kw * p.ic * ceil_div(p.oc, width) * width) / products_per_ns;
+    if (may_be_winograd(p))
+        if (const int m = winograd_size(p, width)) floats = winograd_cost(p, m, width);
+    const double computed = double((g.oh - 1) * planes_of(g).pitch + g.ow) * double(g.kh * g.kw);  // what lies between rows as well
+    const double pairs = computed * double(in_blocks * out_blocks) * bfloat16_block * bfloat16_block / (1.7 * products_per_ns);
+    return pairs + double(g.ih * g.iw * in_blocks) * gather_ns < floats;
 }
 
 inline void run_winograd(isa set, conv_args& a, executor& pool) {
@@ -50644,6 +51169,18 @@ inline void run_winograd(isa set, conv_args& a, executor& pool) {
 
 }  // namespace detail
 
+GRAFT_INLINE conv_choice choose_bfloat16_conv(const conv_problem& p) {
+    conv_choice c;
+    c.algorithm = conv_algorithm::bfloat16;
+    c.reason = "operands in bfloat16";
+    if (p.ic <= 4) c.in = p.in;
+    conv_problem chosen = p;
+    chosen.in = c.in;
+    c.workspace_bytes = bfloat16_conv_workspace(chosen);
+    c.packed_bytes = packed_bfloat16_bytes(bfloat16_weights_of(chosen));
+    return c;
+}
+
 GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
     const int width = vector_width(set);
     conv_choice c;
@@ -50653,15 +51190,8 @@ GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
         c.algorithm = conv_algorithm::depthwise;
         c.reason = "as many groups as channels";
         floats = detail::ceil_div(p.oc, width) * width * taps;
-    } else if (p.bfloat16 && (p.in == layout::row_major && p.ic <= 4 ? takes_bfloat16_planes(p) : takes_bfloat16_conv(p))) {
-        c.algorithm = conv_algorithm::bfloat16;
-        c.reason = "operands in bfloat16, by tiles";
-        if (p.ic <= 4) c.in = p.in;
-        conv_problem chosen = p;
-        chosen.in = c.in;
-        c.workspace_bytes = bfloat16_conv_workspace(chosen);
-        c.packed_bytes = packed_bfloat16_bytes(bfloat16_weights_of(chosen));
-        return c;
+    } else if (p.bfloat16 && takes_bfloat16(p) && detail::faster_in_bfloat16(set, p)) {
+        return choose_bfloat16_conv(p);
     } else if (p.in == layout::row_major && p.groups == 1 && p.ic <= 4 && p.ic * taps <= detail::first_layer_max &&
                detail::first_layer_tiles(p, kernels(set).conv->first_tile) > 0) {
         c.algorithm = conv_algorithm::first_layer;
@@ -50682,7 +51212,7 @@ GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
         c.reason = "one tap, no border";
     } else {
         c.reason = "the general case";
-        if (p.kh == 3 && p.kw == 3 && p.sh == 1 && p.sw == 1 && p.dh == 1 && p.dw == 1 && !p.exact) {
+        if (detail::may_be_winograd(p)) {
             const int m = detail::winograd_size(p, width);
             if (m) {
                 c.algorithm = m == 4 ? conv_algorithm::winograd4 : conv_algorithm::winograd2;
@@ -51136,7 +51666,7 @@ inline const char* choose_product(const kernel_query& q, kernel_choice& choice) 
     if (const attribute* unpacked = q.n.find("unpacked")) b = shape::from(unpacked->integers.begin(), unpacked->integers.end());
     if (!q.all_row_major() || !gemm_problem_of(q.n, q.in[0].extents, b, q.out[0].extents, p)) return "its batches do not fit";
     choice.workspace_bytes = p.bfloat16 ? bfloat16_product_workspace(p) : gemm_workspace_bytes(q.level, p);
-    choice.note = p.bfloat16 ? "matrix product, operands in bfloat16, by tiles" : p.packed_b ? "matrix product, packed weights" : "matrix product";
+    choice.note = p.bfloat16 ? "matrix product, operands in bfloat16" : p.packed_b ? "matrix product, packed weights" : "matrix product";
     choice.set(p);
     return nullptr;
 }

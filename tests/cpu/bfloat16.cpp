@@ -1,6 +1,6 @@
-// Convolutions and products of bfloat16 over tiles, those of the machine and those that vectors stand in for: against sums in double of operands that were
-// rounded first, and bit by bit against the order in which the instruction adds.
-#include "../emulated_tiles.hpp"
+// Convolutions and products of bfloat16 by tiles and by pairs, those of the machine and those that vectors stand in for: against sums in double of operands
+// that were rounded first, and bit by bit against the order in which the instructions add.
+#include "../emulated_products.hpp"
 #include "../skipped.hpp"
 #include "conv_support.hpp"
 
@@ -24,20 +24,20 @@ using namespace kernel_test;
 
 namespace {
 
-// With vectors in place of tiles on every set, or on the best one; with tiles where the machine has them.
+// With vectors in place of the instructions on every set, or on the best one; with the instructions where the machine has them.
 template <class F>
-void on_all_tiles(const F& f, bool every_set = false) {
+void on_all_products(const F& f, bool every_set = false) {
     bool any = false;
-    for (const bool emulated : {true, false}) {
-        const emulated_tiles with(emulated);
+    for (const char* emulated : {"amx", "avx512_bf16", ""}) {
+        const emulated_products with(emulated);
         for (isa set : sets())
-            if (bfloat16_tiles(set) && (every_set || set == sets().back())) {
-                INFO(name(set), emulated ? ", emulated" : ", tiles");
+            if (bfloat16_products(set) && (every_set || set == sets().back())) {
+                INFO(name(set), bfloat16_products(set)->tiles ? ", tiles" : ", pairs", *emulated ? ", emulated" : "");
                 any = true;
                 f(set);
             }
     }
-    if (!any) say_skipped("neither this machine nor this build has tiles of bfloat16");
+    if (!any) say_skipped("neither this machine nor this build multiplies bfloat16");
 }
 
 float rounded(float x) { return to_float(to_bfloat16(static_cast<double>(x))); }
@@ -56,8 +56,9 @@ struct conv_case {
     std::vector<float> run(isa set, executor& pool) const {
         conv_problem problem = p;
         problem.bfloat16 = true;
-        const conv_choice choice = choose_conv(set, problem);
-        REQUIRE(choice.algorithm == conv_algorithm::bfloat16);
+        REQUIRE(takes_bfloat16(problem));
+        const conv_choice choice = choose_bfloat16_conv(problem);
+        if (bfloat16_products(set)->tiles) CHECK(choose_conv(set, problem).algorithm == conv_algorithm::bfloat16);
         buffer packed = room(choice.packed_bytes / 4), space = room(choice.workspace_bytes / 4);
         const std::int64_t at_once = conv_channels_at_once(set, problem, choice, 1), row = static_cast<std::int64_t>(w.size()) / p.oc;
         for (std::int64_t first = 0; first < p.oc; first += at_once)
@@ -111,7 +112,7 @@ void check(isa set, const conv_case& c, const char* how) {
 }  // namespace
 
 TEST_CASE("bfloat16: convolutions of every form equal sums in double of rounded operands") {
-    on_all_tiles(
+    on_all_products(
         [](isa set) {
             random_source random;
             bool planes = false;
@@ -173,7 +174,7 @@ TEST_CASE("bfloat16: convolutions of every form equal sums in double of rounded 
 }
 
 TEST_CASE("bfloat16: images larger than what is gathered at once are cut into rows, many small ones into groups") {
-    on_all_tiles([](isa set) {
+    on_all_products([](isa set) {
         random_source random;
         conv_problem p;
         p.ic = 32, p.ih = 150, p.iw = 160, p.oc = 4, p.kh = p.kw = 3, p.pt = p.pl = 1;
@@ -208,7 +209,7 @@ TEST_CASE("bfloat16: images larger than what is gathered at once are cut into ro
 }
 
 TEST_CASE("bfloat16: products of matrices equal sums in double of rounded operands") {
-    on_all_tiles([](isa set) {
+    on_all_products([](isa set) {
         random_source random;
         const auto with = [&](std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, bool transposed, bool bias, epilogue ep = {}) {
             INFO(batch, " ", m, " ", n, " ", k, transposed ? " transposed" : "");
@@ -260,10 +261,11 @@ TEST_CASE("bfloat16: products of matrices equal sums in double of rounded operan
     });
 }
 
-// As TDPBF16PS was measured to add (and as Intel's manual, volume 2, has its rounding): what rounds, flushes and fuses where.
-TEST_CASE("bfloat16: products of even and of odd channels are chains of their own, in every step of 32 channels") {
-    on_all_tiles([](isa set) {
+// As TDPBF16PS and VDPBF16PS were measured to add (and as Intel's manual, volume 2, has their rounding): what rounds, flushes and fuses where.
+TEST_CASE("bfloat16: in tiles even and odd channels are chains of their own in every step of 32, in pairs the odd one is added first") {
+    on_all_products([](isa set) {
         if (set == isa::baseline || set == isa::wasm) return;  // products and sums are not fused there
+        const bool tiles = bfloat16_products(set)->tiles;
         const auto flushed = [](float x) { return std::fabs(x) < 1.17549435e-38f ? std::copysign(0.0f, x) : x; };
         random_source random;
         conv_problem p;
@@ -278,13 +280,14 @@ TEST_CASE("bfloat16: products of even and of odd channels are chains of their ow
         for (std::int64_t o = 0; o < p.oc; ++o)
             for (std::int64_t pixel = 0; pixel < 16; ++pixel) {
                 float sum = 0;
-                for (std::int64_t step = 0; step < 96; step += 32) {
+                const auto product_of = [&](std::int64_t k, float to) {
+                    const float by = rounded(c.w[static_cast<std::size_t>(o * 96 + k)]);
+                    return flushed(std::fma(flushed(rounded(c.x[static_cast<std::size_t>(k * 16 + pixel)])), flushed(by), to));
+                };
+                for (std::int64_t k = 0; !tiles && k < 96; k += 2) sum = product_of(k, product_of(k + 1, sum));
+                for (std::int64_t step = 0; tiles && step < 96; step += 32) {
                     float chain[2] = {0, 0};
-                    for (std::int64_t k = step; k < step + 32; ++k) {
-                        const float product_of = rounded(c.x[static_cast<std::size_t>(k * 16 + pixel)]),
-                                    by = rounded(c.w[static_cast<std::size_t>(o * 96 + k)]);
-                        chain[k % 2] = flushed(std::fma(flushed(product_of), flushed(by), chain[k % 2]));
-                    }
+                    for (std::int64_t k = step; k < step + 32; ++k) chain[k % 2] = product_of(k, chain[k % 2]);
                     sum = flushed(sum + flushed(chain[0] + chain[1]));
                 }
                 const float got = y[static_cast<std::size_t>(o * 16 + pixel)];
@@ -294,7 +297,7 @@ TEST_CASE("bfloat16: products of even and of odd channels are chains of their ow
 }
 
 TEST_CASE("bfloat16: numbers are rounded half to even, and what is not finite stays so") {
-    on_all_tiles([](isa set) {
+    on_all_products([](isa set) {
         // One product with 1: the operand as it was rounded.
         const float infinity = std::numeric_limits<float>::infinity();
         const std::vector<float> from = {1.0f,   1.00390625f, 1.01171875f, -1.00390625f, 1.00390637f,   3.4e38f,

@@ -1,5 +1,5 @@
 // Convolutions and sums of 8-bit images against plain loops over int32, on every instruction set of this machine, code for code.
-#include "../emulated_tiles.hpp"
+#include "../emulated_products.hpp"
 #include "../skipped.hpp"
 #include "random_source.hpp"
 #include "sets.hpp"
@@ -153,8 +153,8 @@ TEST_CASE("cpu quantized: convolutions by tiles give the same codes, of any numb
         e.p.tiles = true;
         INFO("round " << round << ", " << e.p.ic << " to " << e.p.oc << " channels, " << e.p.oh << "x" << e.p.ow << ", kernel " << e.p.kh << "x" << e.p.kw);
         const std::vector<std::uint8_t> wanted = wanted_codes(e);
-        for (const bool emulated : {true, false}) {
-            const emulated_tiles with(emulated);
+        for (const char* emulated : {"amx", ""}) {
+            const emulated_products with(emulated);
             kernel_test::on_every_isa([&](isa set) {
                 if (!byte_tiles(set)) return;
                 CHECK(computed_codes(set, e, alone) == wanted);

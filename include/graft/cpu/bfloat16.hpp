@@ -1,4 +1,4 @@
-// Convolutions and matrix products whose operands are rounded to bfloat16 and whose sums are float32, on machines that multiply tiles of them.
+// Convolutions and matrix products whose operands are rounded to bfloat16 and whose sums are float32, on machines that multiply tiles or pairs of them.
 // Bits depend on the shapes alone: an output is the same chain of steps, 32 channels of one tap each, on every number of threads.
 #pragma once
 
@@ -15,6 +15,8 @@ namespace cpu {
 bool takes_bfloat16_conv(const conv_problem& problem);
 /// Whether they take one of a few planes, which are read as they lie: a row of outputs fits into the room that the kernel has.
 bool takes_bfloat16_planes(const conv_problem& problem);
+/// One of the two, as the image lies.
+bool takes_bfloat16(const conv_problem& problem);
 /// Whether they take such a product: one matrix A for each of C, neither transposed nor scaled, and a bias, if any, for each column.
 bool takes_bfloat16_product(const gemm_problem& problem);
 
@@ -32,7 +34,7 @@ void pack_bfloat16(const bfloat16_weights& weights, const float* weight, std::in
 /// Bytes of workspace, aligned to 64, that a run needs.
 std::int64_t bfloat16_conv_workspace(const conv_problem& problem);
 std::int64_t bfloat16_product_workspace(const gemm_problem& problem);
-/// As run_conv and run_gemm. On a set and a machine that have tiles alone.
+/// As run_conv and run_gemm. On a set and a machine that have `bfloat16_products` alone.
 void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias, const float* residual, float* y,
                        void* workspace, executor& pool);
 void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias, const float* residual, float* c,
@@ -104,7 +106,7 @@ inline std::uint16_t narrowed(float x) {
 
 // Gathers part by part, and multiplies. `a` has all that is the same in them, and the pointers of the first image.
 inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* workspace, executor& pool) {
-    const bfloat16_kernels& kernel = *bfloat16_tiles(set);
+    const bfloat16_kernels& kernel = *bfloat16_products(set);
     const bfloat16_part part = bfloat16_parts(p);
     const float *const x = a.x, *const residual = p.ep.residual ? a.residual : nullptr;
     float* const y = a.y;
@@ -131,8 +133,8 @@ inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* 
                 const std::int64_t first = task % pieces * piece;
                 (a.unrolled ? kernel.gather_planes : kernel.gather)(a, task / pieces, first, std::min(first + piece, a.block_pixels));
             });
-            // A step takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
-            const std::int64_t tiles = blocks_of_32(a.pixels), at_once = 500 / (a.steps + 3) + 1, runs = (tiles + at_once - 1) / at_once;
+            const std::int64_t tiles = blocks_of_32(a.pixels), at_once = kernel.steps_at_once / (a.steps + kernel.end_steps) + 1,
+                               runs = (tiles + at_once - 1) / at_once;
             parallel_for(pool, out_blocks * runs, [&](std::int64_t task) {
                 const std::int64_t first = task % runs * at_once;
                 kernel.multiply(a, task / runs, first, std::min(first + at_once, tiles));
@@ -181,6 +183,7 @@ GRAFT_INLINE bool takes_bfloat16_planes(const conv_problem& p) {
     const std::int64_t beside = std::int64_t(p.kw - 1) * p.dw / p.sw + 1, widest = vector_width(isa::avx512);
     return p.in == layout::row_major && p.ic <= 4 && takes_bfloat16_conv(p) && p.ic * ((p.ow + beside) * p.sw + widest) <= bfloat16_row;
 }
+GRAFT_INLINE bool takes_bfloat16(const conv_problem& p) { return p.in == layout::row_major && p.ic <= 4 ? takes_bfloat16_planes(p) : takes_bfloat16_conv(p); }
 GRAFT_INLINE bool takes_bfloat16_product(const gemm_problem& p) {
     return !p.trans_a && p.alpha == 1 && p.bias != bias_kind::row && p.m > 0 && p.n > 0 && p.k > 0;
 }

@@ -1,4 +1,4 @@
-// Convolutions and matrix products of bfloat16 as kernels see them: one run's arguments, and the table that machines with tiles fill.
+// Convolutions and matrix products of bfloat16 as kernels see them: one run's arguments, and the table that tiles and vectors fill.
 #pragma once
 
 #include "../core/wanted.hpp"
@@ -52,6 +52,9 @@ struct bfloat16_kernels {
     void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*gather_planes)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    bool tiles;         // else vectors
+    int steps_at_once;  // of 32 pixels, that make a task
+    int end_steps;      // what follows the last step of 32 pixels takes as long as so many
 };
 
 }  // namespace cpu

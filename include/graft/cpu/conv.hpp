@@ -33,6 +33,9 @@ struct conv_choice {
 /// Picks the algorithm. `problem.in` says what is at hand: planes are taken as they are only by first_layer.
 conv_choice choose_conv(isa set, const conv_problem& problem);
 
+/// The choice of bfloat16 for a problem that `takes_bfloat16` says yes to, whatever is faster.
+conv_choice choose_bfloat16_conv(const conv_problem& problem);
+
 /// Writes the weights, [oc][ic / groups][kh][kw], in the order in which the algorithm reads them. `weight` holds those of output channels
 /// [begin, end), of which conv_channels_at_once gives the parts; `packed` is room for all.
 void pack_conv_weights(isa set, const conv_problem& problem, const conv_choice& choice, const float* weight, std::int64_t begin, std::int64_t end, void* packed,
@@ -167,12 +170,34 @@ inline double winograd_cost(const conv_problem& p, int m, std::int64_t width) {
     return elements * double(all) * rows * channels / products_per_ns + reading + double(all) * blocks * (m == 4 ? 100 : 28);
 }
 
+inline bool may_be_winograd(const conv_problem& p) {
+    return p.groups == 1 && p.kh == 3 && p.kw == 3 && p.sh == 1 && p.sw == 1 && p.dh == 1 && p.dw == 1 && !p.exact;
+}
+
 // 4, 2 or 0: the fastest size. Winograd rounds more, so it has to be clearly faster.
 inline int winograd_size(const conv_problem& p, std::int64_t width) {
     if (p.ic < 2 * width || p.oc < width) return 0;
     const double direct = winograd_cost(p, 0, width), two = winograd_cost(p, 2, width), four = winograd_cost(p, 4, width);
     if (two > 0.9 * direct && four > 0.9 * direct) return 0;
     return two < four ? 2 : 4;
+}
+
+// Whether a convolution that the kernels of bfloat16 take is faster there. Tiles always are. Pairs are twice as many a cycle as floats, but blocks of 32
+// channels may be half empty, and pixels have to be gathered; Winograd's products are fewer.
+constexpr double gather_ns = 3;  // of 32 channels of a pixel, on the scale of winograd_cost
+inline bool faster_in_bfloat16(isa set, const conv_problem& p) {
+    if (bfloat16_products(set)->tiles) return true;
+    conv_problem g = p;
+    if (p.ic > 4) g.in = layout::blocked;
+    g = as_gathered(g);
+    const std::int64_t width = vector_width(set), in_blocks = ceil_div(g.ic, bfloat16_block), out_blocks = ceil_div(p.oc, bfloat16_block);
+    const double products_per_ns = 6.2 * double(width), pixels = double(p.oh * p.ow);
+    double floats = pixels * double(p.kh * p.kw * p.ic * ceil_div(p.oc, width) * width) / products_per_ns;
+    if (may_be_winograd(p))
+        if (const int m = winograd_size(p, width)) floats = winograd_cost(p, m, width);
+    const double computed = double((g.oh - 1) * planes_of(g).pitch + g.ow) * double(g.kh * g.kw);  // what lies between rows as well
+    const double pairs = computed * double(in_blocks * out_blocks) * bfloat16_block * bfloat16_block / (1.7 * products_per_ns);
+    return pairs + double(g.ih * g.iw * in_blocks) * gather_ns < floats;
 }
 
 inline void run_winograd(isa set, conv_args& a, executor& pool) {
@@ -211,6 +236,18 @@ inline void run_winograd(isa set, conv_args& a, executor& pool) {
 
 }  // namespace detail
 
+GRAFT_INLINE conv_choice choose_bfloat16_conv(const conv_problem& p) {
+    conv_choice c;
+    c.algorithm = conv_algorithm::bfloat16;
+    c.reason = "operands in bfloat16";
+    if (p.ic <= 4) c.in = p.in;
+    conv_problem chosen = p;
+    chosen.in = c.in;
+    c.workspace_bytes = bfloat16_conv_workspace(chosen);
+    c.packed_bytes = packed_bfloat16_bytes(bfloat16_weights_of(chosen));
+    return c;
+}
+
 GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
     const int width = vector_width(set);
     conv_choice c;
@@ -220,15 +257,8 @@ GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
         c.algorithm = conv_algorithm::depthwise;
         c.reason = "as many groups as channels";
         floats = detail::ceil_div(p.oc, width) * width * taps;
-    } else if (p.bfloat16 && (p.in == layout::row_major && p.ic <= 4 ? takes_bfloat16_planes(p) : takes_bfloat16_conv(p))) {
-        c.algorithm = conv_algorithm::bfloat16;
-        c.reason = "operands in bfloat16, by tiles";
-        if (p.ic <= 4) c.in = p.in;
-        conv_problem chosen = p;
-        chosen.in = c.in;
-        c.workspace_bytes = bfloat16_conv_workspace(chosen);
-        c.packed_bytes = packed_bfloat16_bytes(bfloat16_weights_of(chosen));
-        return c;
+    } else if (p.bfloat16 && takes_bfloat16(p) && detail::faster_in_bfloat16(set, p)) {
+        return choose_bfloat16_conv(p);
     } else if (p.in == layout::row_major && p.groups == 1 && p.ic <= 4 && p.ic * taps <= detail::first_layer_max &&
                detail::first_layer_tiles(p, kernels(set).conv->first_tile) > 0) {
         c.algorithm = conv_algorithm::first_layer;
@@ -249,7 +279,7 @@ GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
         c.reason = "one tap, no border";
     } else {
         c.reason = "the general case";
-        if (p.kh == 3 && p.kw == 3 && p.sh == 1 && p.sw == 1 && p.dh == 1 && p.dw == 1 && !p.exact) {
+        if (detail::may_be_winograd(p)) {
             const int m = detail::winograd_size(p, width);
             if (m) {
                 c.algorithm = m == 4 ? conv_algorithm::winograd4 : conv_algorithm::winograd2;

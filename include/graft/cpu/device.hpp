@@ -24,7 +24,7 @@ struct kernel_set {
     void (*fuse)(graph&, place_id on);
     /// Blocks of channels, and packed weights.
     status (*lay_out)(graph&, const lowering&, const arithmetic& by);
-    bool bfloat16 = false;  ///< whether it has kernels over tiles
+    bool bfloat16 = false;  ///< whether it has kernels of bfloat16
     /// Operators between DequantizeLinear and QuantizeLinear, in integers; may be null.
     status (*to_integers)(graph&, const lowering&, isa level) = nullptr;
 };
@@ -131,9 +131,9 @@ inline result<std::shared_ptr<device>> open(const std::string& name, const devic
     arithmetic by;
     GRAFT_TRY_ASSIGN(by.level, active_isa());
     by.bfloat16 = options.precision == "bfloat16";
-    if (by.bfloat16 && !(kernels.bfloat16 && bfloat16_tiles(by.level)))
+    if (by.bfloat16 && !(kernels.bfloat16 && bfloat16_products(by.level)))
         return fail(errc::device_unavailable, "precision",
-                    "bfloat16 on a CPU takes one that multiplies tiles of it (AMX and AVX-512: Intel's Xeons since 2023), and " +
+                    "bfloat16 on a CPU takes one that multiplies it (AVX-512 BF16: AMD's since 2022; with AMX, Intel's Xeons since 2023), and " +
                         std::string(cpu::name(by.level)) + " is what runs here: leave it out, or take a GPU (--device cuda)");
     return std::shared_ptr<device>(std::make_shared<cpu_device>(name, by, kernels));
 }

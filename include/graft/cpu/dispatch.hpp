@@ -18,8 +18,8 @@ using quantized_task = void (*)(const quantized_conv_args&, std::int64_t tile, s
 quantized_task byte_products(isa set) noexcept;
 /// The same by tiles (AMX); asks the system for the use of them.
 quantized_task byte_tiles(isa set) noexcept;
-/// The kernels over tiles of bfloat16, of a set and a machine that have them (AMX); else null. Asks the system for the use of the tiles.
-const bfloat16_kernels* bfloat16_tiles(isa set) noexcept;
+/// The kernels of bfloat16, of a set and a machine that multiply it: tiles (AMX; asks the system for the use of them), else pairs (AVX-512 BF16); else null.
+const bfloat16_kernels* bfloat16_products(isa set) noexcept;
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -62,21 +62,30 @@ GRAFT_END_KERNEL_NAMESPACE
 GRAFT_END_TARGET
 #endif
 
-#if GRAFT_EMULATED_AMX
+#if GRAFT_EMULATED_PRODUCTS
 #define GRAFT_KERNEL_TEXTS "kernels/bfloat16_emulated.inl"
 #include "regions.inl"
 #undef GRAFT_KERNEL_TEXTS
 #endif
-#if GRAFT_HAS_AMX
+#if GRAFT_HAS_AVX512_BF16
 GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")
 GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace avx512 {
+namespace bf16 {
+#include "simd/bfloat16.inl"
+
+#include "kernels/bfloat16.inl"
+#include "kernels/bfloat16_vectors.inl"
+#if GRAFT_HAS_AMX
 namespace amx {
 #include "simd/amx.inl"
-#include "kernels/bfloat16.inl"
+
+#include "kernels/bfloat16_tiles.inl"
 #include "kernels/quantized_amx.inl"
 }  // namespace amx
+#endif
+}  // namespace bf16
 }  // namespace avx512
 }  // namespace cpu
 GRAFT_END_KERNEL_NAMESPACE
@@ -101,34 +110,39 @@ GRAFT_INLINE quantized_task byte_products(isa set) noexcept {
     return nullptr;
 }
 
-#if GRAFT_EMULATED_AMX
-inline bool emulates_tiles() noexcept {
-    const char* wish = std::getenv("GRAFT_EMULATED_AMX");
-    return wish && *wish == '1';
+#if GRAFT_EMULATED_PRODUCTS
+inline bool emulates(const char* what) noexcept {
+    const char* wish = std::getenv("GRAFT_EMULATED_PRODUCTS");
+    return wish && std::strcmp(wish, what) == 0;
 }
 #endif
 
-GRAFT_INLINE const bfloat16_kernels* bfloat16_tiles(isa set) noexcept {
-#if GRAFT_EMULATED_AMX
-#define GRAFT_X(id, width, here) GRAFT_ISA_HERE(here, if (set == isa::id && emulates_tiles()) return id::bfloat16_table();)
+GRAFT_INLINE const bfloat16_kernels* bfloat16_products(isa set) noexcept {
+#if GRAFT_EMULATED_PRODUCTS
+#define GRAFT_X(id, width, here) \
+    GRAFT_ISA_HERE(here, if (set == isa::id && emulates("amx")) return id::emulated::bfloat16_by_tiles(); \
+                   if (set == isa::id && emulates("avx512_bf16")) return id::emulated::bfloat16_by_vectors();)
     GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X
 #endif
+    if (set != isa::avx512 || !bfloat16_wanted()) return nullptr;
 #if GRAFT_HAS_AMX
-    if (set == isa::avx512 && has_tiles()) return bfloat16_wanted() ? avx512::amx::bfloat16_table() : nullptr;
+    if (has_tiles()) return avx512::bf16::amx::bfloat16_by_tiles();
 #endif
-    static_cast<void>(set);
+#if GRAFT_HAS_AVX512_BF16
+    if (has_bfloat16_pairs()) return avx512::bf16::bfloat16_by_vectors();
+#endif
     return nullptr;
 }
 
 GRAFT_INLINE quantized_task byte_tiles(isa set) noexcept {
-#if GRAFT_EMULATED_AMX
-#define GRAFT_X(id, width, here) GRAFT_ISA_HERE(here, if (set == isa::id && emulates_tiles()) return &id::conv_quantized_tiles;)
+#if GRAFT_EMULATED_PRODUCTS
+#define GRAFT_X(id, width, here) GRAFT_ISA_HERE(here, if (set == isa::id && emulates("amx")) return &id::emulated::conv_quantized_tiles;)
     GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X
 #endif
 #if GRAFT_HAS_AMX
-    if (set == isa::avx512 && has_tiles()) return quantized_conv_wanted() ? &avx512::amx::conv_quantized_tiles : nullptr;
+    if (set == isa::avx512 && has_tiles()) return quantized_conv_wanted() ? &avx512::bf16::amx::conv_quantized_tiles : nullptr;
 #endif
     static_cast<void>(set);
     return nullptr;

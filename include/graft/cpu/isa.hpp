@@ -31,7 +31,7 @@ enum class isa : std::uint8_t {
 /// How a device of the CPU computes.
 struct arithmetic {
     isa level = isa::baseline;
-    bool bfloat16 = false;  ///< operands of convolutions and products are rounded to it where the kernels over tiles take them
+    bool bfloat16 = false;  ///< operands of convolutions and products are rounded to it where the kernels of bfloat16 take them
 };
 
 /// The name that GRAFT_ISA takes, such as "avx512". Static storage.
@@ -42,6 +42,8 @@ int vector_width(isa set) noexcept;
 bool available(isa set) noexcept;
 /// Whether this machine multiplies bytes four a lane (AVX-512 VNNI), which kernels of avx512 use where it is there. Thread-safe.
 bool has_byte_products() noexcept;
+/// Whether this machine multiplies pairs of bfloat16 (AVX-512 BF16), which kernels of avx512 use when asked for the precision. Thread-safe.
+bool has_bfloat16_pairs() noexcept;
 /// Whether this machine multiplies tiles of bfloat16 and of bytes (AMX, with AVX-512 BF16), and its system lets this process: asking for that is the first
 /// call's. Thread-safe.
 bool has_tiles() noexcept;
@@ -72,7 +74,7 @@ namespace cpu {
 namespace detail {
 
 // One bit for each set and for what only some machines of a set have, found once; 1u << 31 marks that it was.
-constexpr std::uint32_t byte_products_bit = 1u << 30, tiles_bit = 1u << 29;
+constexpr std::uint32_t byte_products_bit = 1u << 30, tiles_bit = 1u << 29, bfloat16_pairs_bit = 1u << 28;
 inline std::uint32_t detect() noexcept {
     std::uint32_t found = 1u << static_cast<int>(isa::baseline);
     if (GRAFT_ARCH_ARM64) found |= 1u << static_cast<int>(isa::neon);
@@ -115,6 +117,7 @@ inline std::uint32_t detect() noexcept {
             found |= 1u << static_cast<int>(isa::avx512);
             if (leaf7_c >> 11 & 1) found |= byte_products_bit;
             const bool bf16 = leaf7_1_a >> 5 & 1, tiles = leaf7_d >> 24 & 1, of_bf16 = leaf7_d >> 22 & 1, of_bytes = leaf7_d >> 25 & 1;
+            if (bf16) found |= bfloat16_pairs_bit;
             if (bf16 && tiles && of_bf16 && of_bytes && (saved & 0x60000) == 0x60000) found |= tiles_bit;
         }
     }
@@ -165,6 +168,8 @@ GRAFT_INLINE int vector_width(isa set) noexcept {
 GRAFT_INLINE bool available(isa set) noexcept { return detail::detected() >> static_cast<int>(set) & 1; }
 
 GRAFT_INLINE bool has_byte_products() noexcept { return (detail::detected() & detail::byte_products_bit) != 0; }
+
+GRAFT_INLINE bool has_bfloat16_pairs() noexcept { return (detail::detected() & detail::bfloat16_pairs_bit) != 0; }
 
 GRAFT_INLINE bool has_tiles() noexcept {
     if (!(detail::detected() & detail::tiles_bit)) return false;

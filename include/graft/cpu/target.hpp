@@ -19,8 +19,14 @@
 #else
 #define GRAFT_ARCH_WASM 0
 #endif
-// Tiles of bfloat16: compilers that know their instructions, and the one system whose way of asking for them is known here.
-#if GRAFT_ARCH_X86_64 && defined(__linux__) && (defined(__clang__) ? __clang_major__ >= 12 : defined(__GNUC__) && __GNUC__ >= 11)
+// Pairs of bfloat16 (AVX-512 BF16): compilers that know them.
+#if GRAFT_ARCH_X86_64 && (defined(__clang__) ? __clang_major__ >= 12 : defined(__GNUC__) && __GNUC__ >= 11)
+#define GRAFT_HAS_AVX512_BF16 1
+#else
+#define GRAFT_HAS_AVX512_BF16 0
+#endif
+// Tiles: the one system whose way of asking for them is known here.
+#if GRAFT_HAS_AVX512_BF16 && defined(__linux__)
 #define GRAFT_HAS_AMX 1
 #else
 #define GRAFT_HAS_AMX 0

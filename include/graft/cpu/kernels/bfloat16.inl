@@ -1,5 +1,5 @@
-// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each kind of tiles. Pixels of 32 channels are the rows of a tile, so that
-// sixteen neighbours of the padded image are one load for every tap, across its rows.
+// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
+// that neighbours of the padded image are read alike for every tap, across its rows.
 
 // One block of channels of a pixel; those past the last are zeros.
 GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
@@ -7,7 +7,7 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
     for (int v = 0; v < bfloat16_block / V::W; ++v) {
         const std::int64_t left = channels - v * V::W;
         const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
-        tile_unit::narrow(a, to + v * V::W);
+        narrow_bfloat16(a, to + v * V::W);
     }
 }
 // Where the pixels of a plane's row come from, of those from `column` on that are wanted.
@@ -85,7 +85,7 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
                 transpose(some);
                 GRAFT_UNROLL
                 for (int r = 0; r < V::W; ++r)
-                    if (i + r < count) tile_unit::narrow(some[r], to + (i + r) * bfloat16_block + v);
+                    if (i + r < count) narrow_bfloat16(some[r], to + (i + r) * bfloat16_block + v);
             }
         to += count * bfloat16_block;
         first += count;
@@ -93,8 +93,9 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
 }
 
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
+constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
 struct bfloat16_sums {
-    alignas(64) float sum[bfloat16_block][bfloat16_block];
+    alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
     std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
     int next, pixels;
 };
@@ -164,42 +165,8 @@ GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int coun
     }
 }
 
-// Rows and Columns: tiles of sixteen pixels, of sixteen output channels. `next`, where it is not null, are the weights that are wanted soon: of layers of few
-// pixels they come from memory, which took a tenth of ResNet-50's time.
-template <int Rows, int Columns>
-inline GRAFT_NOINLINE void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
-                                        const float* bias, bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
-    constexpr int half = bfloat16_block / 2;
-    tiles.load<0>(bias, 0);
-    if (Columns == 2) tiles.load<1>(bias + half, 0);
-    if (Rows == 2) tiles.load<2>(bias, 0);
-    if (Rows == 2 && Columns == 2) tiles.load<3>(bias + half, 0);
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
-        for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
-            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
-            tiles.load<6>(w, 64);
-            tiles.load<4>(from, 64);
-            tiles.multiply_bfloat16<0, 4, 6>();
-            if (Columns == 2) {
-                tiles.load<7>(w + bfloat16_step / 2, 64);
-                tiles.multiply_bfloat16<1, 4, 7>();
-            }
-            if (Rows == 2) {
-                tiles.load<5>(from + half * bfloat16_block, 64);
-                tiles.multiply_bfloat16<2, 5, 6>();
-                if (Columns == 2) tiles.multiply_bfloat16<3, 5, 7>();
-            }
-            if (next)
-                for (const std::uint16_t* const last = next + bfloat16_step; next != last; next += 32) tile_unit::fetch(next);
-            finish_some(end, before, 4);
-        }
-    constexpr std::ptrdiff_t row = bfloat16_block * sizeof(float);
-    tiles.store<0>(to.sum[0], row);
-    if (Columns == 2) tiles.store<1>(to.sum[0] + half, row);
-    if (Rows == 2) tiles.store<2>(to.sum[half], row);
-    if (Rows == 2 && Columns == 2) tiles.store<3>(to.sum[half] + half, row);
-}
-
+// By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
+template <class Unit>
 inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
     const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
@@ -212,22 +179,17 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
     const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
     const std::int64_t row = first * bfloat16_block / g.pitch;
     std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
-    tile_unit tiles;
+    Unit unit;
     for (std::int64_t tile = first; tile < last; ++tile) {
         bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
         const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
         const std::uint16_t *const x = a.gathered + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
                                                                                               ? w + a.steps * bfloat16_step
                                                                                               : nullptr;
-        if (left > bfloat16_block / 2)
-            channels > bfloat16_block / 2 ? sum_bfloat16<2, 2>(tiles, a, x, w, next, bias, here, end, before)
-                                          : sum_bfloat16<2, 1>(tiles, a, x, w, next, bias, here, end, before);
-        else
-            channels > bfloat16_block / 2 ? sum_bfloat16<1, 2>(tiles, a, x, w, next, bias, here, end, before)
-                                          : sum_bfloat16<1, 1>(tiles, a, x, w, next, bias, here, end, before);
+        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
+        sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
         finish_some(end, before, bfloat16_block);
         here.next = 0;
-        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
         for (int i = 0; i < here.pixels; ++i) {
             const bool output = column < a.ow && oy < a.oh;
             here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
@@ -238,9 +200,4 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
         }
     }
     finish_some(end, sums[(last - 1) % 2], bfloat16_block);
-}
-
-inline const bfloat16_kernels* bfloat16_table() {
-    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16};
-    return &all;
 }

@@ -1,5 +1,11 @@
-// The kernels over tiles that vectors stand in for: for tests on machines that have none.
+// The kernels of bfloat16 and of tiles that any vectors stand in for: for tests on machines that have neither.
+
+namespace emulated {
+#include "../simd/bfloat16_emulated.inl"
+#include "bfloat16.inl"
+#include "bfloat16_vectors.inl"
 
 #include "../simd/amx_emulated.inl"
-#include "bfloat16.inl"
+#include "bfloat16_tiles.inl"
 #include "quantized_amx.inl"
+}  // namespace emulated

@@ -37,7 +37,7 @@ inline const char* choose_product(const kernel_query& q, kernel_choice& choice) 
     if (const attribute* unpacked = q.n.find("unpacked")) b = shape::from(unpacked->integers.begin(), unpacked->integers.end());
     if (!q.all_row_major() || !gemm_problem_of(q.n, q.in[0].extents, b, q.out[0].extents, p)) return "its batches do not fit";
     choice.workspace_bytes = p.bfloat16 ? bfloat16_product_workspace(p) : gemm_workspace_bytes(q.level, p);
-    choice.note = p.bfloat16 ? "matrix product, operands in bfloat16, by tiles" : p.packed_b ? "matrix product, packed weights" : "matrix product";
+    choice.note = p.bfloat16 ? "matrix product, operands in bfloat16" : p.packed_b ? "matrix product, packed weights" : "matrix product";
     choice.set(p);
     return nullptr;
 }

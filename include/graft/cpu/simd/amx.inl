@@ -42,9 +42,4 @@ struct tile_unit {
     }
     /// Into the second cache.
     static GRAFT_VECTOR void fetch(const void* line) { _mm_prefetch(static_cast<const char*>(line), _MM_HINT_T1); }
-    /// Rounded half to even; numbers below the least normal one become zeros, as products take them.
-    static GRAFT_VECTOR void narrow(V a, std::uint16_t* to) {
-        const auto rounded = _mm512_maskz_cvtneps_pbh(0xffff, a.r);
-        std::memcpy(to, &rounded, sizeof rounded);
-    }
 };

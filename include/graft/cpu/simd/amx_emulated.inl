@@ -1,7 +1,5 @@
 // The tiles of AMX in vectors, bit for bit: text, included inside the namespace and region of an instruction set.
 
-GRAFT_VECTOR V without_denormals(V a) { return select(abs(a) < V::set1(std::numeric_limits<float>::min()), a & V::set1(-0.0f), a); }
-
 struct tile_unit {
     alignas(64) unsigned char tile[8][1024];
 
@@ -39,10 +37,9 @@ struct tile_unit {
                     std::int32_t a, b[V::W];
                     std::memcpy(&a, tile[A] + 64 * r + 4 * k, 4);
                     std::memcpy(b, tile[B] + 64 * k + 4 * j, sizeof b);
-                    const I pixel = I::set1(a), weights = I::load(b), high = I::set1(static_cast<std::int32_t>(0xffff0000u));
-                    even =
-                        without_denormals(fma(without_denormals(as_float(shift_left<16>(pixel))), without_denormals(as_float(shift_left<16>(weights))), even));
-                    odd = without_denormals(fma(without_denormals(as_float(pixel & high)), without_denormals(as_float(weights & high)), odd));
+                    const I pixel = I::set1(a), weights = I::load(b);
+                    even = without_denormals(fma(even_of_pair(pixel), even_of_pair(weights), even));
+                    odd = without_denormals(fma(odd_of_pair(pixel), odd_of_pair(weights), odd));
                 }
                 float sum[V::W];
                 std::memcpy(sum, tile[C] + 64 * r + 4 * j, sizeof sum);
@@ -52,5 +49,4 @@ struct tile_unit {
             }
     }
     static GRAFT_VECTOR void fetch(const void*) {}
-    static GRAFT_VECTOR void narrow(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
 };

@@ -1,0 +1,59 @@
+// Sums of products of bfloat16 by vectors, a pair of channels of a pixel at a time: text, included for each set that multiplies pairs.
+
+struct pair_unit {};
+
+// Some neighbouring pixels by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32 registers.
+template <int Pixels>
+inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias, float* to) {
+    constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
+    constexpr int ahead = 2 * bfloat16_step;  // of weights, that in layers of few pixels come from memory in an order which machines do not foresee
+    V sum[Pixels][vectors];
+    GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) {
+        const V first = V::load(bias + v * V::W);
+        GRAFT_UNROLL
+        for (int p = 0; p < Pixels; ++p) sum[p][v] = first;
+    }
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+        for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
+            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            for (int k = 0; k < half; ++k) {
+                I weights[vectors];
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; ++v) {
+                    const int channel = v * V::W;
+                    const std::uint16_t* const at = w + channel / half * (bfloat16_step / 2) + k * bfloat16_block + channel % half * 2;
+                    weights[v] = I::load(reinterpret_cast<const std::int32_t*>(at));
+                    GRAFT_PREFETCH(at + ahead);
+                }
+                GRAFT_UNROLL
+                for (int p = 0; p < Pixels; ++p) {
+                    std::int32_t pair;
+                    std::memcpy(&pair, from + p * bfloat16_block + 2 * k, sizeof pair);
+                    const I pixel = I::set1(pair);
+                    GRAFT_UNROLL
+                    for (int v = 0; v < vectors; ++v) sum[p][v] = add_pairs(sum[p][v], pixel, weights[v]);
+                }
+            }
+        }
+    GRAFT_UNROLL
+    for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * bfloat16_block + v * V::W);
+}
+
+inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t*, const float* bias,
+                         bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
+    constexpr int many = 11, few = 3;
+    static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
+    for (int p = 0; p < to.pixels;) {
+        const bool rest = to.pixels - p <= 2 * few;
+        (rest ? &sum_pairs_bfloat16<few> : &sum_pairs_bfloat16<many>)(a, x + p * bfloat16_block, w, bias, to.sum[p]);
+        p += rest ? few : many;
+    }
+}
+
+// A step of 32 pixels takes some 300 ns: tasks of 10 us.
+inline const bfloat16_kernels* bfloat16_by_vectors() {
+    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    return &all;
+}
