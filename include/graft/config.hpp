@@ -10,8 +10,8 @@
 //   GRAFT_FATAL(text)      what to do with such an error; default: print it and abort
 //   GRAFT_HAS_LIBJPEG      1: decode JPEG by libjpeg-turbo (link it); default 0, stb_image where it is found
 //   GRAFT_HAS_LIBWEBP      1: decode WebP by libwebp (link it); default 0, WebP is refused
-//   GRAFT_EMULATED_PRODUCTS  1: where the environment has GRAFT_EMULATED_PRODUCTS=amx or =avx512_bf16, other vectors stand in for a machine's products of
-//                          tiles or of pairs of bfloat16, to the same bits and slowly, on every CPU: for tests; default 0
+//   GRAFT_EMULATED_PRODUCTS  1: where the environment has GRAFT_EMULATED_PRODUCTS=amx, =avx512_bf16 or =avx512_vnni, other vectors stand in for a machine's
+//                          products of tiles, of pairs of bfloat16 or of bytes, to the same bits and slowly, on every CPU: for tests; default 0
 //
 // What the headers define for their users:
 //

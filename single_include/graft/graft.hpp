@@ -109,8 +109,8 @@
 //   GRAFT_FATAL(text)      what to do with such an error; default: print it and abort
 //   GRAFT_HAS_LIBJPEG      1: decode JPEG by libjpeg-turbo (link it); default 0, stb_image where it is found
 //   GRAFT_HAS_LIBWEBP      1: decode WebP by libwebp (link it); default 0, WebP is refused
-//   GRAFT_EMULATED_PRODUCTS  1: where the environment has GRAFT_EMULATED_PRODUCTS=amx or =avx512_bf16, other vectors stand in for a machine's products of
-//                          tiles or of pairs of bfloat16, to the same bits and slowly, on every CPU: for tests; default 0
+//   GRAFT_EMULATED_PRODUCTS  1: where the environment has GRAFT_EMULATED_PRODUCTS=amx, =avx512_bf16 or =avx512_vnni, other vectors stand in for a machine's
+//                          products of tiles, of pairs of bfloat16 or of bytes, to the same bits and slowly, on every CPU: for tests; default 0
 //
 // What the headers define for their users:
 //
@@ -31069,8 +31069,9 @@ inline std::uint32_t detect() noexcept {
         found |= 1u << static_cast<int>(isa::avx2);
         if (f && dq && bw && vl && (saved & 0xe6) == 0xe6) {
             found |= 1u << static_cast<int>(isa::avx512);
-            if (leaf7_c >> 11 & 1) found |= byte_products_bit;
-            const bool bf16 = leaf7_1_a >> 5 & 1, tiles = leaf7_d >> 24 & 1, of_bf16 = leaf7_d >> 22 & 1, of_bytes = leaf7_d >> 25 & 1;
+            const bool vnni = leaf7_c >> 11 & 1;
+            if (vnni) found |= byte_products_bit;
+            const bool bf16 = vnni && leaf7_1_a >> 5 & 1, tiles = leaf7_d >> 24 & 1, of_bf16 = leaf7_d >> 22 & 1, of_bytes = leaf7_d >> 25 & 1;
             if (bf16) found |= bfloat16_pairs_bit;
             if (bf16 && tiles && of_bf16 && of_bytes && (saved & 0x60000) == 0x60000) found |= tiles_bit;
         }
@@ -32515,6 +32516,7 @@ struct rows_kernels;
 struct move_kernels;
 struct quantized_kernels;
 struct quantized_conv_args;
+struct byte_kernels;
 struct bfloat16_kernels;
 
 /// The kernels of one instruction set. A null function means that GRAFT_OPS left its operators out.
@@ -32542,10 +32544,9 @@ namespace cpu {
 const kernel_table& kernels(isa set) noexcept;
 /// A kernel of convolutions of 8-bit images, for one task.
 using quantized_task = void (*)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
-/// The convolution that multiplies four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI); else null. Its
-/// arguments and tasks are those of the table's `quantized->conv`.
-quantized_task byte_products(isa set) noexcept;
-/// The same by tiles (AMX); asks the system for the use of them.
+/// The kernels that multiply four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI); else null.
+const byte_kernels* byte_products(isa set) noexcept;
+/// Their convolution by tiles (AMX); asks the system for the use of them.
 quantized_task byte_tiles(isa set) noexcept;
 /// The kernels of bfloat16, of a set and a machine that multiply it: tiles (AMX; asks the system for the use of them), else pairs (AVX-512 BF16); else null.
 const bfloat16_kernels* bfloat16_products(isa set) noexcept;
@@ -32961,13 +32962,18 @@ struct quantized_conv_problem {
     int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
     bool x_signed = false, y_signed = false;
     int x_zero = 0, y_zero = 0, low = 0, high = 255;
-    bool bytes = false;     ///< four 8-bit products a sum; else two of 16 bits. The integers are the same
+    bool bytes = false;     ///< four 8-bit products a sum, of images in lanes of four channels; else two of 16 bits, of planes. The integers are the same
     bool tiles = false;     ///< of bytes: sixteen lanes of channels at once, by the machine's tiles. The integers are the same
+    bool few = false;       ///< of bytes: vectors of output channels, not of neighbouring pixels, of which there are few. The integers are the same
     bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
 
     bool depthwise() const noexcept { return groups != 1; }
     /// Whether pixels are multiplied as unsigned numbers: their zero point is the bias's to take back.
     bool unsigned_pixels() const noexcept { return bytes || depthwise(); }
+    /// Whether neighbours are read where they lie: one tap, no border, no steps. Tiles want whole ones of channels.
+    bool in_place() const noexcept {
+        return bytes && !tiles && !depthwise() && kh * kw == 1 && sh == 1 && sw == 1 && pt == 0 && pl == 0 && oh == ih && ow == iw;
+    }
     /// The zero point of x as an unsigned byte.
     int unsigned_zero() const noexcept { return x_zero + (x_signed ? 128 : 0); }
     /// Channels that one 32-bit lane holds.
@@ -32983,19 +32989,21 @@ struct quantized_conv_problem {
     /// Tiles of 2 x 2 outputs.
     std::int64_t winograd_tiles_high() const noexcept { return (oh + 1) / 2; }
     std::int64_t winograd_tiles_wide() const noexcept { return (ow + 1) / 2; }
-    /// Whether the image is gathered tile by tile, each tap apart. For bytes this costs too much of what multiplying them saves, unless a tap is all.
-    bool gathers_tiles() const noexcept { return !bytes || (kh * kw == 1 && pt == 0 && pl == 0 && (oh - 1) * sh < ih && (ow - 1) * sw < iw); }
+    /// Lanes of four channels that an image of so many has in memory.
+    static constexpr std::int64_t lanes(std::int64_t channels) noexcept { return (channels + 3) / 4; }
 };
 
 constexpr int quantized_rows = 8;                 ///< output channels of a tile of sums
-constexpr int quantized_rows_of_tiles = 32;       ///< the same by the machine's tiles
+constexpr int quantized_rows_of_tiles = 32;       ///< the same by the machine's tiles, and of few pixels
 constexpr int quantized_taps = 256;               ///< at most, of a window
 constexpr int quantized_pixels = 48;              ///< pixels of a tile, which are neighbours in the padded image
 constexpr int quantized_winograd_width = 512;     ///< of an image, at most, where the convolution is Winograd's
 constexpr int quantized_row = 4096;               ///< pixels at most that the windows of a row of pooling cover
 constexpr int quantized_depthwise_pixels = 8192;  ///< of a channel's image that a depthwise task holds at a time
 
-inline int quantized_conv_problem::rows() const noexcept { return tiles ? quantized_rows_of_tiles : quantized_rows; }
+constexpr int quantized_pixels_of_few = 50;  ///< of a task where vectors are of output channels, ten at a time
+
+inline int quantized_conv_problem::rows() const noexcept { return tiles || few ? quantized_rows_of_tiles : quantized_rows; }
 
 /// Numbers of a row of the image that a depthwise task makes: the first pixel that is none of padding is to stand at a multiple of the lead.
 constexpr int depthwise_lead = 16;
@@ -33013,10 +33021,10 @@ struct quantized_conv_args {
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
     const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles [oc / 32][lanes / 16][taps][2][16][16
-                                            // lanes]; depthwise: [oc][taps / 2]
+                                            // lanes], of few pixels [oc / 32][lanes][taps][32]; depthwise: [oc][taps / 2], of bytes [oc / 4][taps / 4][4]
     const float* scale = nullptr;           // [oc]
     const std::int32_t* bias = nullptr;     // [oc]
-    std::int32_t* gathered = nullptr;       // [lanes][planes], or [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
+    std::int32_t* gathered = nullptr;       // of bytes [lanes][planes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
     std::int64_t slot = 0;                  // numbers of a slot
     std::int64_t blocks_a_task = 1;         // of output channels
     const depthwise_tap* tap = nullptr;     // [taps], where it is depthwise
@@ -33029,10 +33037,9 @@ struct quantized_sum_problem {
     float a_scale = 1, b_scale = 1, y_scale = 1;
 };
 
-/// Tasks: `gather` and `gather_winograd` take one lane of channels each (the latter of some tiles), `gather_tile` the tile of pixels for a slot of the
-/// memory, `conv` and `winograd` a tile, its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane.
+/// Tasks: `gather_winograd` takes one lane of channels of some tiles, `gather_tile` the tile of pixels for a slot of the memory, `conv` and `winograd` a tile,
+/// its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane.
 struct quantized_kernels {
-    void (*gather)(const quantized_conv_args&, std::int64_t lane);
     void (*gather_tile)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot);
     void (*gather_winograd)(const quantized_conv_args&, std::int64_t lane, std::int64_t first, std::int64_t count);
     void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
@@ -33040,6 +33047,19 @@ struct quantized_kernels {
     void (*depthwise)(const quantized_conv_args&, std::int64_t channel);
     void (*sum)(const quantized_sum_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
     void (*max_pool)(const pool_problem&, bool is_signed, const std::uint8_t* x, std::uint8_t* y);
+};
+
+/// Kernels of images in lanes of four channels, [ceil(c / 4)][pixels][4], as unsigned numbers: codes that are signed stand 128 higher. Lanes past c hold
+/// anything. Tasks: `to_lanes` and `to_planes` take `count` pixels of up to four planes, `gather` one lane of channels, `conv` and `conv_few` a tile of pixels
+/// and a part of the blocks of channels (they have no slots), `depthwise` a lane, and so does `max_pool`.
+struct byte_kernels {
+    void (*to_lanes)(const std::uint8_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::int32_t* y);
+    void (*to_planes)(const std::int32_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::uint8_t* y);
+    void (*gather)(const quantized_conv_args&, std::int64_t lane);
+    void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
+    void (*conv_few)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
+    void (*depthwise)(const quantized_conv_args&, std::int64_t lane);
+    void (*max_pool)(const pool_problem&, const std::int32_t* x, std::int32_t* y);
 };
 
 }  // namespace cpu
@@ -35543,29 +35563,24 @@ inline const conv_kernels* conv_table() {
 // Convolutions of 8-bit images: text, included once for each instruction set. Sums are integers, so their order changes nothing;
 // reals behind them are computed one by one, in the same steps on every set.
 
-// Pixels of two or four channels in 32-bit lanes: differences from the zero point in 16 bits, or unsigned bytes.
+// Pixels of two channels in 32-bit lanes: differences from the zero point in 16 bits.
 struct quantized_lanes {
-    const std::uint8_t* plane[4];
-    const std::uint8_t* limit;  // of what may be read
-    int channels;
+    const std::uint8_t* plane[2];
+    const std::uint8_t* limit;           // of what may be read
     std::uint32_t flip, add, flip_back;  // ((codes ^ flip) + add) ^ flip_back; no sum carries into the next channel
-    std::uint32_t empty;                 // the lane of a pixel of padding
 };
 GRAFT_VECTOR quantized_lanes lanes_of(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
-    const std::uint32_t zero = static_cast<std::uint32_t>(p.unsigned_zero());
     quantized_lanes l{};
-    l.channels = p.channels_a_lane();
-    for (int c = 0; c < l.channels; ++c) {
-        const std::int64_t channel = lane * l.channels + c;
+    for (int c = 0; c < 2; ++c) {
+        const std::int64_t channel = lane * 2 + c;
         // Channels that are not there meet weights of zero.
         l.plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
     }
     l.limit = a.x + p.ic * p.ih * p.iw;
-    l.flip = p.x_signed ? (p.bytes ? 0x80808080u : 0x00800080u) : 0;
-    l.add = p.bytes ? 0 : (0x8000u - zero) * 0x00010001u;
-    l.flip_back = p.bytes ? 0 : 0x80008000u;
-    l.empty = p.bytes ? zero * 0x01010101u : 0;
+    l.flip = p.x_signed ? 0x00800080u : 0;
+    l.add = (0x8000u - static_cast<std::uint32_t>(p.unsigned_zero())) * 0x00010001u;
+    l.flip_back = 0x80008000u;
     return l;
 }
 // n / step, rounded up: a division only where the step is no common one.
@@ -35579,8 +35594,7 @@ GRAFT_VECTOR I load_apart(const std::uint8_t* from, std::int64_t stride) {
 }
 // to[i] = the lane of the pixel `offset + i * stride` of each plane, for i in [0, count); up to `room` may be written.
 GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std::int64_t stride, std::int64_t count, std::int64_t room, std::uint32_t* to) {
-    const std::uint8_t* last = l.plane[0];
-    for (int c = 1; c < l.channels; ++c) last = l.plane[c] > last ? l.plane[c] : last;
+    const std::uint8_t* const last = l.plane[0] < l.plane[1] ? l.plane[1] : l.plane[0];
     const I flip = I::set1(static_cast<std::int32_t>(l.flip)), add = I::set1(static_cast<std::int32_t>(l.add)),
             back = I::set1(static_cast<std::int32_t>(l.flip_back));
     std::int64_t i = 0;
@@ -35588,19 +35602,13 @@ GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std:
         const std::int64_t bytes = l.limit - (last + offset), readable = stride == 2 ? bytes >> 1 : bytes, most = room < readable ? room : readable;
         for (; i < count && i + V::W <= most; i += V::W) {
             const std::int64_t at = offset + i * stride;
-            I all = load_apart(l.plane[0] + at, stride);
-            if (l.channels == 2)
-                all = all | shift_left<16>(load_apart(l.plane[1] + at, stride));
-            else
-                all = (all | shift_left<8>(load_apart(l.plane[1] + at, stride))) |
-                      (shift_left<16>(load_apart(l.plane[2] + at, stride)) | shift_left<24>(load_apart(l.plane[3] + at, stride)));
-            (((all ^ flip) + add) ^ back).store(reinterpret_cast<std::int32_t*>(to + i));
+            const I both = load_apart(l.plane[0] + at, stride) | shift_left<16>(load_apart(l.plane[1] + at, stride));
+            (((both ^ flip) + add) ^ back).store(reinterpret_cast<std::int32_t*>(to + i));
         }
     }
     for (; i < count; ++i) {
-        std::uint32_t all = 0;
-        for (int c = 0; c < l.channels; ++c) all |= std::uint32_t(l.plane[c][offset + i * stride]) << (32 / l.channels * c);
-        to[i] = ((all ^ l.flip) + l.add) ^ l.flip_back;
+        const std::uint32_t both = l.plane[0][offset + i * stride] | std::uint32_t(l.plane[1][offset + i * stride]) << 16;
+        to[i] = ((both ^ l.flip) + l.add) ^ l.flip_back;
     }
 }
 // Of columns ix, ix + step, ...: which of the first `count` are inside an image of that width.
@@ -35615,21 +35623,10 @@ GRAFT_VECTOR column_span columns_inside(std::int64_t ix, std::int64_t width, std
 GRAFT_VECTOR void fill_row(const quantized_conv_problem& p, const quantized_lanes& l, std::int64_t iy, std::int64_t ix, std::int64_t step, std::int64_t count,
                            std::int64_t room, std::uint32_t* to) {
     const column_span inside = columns_inside(ix, p.iw, step, iy >= 0 && iy < p.ih ? count : 0);
-    for (std::int64_t i = 0; i < inside.first; ++i) to[i] = l.empty;
+    for (std::int64_t i = 0; i < inside.first; ++i) to[i] = 0;
     if (inside.first < inside.last)
         fill_lanes(l, iy * p.iw + ix + inside.first * step, step, inside.last - inside.first, room - inside.first, to + inside.first);
-    for (std::int64_t i = inside.last; i < count; ++i) to[i] = l.empty;
-}
-// What the taps of all tiles read, of one lane of channels.
-inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
-    const quantized_conv_problem& p = a.p;
-    const image_planes& g = a.from;
-    const quantized_lanes l = lanes_of(a, lane);
-    std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
-    for (std::int64_t py = 0; py < g.row_phases; ++py)
-        for (std::int64_t px = 0; px < g.column_phases; ++px)
-            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch)
-                fill_row(p, l, row * p.sh + g.row_phase[py] - p.pt, g.column_phase[px] - p.pl, p.sw, g.pitch, g.pitch, to);
+    for (std::int64_t i = inside.last; i < count; ++i) to[i] = 0;
 }
 // What the taps of one tile read: [lanes][taps][pixels of the tile], which it takes in one stream. `slot` is the tile's place in the memory.
 inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot) {
@@ -35674,53 +35671,20 @@ GRAFT_VECTOR void copy_bytes(const std::uint8_t* from, std::int64_t count, std::
         for (; i < count; ++i) to[i] = from[i];
 }
 
-// Sums of consecutive pixels of the padded image become bytes, and those that are outputs go to their rows.
-GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, std::int64_t pitch,
-                                  const std::int32_t* sums) {
+// Sums of a tile of outputs become bytes in a channel's rows.
+GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, const std::int32_t* sums) {
     const quantized_conv_problem& p = a.p;
     const V scale = V::set1(a.scale[channel]);
     const I bias = I::set1(a.bias[channel]);
-    std::uint8_t codes[quantized_pixels], *const y = a.y + channel * p.oh * p.ow;
-    const bool rows_touch = pitch == p.ow;
-    std::uint8_t* const to = rows_touch && count == quantized_pixels ? y + first : codes;
+    std::uint8_t codes[quantized_pixels], *const y = a.y + channel * p.oh * p.ow + first;
+    std::uint8_t* const to = count == quantized_pixels ? y : codes;
     for (std::int64_t i = 0; i < count; i += 16) {
         V steps[16 / V::W];
         GRAFT_UNROLL
         for (int k = 0; k < 16 / V::W; ++k) steps[k] = to_float(I::load(sums + i + k * V::W) + bias) * scale;
         store_codes(steps, p.y_zero, p.low, p.high, to + i);
     }
-    if (rows_touch) {
-        if (to == codes) copy_bytes(codes, count, y + first);
-        return;
-    }
-    std::int64_t row = first / pitch, column = first % pitch;
-    for (std::int64_t i = 0; i < count; ++row, column = 0) {
-        const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
-        if (used > 0) copy_bytes(codes + i, used, y + row * p.ow + column);
-        i += here;
-    }
-}
-
-// The tasks of a convolution: `slot` and the tile of pixels that is gathered there, and some blocks of channels. `multiply` makes a tile of sums,
-// [Rows][48], of `pixels` pixels from `x` on (those of the last vectors that nobody asked for may be written too): `steps` lanes of channels lie `step` apart.
-template <int Rows, class Tile>
-GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, const Tile& multiply) {
-    const quantized_conv_problem& p = a.p;
-    const bool by_tiles = p.gathers_tiles();
-    const std::int64_t pitch = by_tiles ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, taps = std::int64_t(p.kh) * p.kw;
-    const std::int64_t blocks = (p.oc + Rows - 1) / Rows, steps = p.lanes_of_channels();
-    const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
-    constexpr std::int64_t here = 0;
-    alignas(64) std::int32_t sums[Rows * quantized_pixels];
-    for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * steps * taps * Rows;
-        if (by_tiles)
-            multiply(a.gathered + slot * a.slot, &here, 1, steps * taps, quantized_pixels, w, static_cast<int>(count), sums);
-        else
-            multiply(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), w, static_cast<int>(count), sums);
-        for (int r = 0; r < Rows && block * Rows + r < p.oc; ++r) store_quantized(a, block * Rows + r, first, count, pitch, sums + r * quantized_pixels);
-    }
+    if (to == codes) copy_bytes(codes, count, y);
 }
 
 // Two 16-bit products a lane.
@@ -35757,12 +35721,18 @@ GRAFT_VECTOR void sum_tile(const std::int32_t* x, std::int64_t steps, const std:
         for (int r = 0; r < quantized_rows; r += rows) sum_pairs<rows, columns>(x + c, steps, w + r, sums + r * quantized_pixels + c);
     if (c < pixels) sum_pairs<quantized_rows, 1>(x + c, steps, w, sums + c);
 }
-GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int, std::int64_t steps, std::int64_t, const std::int32_t* w, int pixels,
-                                std::int32_t* sums) {
-    sum_tile(x, steps, w, pixels, sums);
-}
+// A task of a convolution: the tile of pixels that is gathered in `slot`, and some blocks of channels.
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
-    conv_quantized_by<quantized_rows>(a, tile, slot, part, tile_of_pairs);
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw, blocks = p.blocks();
+    const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        sum_tile(a.gathered + slot * a.slot, steps, a.weights + block * steps * quantized_rows, count, sums);
+        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
+            store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
+    }
 }
 // ---- graft/cpu/kernels/quantized_depthwise.inl
 // Depthwise convolutions of 8-bit images, a channel for a task: text, included once for each instruction set. The channel's image stands as unsigned
@@ -36069,7 +36039,6 @@ inline void max_pool_codes(const pool_problem& p, bool is_signed, const std::uin
 inline const quantized_kernels* quantized_table() {
     constexpr bool conv = quantized_conv_wanted();
     static constexpr quantized_kernels all = {
-        conv ? &gather_quantized : nullptr,
         conv ? &gather_quantized_tile : nullptr,
         conv ? &gather_winograd : nullptr,
         conv ? &conv_quantized : nullptr,
@@ -38330,29 +38299,24 @@ inline const conv_kernels* conv_table() {
 // Convolutions of 8-bit images: text, included once for each instruction set. Sums are integers, so their order changes nothing;
 // reals behind them are computed one by one, in the same steps on every set.
 
-// Pixels of two or four channels in 32-bit lanes: differences from the zero point in 16 bits, or unsigned bytes.
+// Pixels of two channels in 32-bit lanes: differences from the zero point in 16 bits.
 struct quantized_lanes {
-    const std::uint8_t* plane[4];
-    const std::uint8_t* limit;  // of what may be read
-    int channels;
+    const std::uint8_t* plane[2];
+    const std::uint8_t* limit;           // of what may be read
     std::uint32_t flip, add, flip_back;  // ((codes ^ flip) + add) ^ flip_back; no sum carries into the next channel
-    std::uint32_t empty;                 // the lane of a pixel of padding
 };
 GRAFT_VECTOR quantized_lanes lanes_of(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
-    const std::uint32_t zero = static_cast<std::uint32_t>(p.unsigned_zero());
     quantized_lanes l{};
-    l.channels = p.channels_a_lane();
-    for (int c = 0; c < l.channels; ++c) {
-        const std::int64_t channel = lane * l.channels + c;
+    for (int c = 0; c < 2; ++c) {
+        const std::int64_t channel = lane * 2 + c;
         // Channels that are not there meet weights of zero.
         l.plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
     }
     l.limit = a.x + p.ic * p.ih * p.iw;
-    l.flip = p.x_signed ? (p.bytes ? 0x80808080u : 0x00800080u) : 0;
-    l.add = p.bytes ? 0 : (0x8000u - zero) * 0x00010001u;
-    l.flip_back = p.bytes ? 0 : 0x80008000u;
-    l.empty = p.bytes ? zero * 0x01010101u : 0;
+    l.flip = p.x_signed ? 0x00800080u : 0;
+    l.add = (0x8000u - static_cast<std::uint32_t>(p.unsigned_zero())) * 0x00010001u;
+    l.flip_back = 0x80008000u;
     return l;
 }
 // n / step, rounded up: a division only where the step is no common one.
@@ -38366,8 +38330,7 @@ GRAFT_VECTOR I load_apart(const std::uint8_t* from, std::int64_t stride) {
 }
 // to[i] = the lane of the pixel `offset + i * stride` of each plane, for i in [0, count); up to `room` may be written.
 GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std::int64_t stride, std::int64_t count, std::int64_t room, std::uint32_t* to) {
-    const std::uint8_t* last = l.plane[0];
-    for (int c = 1; c < l.channels; ++c) last = l.plane[c] > last ? l.plane[c] : last;
+    const std::uint8_t* const last = l.plane[0] < l.plane[1] ? l.plane[1] : l.plane[0];
     const I flip = I::set1(static_cast<std::int32_t>(l.flip)), add = I::set1(static_cast<std::int32_t>(l.add)),
             back = I::set1(static_cast<std::int32_t>(l.flip_back));
     std::int64_t i = 0;
@@ -38375,19 +38338,13 @@ GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std:
         const std::int64_t bytes = l.limit - (last + offset), readable = stride == 2 ? bytes >> 1 : bytes, most = room < readable ? room : readable;
         for (; i < count && i + V::W <= most; i += V::W) {
             const std::int64_t at = offset + i * stride;
-            I all = load_apart(l.plane[0] + at, stride);
-            if (l.channels == 2)
-                all = all | shift_left<16>(load_apart(l.plane[1] + at, stride));
-            else
-                all = (all | shift_left<8>(load_apart(l.plane[1] + at, stride))) |
-                      (shift_left<16>(load_apart(l.plane[2] + at, stride)) | shift_left<24>(load_apart(l.plane[3] + at, stride)));
-            (((all ^ flip) + add) ^ back).store(reinterpret_cast<std::int32_t*>(to + i));
+            const I both = load_apart(l.plane[0] + at, stride) | shift_left<16>(load_apart(l.plane[1] + at, stride));
+            (((both ^ flip) + add) ^ back).store(reinterpret_cast<std::int32_t*>(to + i));
         }
     }
     for (; i < count; ++i) {
-        std::uint32_t all = 0;
-        for (int c = 0; c < l.channels; ++c) all |= std::uint32_t(l.plane[c][offset + i * stride]) << (32 / l.channels * c);
-        to[i] = ((all ^ l.flip) + l.add) ^ l.flip_back;
+        const std::uint32_t both = l.plane[0][offset + i * stride] | std::uint32_t(l.plane[1][offset + i * stride]) << 16;
+        to[i] = ((both ^ l.flip) + l.add) ^ l.flip_back;
     }
 }
 // Of columns ix, ix + step, ...: which of the first `count` are inside an image of that width.
@@ -38402,21 +38359,10 @@ GRAFT_VECTOR column_span columns_inside(std::int64_t ix, std::int64_t width, std
 GRAFT_VECTOR void fill_row(const quantized_conv_problem& p, const quantized_lanes& l, std::int64_t iy, std::int64_t ix, std::int64_t step, std::int64_t count,
                            std::int64_t room, std::uint32_t* to) {
     const column_span inside = columns_inside(ix, p.iw, step, iy >= 0 && iy < p.ih ? count : 0);
-    for (std::int64_t i = 0; i < inside.first; ++i) to[i] = l.empty;
+    for (std::int64_t i = 0; i < inside.first; ++i) to[i] = 0;
     if (inside.first < inside.last)
         fill_lanes(l, iy * p.iw + ix + inside.first * step, step, inside.last - inside.first, room - inside.first, to + inside.first);
-    for (std::int64_t i = inside.last; i < count; ++i) to[i] = l.empty;
-}
-// What the taps of all tiles read, of one lane of channels.
-inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
-    const quantized_conv_problem& p = a.p;
-    const image_planes& g = a.from;
-    const quantized_lanes l = lanes_of(a, lane);
-    std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
-    for (std::int64_t py = 0; py < g.row_phases; ++py)
-        for (std::int64_t px = 0; px < g.column_phases; ++px)
-            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch)
-                fill_row(p, l, row * p.sh + g.row_phase[py] - p.pt, g.column_phase[px] - p.pl, p.sw, g.pitch, g.pitch, to);
+    for (std::int64_t i = inside.last; i < count; ++i) to[i] = 0;
 }
 // What the taps of one tile read: [lanes][taps][pixels of the tile], which it takes in one stream. `slot` is the tile's place in the memory.
 inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot) {
@@ -38461,53 +38407,20 @@ GRAFT_VECTOR void copy_bytes(const std::uint8_t* from, std::int64_t count, std::
         for (; i < count; ++i) to[i] = from[i];
 }
 
-// Sums of consecutive pixels of the padded image become bytes, and those that are outputs go to their rows.
-GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, std::int64_t pitch,
-                                  const std::int32_t* sums) {
+// Sums of a tile of outputs become bytes in a channel's rows.
+GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, const std::int32_t* sums) {
     const quantized_conv_problem& p = a.p;
     const V scale = V::set1(a.scale[channel]);
     const I bias = I::set1(a.bias[channel]);
-    std::uint8_t codes[quantized_pixels], *const y = a.y + channel * p.oh * p.ow;
-    const bool rows_touch = pitch == p.ow;
-    std::uint8_t* const to = rows_touch && count == quantized_pixels ? y + first : codes;
+    std::uint8_t codes[quantized_pixels], *const y = a.y + channel * p.oh * p.ow + first;
+    std::uint8_t* const to = count == quantized_pixels ? y : codes;
     for (std::int64_t i = 0; i < count; i += 16) {
         V steps[16 / V::W];
         GRAFT_UNROLL
         for (int k = 0; k < 16 / V::W; ++k) steps[k] = to_float(I::load(sums + i + k * V::W) + bias) * scale;
         store_codes(steps, p.y_zero, p.low, p.high, to + i);
     }
-    if (rows_touch) {
-        if (to == codes) copy_bytes(codes, count, y + first);
-        return;
-    }
-    std::int64_t row = first / pitch, column = first % pitch;
-    for (std::int64_t i = 0; i < count; ++row, column = 0) {
-        const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
-        if (used > 0) copy_bytes(codes + i, used, y + row * p.ow + column);
-        i += here;
-    }
-}
-
-// The tasks of a convolution: `slot` and the tile of pixels that is gathered there, and some blocks of channels. `multiply` makes a tile of sums,
-// [Rows][48], of `pixels` pixels from `x` on (those of the last vectors that nobody asked for may be written too): `steps` lanes of channels lie `step` apart.
-template <int Rows, class Tile>
-GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, const Tile& multiply) {
-    const quantized_conv_problem& p = a.p;
-    const bool by_tiles = p.gathers_tiles();
-    const std::int64_t pitch = by_tiles ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, taps = std::int64_t(p.kh) * p.kw;
-    const std::int64_t blocks = (p.oc + Rows - 1) / Rows, steps = p.lanes_of_channels();
-    const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
-    constexpr std::int64_t here = 0;
-    alignas(64) std::int32_t sums[Rows * quantized_pixels];
-    for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * steps * taps * Rows;
-        if (by_tiles)
-            multiply(a.gathered + slot * a.slot, &here, 1, steps * taps, quantized_pixels, w, static_cast<int>(count), sums);
-        else
-            multiply(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), w, static_cast<int>(count), sums);
-        for (int r = 0; r < Rows && block * Rows + r < p.oc; ++r) store_quantized(a, block * Rows + r, first, count, pitch, sums + r * quantized_pixels);
-    }
+    if (to == codes) copy_bytes(codes, count, y);
 }
 
 // Two 16-bit products a lane.
@@ -38544,12 +38457,18 @@ GRAFT_VECTOR void sum_tile(const std::int32_t* x, std::int64_t steps, const std:
         for (int r = 0; r < quantized_rows; r += rows) sum_pairs<rows, columns>(x + c, steps, w + r, sums + r * quantized_pixels + c);
     if (c < pixels) sum_pairs<quantized_rows, 1>(x + c, steps, w, sums + c);
 }
-GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int, std::int64_t steps, std::int64_t, const std::int32_t* w, int pixels,
-                                std::int32_t* sums) {
-    sum_tile(x, steps, w, pixels, sums);
-}
+// A task of a convolution: the tile of pixels that is gathered in `slot`, and some blocks of channels.
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
-    conv_quantized_by<quantized_rows>(a, tile, slot, part, tile_of_pairs);
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw, blocks = p.blocks();
+    const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        sum_tile(a.gathered + slot * a.slot, steps, a.weights + block * steps * quantized_rows, count, sums);
+        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
+            store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
+    }
 }
 // ---- graft/cpu/kernels/quantized_depthwise.inl
 // Depthwise convolutions of 8-bit images, a channel for a task: text, included once for each instruction set. The channel's image stands as unsigned
@@ -38856,7 +38775,6 @@ inline void max_pool_codes(const pool_problem& p, bool is_signed, const std::uin
 inline const quantized_kernels* quantized_table() {
     constexpr bool conv = quantized_conv_wanted();
     static constexpr quantized_kernels all = {
-        conv ? &gather_quantized : nullptr,
         conv ? &gather_quantized_tile : nullptr,
         conv ? &gather_winograd : nullptr,
         conv ? &conv_quantized : nullptr,
@@ -41137,29 +41055,24 @@ inline const conv_kernels* conv_table() {
 // Convolutions of 8-bit images: text, included once for each instruction set. Sums are integers, so their order changes nothing;
 // reals behind them are computed one by one, in the same steps on every set.
 
-// Pixels of two or four channels in 32-bit lanes: differences from the zero point in 16 bits, or unsigned bytes.
+// Pixels of two channels in 32-bit lanes: differences from the zero point in 16 bits.
 struct quantized_lanes {
-    const std::uint8_t* plane[4];
-    const std::uint8_t* limit;  // of what may be read
-    int channels;
+    const std::uint8_t* plane[2];
+    const std::uint8_t* limit;           // of what may be read
     std::uint32_t flip, add, flip_back;  // ((codes ^ flip) + add) ^ flip_back; no sum carries into the next channel
-    std::uint32_t empty;                 // the lane of a pixel of padding
 };
 GRAFT_VECTOR quantized_lanes lanes_of(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
-    const std::uint32_t zero = static_cast<std::uint32_t>(p.unsigned_zero());
     quantized_lanes l{};
-    l.channels = p.channels_a_lane();
-    for (int c = 0; c < l.channels; ++c) {
-        const std::int64_t channel = lane * l.channels + c;
+    for (int c = 0; c < 2; ++c) {
+        const std::int64_t channel = lane * 2 + c;
         // Channels that are not there meet weights of zero.
         l.plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
     }
     l.limit = a.x + p.ic * p.ih * p.iw;
-    l.flip = p.x_signed ? (p.bytes ? 0x80808080u : 0x00800080u) : 0;
-    l.add = p.bytes ? 0 : (0x8000u - zero) * 0x00010001u;
-    l.flip_back = p.bytes ? 0 : 0x80008000u;
-    l.empty = p.bytes ? zero * 0x01010101u : 0;
+    l.flip = p.x_signed ? 0x00800080u : 0;
+    l.add = (0x8000u - static_cast<std::uint32_t>(p.unsigned_zero())) * 0x00010001u;
+    l.flip_back = 0x80008000u;
     return l;
 }
 // n / step, rounded up: a division only where the step is no common one.
@@ -41173,8 +41086,7 @@ GRAFT_VECTOR I load_apart(const std::uint8_t* from, std::int64_t stride) {
 }
 // to[i] = the lane of the pixel `offset + i * stride` of each plane, for i in [0, count); up to `room` may be written.
 GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std::int64_t stride, std::int64_t count, std::int64_t room, std::uint32_t* to) {
-    const std::uint8_t* last = l.plane[0];
-    for (int c = 1; c < l.channels; ++c) last = l.plane[c] > last ? l.plane[c] : last;
+    const std::uint8_t* const last = l.plane[0] < l.plane[1] ? l.plane[1] : l.plane[0];
     const I flip = I::set1(static_cast<std::int32_t>(l.flip)), add = I::set1(static_cast<std::int32_t>(l.add)),
             back = I::set1(static_cast<std::int32_t>(l.flip_back));
     std::int64_t i = 0;
@@ -41182,19 +41094,13 @@ GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std:
         const std::int64_t bytes = l.limit - (last + offset), readable = stride == 2 ? bytes >> 1 : bytes, most = room < readable ? room : readable;
         for (; i < count && i + V::W <= most; i += V::W) {
             const std::int64_t at = offset + i * stride;
-            I all = load_apart(l.plane[0] + at, stride);
-            if (l.channels == 2)
-                all = all | shift_left<16>(load_apart(l.plane[1] + at, stride));
-            else
-                all = (all | shift_left<8>(load_apart(l.plane[1] + at, stride))) |
-                      (shift_left<16>(load_apart(l.plane[2] + at, stride)) | shift_left<24>(load_apart(l.plane[3] + at, stride)));
-            (((all ^ flip) + add) ^ back).store(reinterpret_cast<std::int32_t*>(to + i));
+            const I both = load_apart(l.plane[0] + at, stride) | shift_left<16>(load_apart(l.plane[1] + at, stride));
+            (((both ^ flip) + add) ^ back).store(reinterpret_cast<std::int32_t*>(to + i));
         }
     }
     for (; i < count; ++i) {
-        std::uint32_t all = 0;
-        for (int c = 0; c < l.channels; ++c) all |= std::uint32_t(l.plane[c][offset + i * stride]) << (32 / l.channels * c);
-        to[i] = ((all ^ l.flip) + l.add) ^ l.flip_back;
+        const std::uint32_t both = l.plane[0][offset + i * stride] | std::uint32_t(l.plane[1][offset + i * stride]) << 16;
+        to[i] = ((both ^ l.flip) + l.add) ^ l.flip_back;
     }
 }
 // Of columns ix, ix + step, ...: which of the first `count` are inside an image of that width.
@@ -41209,21 +41115,10 @@ GRAFT_VECTOR column_span columns_inside(std::int64_t ix, std::int64_t width, std
 GRAFT_VECTOR void fill_row(const quantized_conv_problem& p, const quantized_lanes& l, std::int64_t iy, std::int64_t ix, std::int64_t step, std::int64_t count,
                            std::int64_t room, std::uint32_t* to) {
     const column_span inside = columns_inside(ix, p.iw, step, iy >= 0 && iy < p.ih ? count : 0);
-    for (std::int64_t i = 0; i < inside.first; ++i) to[i] = l.empty;
+    for (std::int64_t i = 0; i < inside.first; ++i) to[i] = 0;
     if (inside.first < inside.last)
         fill_lanes(l, iy * p.iw + ix + inside.first * step, step, inside.last - inside.first, room - inside.first, to + inside.first);
-    for (std::int64_t i = inside.last; i < count; ++i) to[i] = l.empty;
-}
-// What the taps of all tiles read, of one lane of channels.
-inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
-    const quantized_conv_problem& p = a.p;
-    const image_planes& g = a.from;
-    const quantized_lanes l = lanes_of(a, lane);
-    std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
-    for (std::int64_t py = 0; py < g.row_phases; ++py)
-        for (std::int64_t px = 0; px < g.column_phases; ++px)
-            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch)
-                fill_row(p, l, row * p.sh + g.row_phase[py] - p.pt, g.column_phase[px] - p.pl, p.sw, g.pitch, g.pitch, to);
+    for (std::int64_t i = inside.last; i < count; ++i) to[i] = 0;
 }
 // What the taps of one tile read: [lanes][taps][pixels of the tile], which it takes in one stream. `slot` is the tile's place in the memory.
 inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot) {
@@ -41268,53 +41163,20 @@ GRAFT_VECTOR void copy_bytes(const std::uint8_t* from, std::int64_t count, std::
         for (; i < count; ++i) to[i] = from[i];
 }
 
-// Sums of consecutive pixels of the padded image become bytes, and those that are outputs go to their rows.
-GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, std::int64_t pitch,
-                                  const std::int32_t* sums) {
+// Sums of a tile of outputs become bytes in a channel's rows.
+GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, const std::int32_t* sums) {
     const quantized_conv_problem& p = a.p;
     const V scale = V::set1(a.scale[channel]);
     const I bias = I::set1(a.bias[channel]);
-    std::uint8_t codes[quantized_pixels], *const y = a.y + channel * p.oh * p.ow;
-    const bool rows_touch = pitch == p.ow;
-    std::uint8_t* const to = rows_touch && count == quantized_pixels ? y + first : codes;
+    std::uint8_t codes[quantized_pixels], *const y = a.y + channel * p.oh * p.ow + first;
+    std::uint8_t* const to = count == quantized_pixels ? y : codes;
     for (std::int64_t i = 0; i < count; i += 16) {
         V steps[16 / V::W];
         GRAFT_UNROLL
         for (int k = 0; k < 16 / V::W; ++k) steps[k] = to_float(I::load(sums + i + k * V::W) + bias) * scale;
         store_codes(steps, p.y_zero, p.low, p.high, to + i);
     }
-    if (rows_touch) {
-        if (to == codes) copy_bytes(codes, count, y + first);
-        return;
-    }
-    std::int64_t row = first / pitch, column = first % pitch;
-    for (std::int64_t i = 0; i < count; ++row, column = 0) {
-        const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
-        if (used > 0) copy_bytes(codes + i, used, y + row * p.ow + column);
-        i += here;
-    }
-}
-
-// The tasks of a convolution: `slot` and the tile of pixels that is gathered there, and some blocks of channels. `multiply` makes a tile of sums,
-// [Rows][48], of `pixels` pixels from `x` on (those of the last vectors that nobody asked for may be written too): `steps` lanes of channels lie `step` apart.
-template <int Rows, class Tile>
-GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, const Tile& multiply) {
-    const quantized_conv_problem& p = a.p;
-    const bool by_tiles = p.gathers_tiles();
-    const std::int64_t pitch = by_tiles ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, taps = std::int64_t(p.kh) * p.kw;
-    const std::int64_t blocks = (p.oc + Rows - 1) / Rows, steps = p.lanes_of_channels();
-    const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
-    constexpr std::int64_t here = 0;
-    alignas(64) std::int32_t sums[Rows * quantized_pixels];
-    for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * steps * taps * Rows;
-        if (by_tiles)
-            multiply(a.gathered + slot * a.slot, &here, 1, steps * taps, quantized_pixels, w, static_cast<int>(count), sums);
-        else
-            multiply(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), w, static_cast<int>(count), sums);
-        for (int r = 0; r < Rows && block * Rows + r < p.oc; ++r) store_quantized(a, block * Rows + r, first, count, pitch, sums + r * quantized_pixels);
-    }
+    if (to == codes) copy_bytes(codes, count, y);
 }
 
 // Two 16-bit products a lane.
@@ -41351,12 +41213,18 @@ GRAFT_VECTOR void sum_tile(const std::int32_t* x, std::int64_t steps, const std:
         for (int r = 0; r < quantized_rows; r += rows) sum_pairs<rows, columns>(x + c, steps, w + r, sums + r * quantized_pixels + c);
     if (c < pixels) sum_pairs<quantized_rows, 1>(x + c, steps, w, sums + c);
 }
-GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int, std::int64_t steps, std::int64_t, const std::int32_t* w, int pixels,
-                                std::int32_t* sums) {
-    sum_tile(x, steps, w, pixels, sums);
-}
+// A task of a convolution: the tile of pixels that is gathered in `slot`, and some blocks of channels.
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
-    conv_quantized_by<quantized_rows>(a, tile, slot, part, tile_of_pairs);
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw, blocks = p.blocks();
+    const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        sum_tile(a.gathered + slot * a.slot, steps, a.weights + block * steps * quantized_rows, count, sums);
+        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
+            store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
+    }
 }
 // ---- graft/cpu/kernels/quantized_depthwise.inl
 // Depthwise convolutions of 8-bit images, a channel for a task: text, included once for each instruction set. The channel's image stands as unsigned
@@ -41663,7 +41531,6 @@ inline void max_pool_codes(const pool_problem& p, bool is_signed, const std::uin
 inline const quantized_kernels* quantized_table() {
     constexpr bool conv = quantized_conv_wanted();
     static constexpr quantized_kernels all = {
-        conv ? &gather_quantized : nullptr,
         conv ? &gather_quantized_tile : nullptr,
         conv ? &gather_winograd : nullptr,
         conv ? &conv_quantized : nullptr,
@@ -43915,29 +43782,24 @@ inline const conv_kernels* conv_table() {
 // Convolutions of 8-bit images: text, included once for each instruction set. Sums are integers, so their order changes nothing;
 // reals behind them are computed one by one, in the same steps on every set.
 
-// Pixels of two or four channels in 32-bit lanes: differences from the zero point in 16 bits, or unsigned bytes.
+// Pixels of two channels in 32-bit lanes: differences from the zero point in 16 bits.
 struct quantized_lanes {
-    const std::uint8_t* plane[4];
-    const std::uint8_t* limit;  // of what may be read
-    int channels;
+    const std::uint8_t* plane[2];
+    const std::uint8_t* limit;           // of what may be read
     std::uint32_t flip, add, flip_back;  // ((codes ^ flip) + add) ^ flip_back; no sum carries into the next channel
-    std::uint32_t empty;                 // the lane of a pixel of padding
 };
 GRAFT_VECTOR quantized_lanes lanes_of(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
-    const std::uint32_t zero = static_cast<std::uint32_t>(p.unsigned_zero());
     quantized_lanes l{};
-    l.channels = p.channels_a_lane();
-    for (int c = 0; c < l.channels; ++c) {
-        const std::int64_t channel = lane * l.channels + c;
+    for (int c = 0; c < 2; ++c) {
+        const std::int64_t channel = lane * 2 + c;
         // Channels that are not there meet weights of zero.
         l.plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
     }
     l.limit = a.x + p.ic * p.ih * p.iw;
-    l.flip = p.x_signed ? (p.bytes ? 0x80808080u : 0x00800080u) : 0;
-    l.add = p.bytes ? 0 : (0x8000u - zero) * 0x00010001u;
-    l.flip_back = p.bytes ? 0 : 0x80008000u;
-    l.empty = p.bytes ? zero * 0x01010101u : 0;
+    l.flip = p.x_signed ? 0x00800080u : 0;
+    l.add = (0x8000u - static_cast<std::uint32_t>(p.unsigned_zero())) * 0x00010001u;
+    l.flip_back = 0x80008000u;
     return l;
 }
 // n / step, rounded up: a division only where the step is no common one.
@@ -43951,8 +43813,7 @@ GRAFT_VECTOR I load_apart(const std::uint8_t* from, std::int64_t stride) {
 }
 // to[i] = the lane of the pixel `offset + i * stride` of each plane, for i in [0, count); up to `room` may be written.
 GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std::int64_t stride, std::int64_t count, std::int64_t room, std::uint32_t* to) {
-    const std::uint8_t* last = l.plane[0];
-    for (int c = 1; c < l.channels; ++c) last = l.plane[c] > last ? l.plane[c] : last;
+    const std::uint8_t* const last = l.plane[0] < l.plane[1] ? l.plane[1] : l.plane[0];
     const I flip = I::set1(static_cast<std::int32_t>(l.flip)), add = I::set1(static_cast<std::int32_t>(l.add)),
             back = I::set1(static_cast<std::int32_t>(l.flip_back));
     std::int64_t i = 0;
@@ -43960,19 +43821,13 @@ GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std:
         const std::int64_t bytes = l.limit - (last + offset), readable = stride == 2 ? bytes >> 1 : bytes, most = room < readable ? room : readable;
         for (; i < count && i + V::W <= most; i += V::W) {
             const std::int64_t at = offset + i * stride;
-            I all = load_apart(l.plane[0] + at, stride);
-            if (l.channels == 2)
-                all = all | shift_left<16>(load_apart(l.plane[1] + at, stride));
-            else
-                all = (all | shift_left<8>(load_apart(l.plane[1] + at, stride))) |
-                      (shift_left<16>(load_apart(l.plane[2] + at, stride)) | shift_left<24>(load_apart(l.plane[3] + at, stride)));
-            (((all ^ flip) + add) ^ back).store(reinterpret_cast<std::int32_t*>(to + i));
+            const I both = load_apart(l.plane[0] + at, stride) | shift_left<16>(load_apart(l.plane[1] + at, stride));
+            (((both ^ flip) + add) ^ back).store(reinterpret_cast<std::int32_t*>(to + i));
         }
     }
     for (; i < count; ++i) {
-        std::uint32_t all = 0;
-        for (int c = 0; c < l.channels; ++c) all |= std::uint32_t(l.plane[c][offset + i * stride]) << (32 / l.channels * c);
-        to[i] = ((all ^ l.flip) + l.add) ^ l.flip_back;
+        const std::uint32_t both = l.plane[0][offset + i * stride] | std::uint32_t(l.plane[1][offset + i * stride]) << 16;
+        to[i] = ((both ^ l.flip) + l.add) ^ l.flip_back;
     }
 }
 // Of columns ix, ix + step, ...: which of the first `count` are inside an image of that width.
@@ -43987,21 +43842,10 @@ GRAFT_VECTOR column_span columns_inside(std::int64_t ix, std::int64_t width, std
 GRAFT_VECTOR void fill_row(const quantized_conv_problem& p, const quantized_lanes& l, std::int64_t iy, std::int64_t ix, std::int64_t step, std::int64_t count,
                            std::int64_t room, std::uint32_t* to) {
     const column_span inside = columns_inside(ix, p.iw, step, iy >= 0 && iy < p.ih ? count : 0);
-    for (std::int64_t i = 0; i < inside.first; ++i) to[i] = l.empty;
+    for (std::int64_t i = 0; i < inside.first; ++i) to[i] = 0;
     if (inside.first < inside.last)
         fill_lanes(l, iy * p.iw + ix + inside.first * step, step, inside.last - inside.first, room - inside.first, to + inside.first);
-    for (std::int64_t i = inside.last; i < count; ++i) to[i] = l.empty;
-}
-// What the taps of all tiles read, of one lane of channels.
-inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
-    const quantized_conv_problem& p = a.p;
-    const image_planes& g = a.from;
-    const quantized_lanes l = lanes_of(a, lane);
-    std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
-    for (std::int64_t py = 0; py < g.row_phases; ++py)
-        for (std::int64_t px = 0; px < g.column_phases; ++px)
-            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch)
-                fill_row(p, l, row * p.sh + g.row_phase[py] - p.pt, g.column_phase[px] - p.pl, p.sw, g.pitch, g.pitch, to);
+    for (std::int64_t i = inside.last; i < count; ++i) to[i] = 0;
 }
 // What the taps of one tile read: [lanes][taps][pixels of the tile], which it takes in one stream. `slot` is the tile's place in the memory.
 inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot) {
@@ -44046,53 +43890,20 @@ GRAFT_VECTOR void copy_bytes(const std::uint8_t* from, std::int64_t count, std::
         for (; i < count; ++i) to[i] = from[i];
 }
 
-// Sums of consecutive pixels of the padded image become bytes, and those that are outputs go to their rows.
-GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, std::int64_t pitch,
-                                  const std::int32_t* sums) {
+// Sums of a tile of outputs become bytes in a channel's rows.
+GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, const std::int32_t* sums) {
     const quantized_conv_problem& p = a.p;
     const V scale = V::set1(a.scale[channel]);
     const I bias = I::set1(a.bias[channel]);
-    std::uint8_t codes[quantized_pixels], *const y = a.y + channel * p.oh * p.ow;
-    const bool rows_touch = pitch == p.ow;
-    std::uint8_t* const to = rows_touch && count == quantized_pixels ? y + first : codes;
+    std::uint8_t codes[quantized_pixels], *const y = a.y + channel * p.oh * p.ow + first;
+    std::uint8_t* const to = count == quantized_pixels ? y : codes;
     for (std::int64_t i = 0; i < count; i += 16) {
         V steps[16 / V::W];
         GRAFT_UNROLL
         for (int k = 0; k < 16 / V::W; ++k) steps[k] = to_float(I::load(sums + i + k * V::W) + bias) * scale;
         store_codes(steps, p.y_zero, p.low, p.high, to + i);
     }
-    if (rows_touch) {
-        if (to == codes) copy_bytes(codes, count, y + first);
-        return;
-    }
-    std::int64_t row = first / pitch, column = first % pitch;
-    for (std::int64_t i = 0; i < count; ++row, column = 0) {
-        const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
-        if (used > 0) copy_bytes(codes + i, used, y + row * p.ow + column);
-        i += here;
-    }
-}
-
-// The tasks of a convolution: `slot` and the tile of pixels that is gathered there, and some blocks of channels. `multiply` makes a tile of sums,
-// [Rows][48], of `pixels` pixels from `x` on (those of the last vectors that nobody asked for may be written too): `steps` lanes of channels lie `step` apart.
-template <int Rows, class Tile>
-GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, const Tile& multiply) {
-    const quantized_conv_problem& p = a.p;
-    const bool by_tiles = p.gathers_tiles();
-    const std::int64_t pitch = by_tiles ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, taps = std::int64_t(p.kh) * p.kw;
-    const std::int64_t blocks = (p.oc + Rows - 1) / Rows, steps = p.lanes_of_channels();
-    const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
-    constexpr std::int64_t here = 0;
-    alignas(64) std::int32_t sums[Rows * quantized_pixels];
-    for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * steps * taps * Rows;
-        if (by_tiles)
-            multiply(a.gathered + slot * a.slot, &here, 1, steps * taps, quantized_pixels, w, static_cast<int>(count), sums);
-        else
-            multiply(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), w, static_cast<int>(count), sums);
-        for (int r = 0; r < Rows && block * Rows + r < p.oc; ++r) store_quantized(a, block * Rows + r, first, count, pitch, sums + r * quantized_pixels);
-    }
+    if (to == codes) copy_bytes(codes, count, y);
 }
 
 // Two 16-bit products a lane.
@@ -44129,12 +43940,18 @@ GRAFT_VECTOR void sum_tile(const std::int32_t* x, std::int64_t steps, const std:
         for (int r = 0; r < quantized_rows; r += rows) sum_pairs<rows, columns>(x + c, steps, w + r, sums + r * quantized_pixels + c);
     if (c < pixels) sum_pairs<quantized_rows, 1>(x + c, steps, w, sums + c);
 }
-GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int, std::int64_t steps, std::int64_t, const std::int32_t* w, int pixels,
-                                std::int32_t* sums) {
-    sum_tile(x, steps, w, pixels, sums);
-}
+// A task of a convolution: the tile of pixels that is gathered in `slot`, and some blocks of channels.
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
-    conv_quantized_by<quantized_rows>(a, tile, slot, part, tile_of_pairs);
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw, blocks = p.blocks();
+    const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        sum_tile(a.gathered + slot * a.slot, steps, a.weights + block * steps * quantized_rows, count, sums);
+        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
+            store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
+    }
 }
 // ---- graft/cpu/kernels/quantized_depthwise.inl
 // Depthwise convolutions of 8-bit images, a channel for a task: text, included once for each instruction set. The channel's image stands as unsigned
@@ -44441,7 +44258,6 @@ inline void max_pool_codes(const pool_problem& p, bool is_signed, const std::uin
 inline const quantized_kernels* quantized_table() {
     constexpr bool conv = quantized_conv_wanted();
     static constexpr quantized_kernels all = {
-        conv ? &gather_quantized : nullptr,
         conv ? &gather_quantized_tile : nullptr,
         conv ? &gather_winograd : nullptr,
         conv ? &conv_quantized : nullptr,
@@ -46685,29 +46501,24 @@ inline const conv_kernels* conv_table() {
 // Convolutions of 8-bit images: text, included once for each instruction set. Sums are integers, so their order changes nothing;
 // reals behind them are computed one by one, in the same steps on every set.
 
-// Pixels of two or four channels in 32-bit lanes: differences from the zero point in 16 bits, or unsigned bytes.
+// Pixels of two channels in 32-bit lanes: differences from the zero point in 16 bits.
 struct quantized_lanes {
-    const std::uint8_t* plane[4];
-    const std::uint8_t* limit;  // of what may be read
-    int channels;
+    const std::uint8_t* plane[2];
+    const std::uint8_t* limit;           // of what may be read
     std::uint32_t flip, add, flip_back;  // ((codes ^ flip) + add) ^ flip_back; no sum carries into the next channel
-    std::uint32_t empty;                 // the lane of a pixel of padding
 };
 GRAFT_VECTOR quantized_lanes lanes_of(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
-    const std::uint32_t zero = static_cast<std::uint32_t>(p.unsigned_zero());
     quantized_lanes l{};
-    l.channels = p.channels_a_lane();
-    for (int c = 0; c < l.channels; ++c) {
-        const std::int64_t channel = lane * l.channels + c;
+    for (int c = 0; c < 2; ++c) {
+        const std::int64_t channel = lane * 2 + c;
         // Channels that are not there meet weights of zero.
         l.plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
     }
     l.limit = a.x + p.ic * p.ih * p.iw;
-    l.flip = p.x_signed ? (p.bytes ? 0x80808080u : 0x00800080u) : 0;
-    l.add = p.bytes ? 0 : (0x8000u - zero) * 0x00010001u;
-    l.flip_back = p.bytes ? 0 : 0x80008000u;
-    l.empty = p.bytes ? zero * 0x01010101u : 0;
+    l.flip = p.x_signed ? 0x00800080u : 0;
+    l.add = (0x8000u - static_cast<std::uint32_t>(p.unsigned_zero())) * 0x00010001u;
+    l.flip_back = 0x80008000u;
     return l;
 }
 // n / step, rounded up: a division only where the step is no common one.
@@ -46721,8 +46532,7 @@ GRAFT_VECTOR I load_apart(const std::uint8_t* from, std::int64_t stride) {
 }
 // to[i] = the lane of the pixel `offset + i * stride` of each plane, for i in [0, count); up to `room` may be written.
 GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std::int64_t stride, std::int64_t count, std::int64_t room, std::uint32_t* to) {
-    const std::uint8_t* last = l.plane[0];
-    for (int c = 1; c < l.channels; ++c) last = l.plane[c] > last ? l.plane[c] : last;
+    const std::uint8_t* const last = l.plane[0] < l.plane[1] ? l.plane[1] : l.plane[0];
     const I flip = I::set1(static_cast<std::int32_t>(l.flip)), add = I::set1(static_cast<std::int32_t>(l.add)),
             back = I::set1(static_cast<std::int32_t>(l.flip_back));
     std::int64_t i = 0;
@@ -46730,19 +46540,13 @@ GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std:
         const std::int64_t bytes = l.limit - (last + offset), readable = stride == 2 ? bytes >> 1 : bytes, most = room < readable ? room : readable;
         for (; i < count && i + V::W <= most; i += V::W) {
             const std::int64_t at = offset + i * stride;
-            I all = load_apart(l.plane[0] + at, stride);
-            if (l.channels == 2)
-                all = all | shift_left<16>(load_apart(l.plane[1] + at, stride));
-            else
-                all = (all | shift_left<8>(load_apart(l.plane[1] + at, stride))) |
-                      (shift_left<16>(load_apart(l.plane[2] + at, stride)) | shift_left<24>(load_apart(l.plane[3] + at, stride)));
-            (((all ^ flip) + add) ^ back).store(reinterpret_cast<std::int32_t*>(to + i));
+            const I both = load_apart(l.plane[0] + at, stride) | shift_left<16>(load_apart(l.plane[1] + at, stride));
+            (((both ^ flip) + add) ^ back).store(reinterpret_cast<std::int32_t*>(to + i));
         }
     }
     for (; i < count; ++i) {
-        std::uint32_t all = 0;
-        for (int c = 0; c < l.channels; ++c) all |= std::uint32_t(l.plane[c][offset + i * stride]) << (32 / l.channels * c);
-        to[i] = ((all ^ l.flip) + l.add) ^ l.flip_back;
+        const std::uint32_t both = l.plane[0][offset + i * stride] | std::uint32_t(l.plane[1][offset + i * stride]) << 16;
+        to[i] = ((both ^ l.flip) + l.add) ^ l.flip_back;
     }
 }
 // Of columns ix, ix + step, ...: which of the first `count` are inside an image of that width.
@@ -46757,21 +46561,10 @@ GRAFT_VECTOR column_span columns_inside(std::int64_t ix, std::int64_t width, std
 GRAFT_VECTOR void fill_row(const quantized_conv_problem& p, const quantized_lanes& l, std::int64_t iy, std::int64_t ix, std::int64_t step, std::int64_t count,
                            std::int64_t room, std::uint32_t* to) {
     const column_span inside = columns_inside(ix, p.iw, step, iy >= 0 && iy < p.ih ? count : 0);
-    for (std::int64_t i = 0; i < inside.first; ++i) to[i] = l.empty;
+    for (std::int64_t i = 0; i < inside.first; ++i) to[i] = 0;
     if (inside.first < inside.last)
         fill_lanes(l, iy * p.iw + ix + inside.first * step, step, inside.last - inside.first, room - inside.first, to + inside.first);
-    for (std::int64_t i = inside.last; i < count; ++i) to[i] = l.empty;
-}
-// What the taps of all tiles read, of one lane of channels.
-inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
-    const quantized_conv_problem& p = a.p;
-    const image_planes& g = a.from;
-    const quantized_lanes l = lanes_of(a, lane);
-    std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
-    for (std::int64_t py = 0; py < g.row_phases; ++py)
-        for (std::int64_t px = 0; px < g.column_phases; ++px)
-            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch)
-                fill_row(p, l, row * p.sh + g.row_phase[py] - p.pt, g.column_phase[px] - p.pl, p.sw, g.pitch, g.pitch, to);
+    for (std::int64_t i = inside.last; i < count; ++i) to[i] = 0;
 }
 // What the taps of one tile read: [lanes][taps][pixels of the tile], which it takes in one stream. `slot` is the tile's place in the memory.
 inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot) {
@@ -46816,53 +46609,20 @@ GRAFT_VECTOR void copy_bytes(const std::uint8_t* from, std::int64_t count, std::
         for (; i < count; ++i) to[i] = from[i];
 }
 
-// Sums of consecutive pixels of the padded image become bytes, and those that are outputs go to their rows.
-GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, std::int64_t pitch,
-                                  const std::int32_t* sums) {
+// Sums of a tile of outputs become bytes in a channel's rows.
+GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, const std::int32_t* sums) {
     const quantized_conv_problem& p = a.p;
     const V scale = V::set1(a.scale[channel]);
     const I bias = I::set1(a.bias[channel]);
-    std::uint8_t codes[quantized_pixels], *const y = a.y + channel * p.oh * p.ow;
-    const bool rows_touch = pitch == p.ow;
-    std::uint8_t* const to = rows_touch && count == quantized_pixels ? y + first : codes;
+    std::uint8_t codes[quantized_pixels], *const y = a.y + channel * p.oh * p.ow + first;
+    std::uint8_t* const to = count == quantized_pixels ? y : codes;
     for (std::int64_t i = 0; i < count; i += 16) {
         V steps[16 / V::W];
         GRAFT_UNROLL
         for (int k = 0; k < 16 / V::W; ++k) steps[k] = to_float(I::load(sums + i + k * V::W) + bias) * scale;
         store_codes(steps, p.y_zero, p.low, p.high, to + i);
     }
-    if (rows_touch) {
-        if (to == codes) copy_bytes(codes, count, y + first);
-        return;
-    }
-    std::int64_t row = first / pitch, column = first % pitch;
-    for (std::int64_t i = 0; i < count; ++row, column = 0) {
-        const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
-        if (used > 0) copy_bytes(codes + i, used, y + row * p.ow + column);
-        i += here;
-    }
-}
-
-// The tasks of a convolution: `slot` and the tile of pixels that is gathered there, and some blocks of channels. `multiply` makes a tile of sums,
-// [Rows][48], of `pixels` pixels from `x` on (those of the last vectors that nobody asked for may be written too): `steps` lanes of channels lie `step` apart.
-template <int Rows, class Tile>
-GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, const Tile& multiply) {
-    const quantized_conv_problem& p = a.p;
-    const bool by_tiles = p.gathers_tiles();
-    const std::int64_t pitch = by_tiles ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, taps = std::int64_t(p.kh) * p.kw;
-    const std::int64_t blocks = (p.oc + Rows - 1) / Rows, steps = p.lanes_of_channels();
-    const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
-    constexpr std::int64_t here = 0;
-    alignas(64) std::int32_t sums[Rows * quantized_pixels];
-    for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * steps * taps * Rows;
-        if (by_tiles)
-            multiply(a.gathered + slot * a.slot, &here, 1, steps * taps, quantized_pixels, w, static_cast<int>(count), sums);
-        else
-            multiply(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), w, static_cast<int>(count), sums);
-        for (int r = 0; r < Rows && block * Rows + r < p.oc; ++r) store_quantized(a, block * Rows + r, first, count, pitch, sums + r * quantized_pixels);
-    }
+    if (to == codes) copy_bytes(codes, count, y);
 }
 
 // Two 16-bit products a lane.
@@ -46899,12 +46659,18 @@ GRAFT_VECTOR void sum_tile(const std::int32_t* x, std::int64_t steps, const std:
         for (int r = 0; r < quantized_rows; r += rows) sum_pairs<rows, columns>(x + c, steps, w + r, sums + r * quantized_pixels + c);
     if (c < pixels) sum_pairs<quantized_rows, 1>(x + c, steps, w, sums + c);
 }
-GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int, std::int64_t steps, std::int64_t, const std::int32_t* w, int pixels,
-                                std::int32_t* sums) {
-    sum_tile(x, steps, w, pixels, sums);
-}
+// A task of a convolution: the tile of pixels that is gathered in `slot`, and some blocks of channels.
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
-    conv_quantized_by<quantized_rows>(a, tile, slot, part, tile_of_pairs);
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw, blocks = p.blocks();
+    const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        sum_tile(a.gathered + slot * a.slot, steps, a.weights + block * steps * quantized_rows, count, sums);
+        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
+            store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
+    }
 }
 // ---- graft/cpu/kernels/quantized_depthwise.inl
 // Depthwise convolutions of 8-bit images, a channel for a task: text, included once for each instruction set. The channel's image stands as unsigned
@@ -47211,7 +46977,6 @@ inline void max_pool_codes(const pool_problem& p, bool is_signed, const std::uin
 inline const quantized_kernels* quantized_table() {
     constexpr bool conv = quantized_conv_wanted();
     static constexpr quantized_kernels all = {
-        conv ? &gather_quantized : nullptr,
         conv ? &gather_quantized_tile : nullptr,
         conv ? &gather_winograd : nullptr,
         conv ? &conv_quantized : nullptr,
@@ -47240,36 +47005,378 @@ GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c"
 GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace avx512 {
-// ---- graft/cpu/kernels/quantized_vnni.inl
-// The convolution of bytes by AVX-512 VNNI: unsigned pixels by signed weights, four products a lane, summed without saturation. Text of
-// namespace avx512, in a region of its own, since only some machines of that set have the instruction.
+namespace vnni {
+// ---- graft/cpu/simd/vnni.inl
+// What machines with AVX-512 VNNI do with bytes: text, included inside a region that has it.
 
-inline void tile_of_bytes(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w, int,
-                          std::int32_t* sums) {
-    static_assert(quantized_rows == 8 && quantized_pixels == 48, "24 sums, 3 vectors of pixels and a weight fill the registers");
-    __m512i total[8][3];
-    GRAFT_UNROLL
-    for (int r = 0; r < 8; ++r) GRAFT_UNROLL
-    for (int c = 0; c < 3; ++c) total[r][c] = _mm512_setzero_si512();
-    for (std::int64_t s = 0; s < steps; ++s)
-        for (int t = 0; t < count; ++t, w += 8) {
-            const std::int32_t* at = x + s * step + taps[t];
-            const __m512i p0 = _mm512_loadu_si512(at), p1 = _mm512_loadu_si512(at + 16), p2 = _mm512_loadu_si512(at + 32);
-            GRAFT_UNROLL
-            for (int r = 0; r < 8; ++r) {
-                const __m512i by = _mm512_set1_epi32(w[r]);
-                total[r][0] = _mm512_dpbusd_epi32(total[r][0], p0, by);
-                total[r][1] = _mm512_dpbusd_epi32(total[r][1], p1, by);
-                total[r][2] = _mm512_dpbusd_epi32(total[r][2], p2, by);
+/// sum + the four products of each lane's unsigned bytes by signed ones. What leaves int32 wraps.
+GRAFT_VECTOR I add_bytes(I sum, I pixels, I weights) { return {_mm512_dpbusd_epi32(sum.r, pixels.r, weights.r)}; }
+/// The larger of unsigned bytes.
+GRAFT_VECTOR I max_bytes(I a, I b) { return {_mm512_max_epu8(a.r, b.r)}; }
+/// The bytes of two vectors in turn, of the first or the second eight of each sixteen.
+GRAFT_VECTOR I zip_bytes_low(I a, I b) { return {_mm512_unpacklo_epi8(a.r, b.r)}; }
+GRAFT_VECTOR I zip_bytes_high(I a, I b) { return {_mm512_unpackhi_epi8(a.r, b.r)}; }
+/// Of each four lanes of a, of b, of c and of d, numbers that fit them, sixteen bytes.
+GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d) { return {_mm512_packus_epi16(_mm512_packs_epi32(a.r, b.r), _mm512_packs_epi32(c.r, d.r))}; }
+/// Four numbers again and again.
+GRAFT_VECTOR I repeat_four(const std::int32_t* p) { return {_mm512_maskz_broadcast_i32x4(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))}; }
+
+// ---- graft/cpu/kernels/quantized_lanes.inl
+// 8-bit images in lanes of four channels, as unsigned numbers, on machines that multiply four bytes a lane: text, included for each kind of them. A convolution
+// of one tap reads them where they lie; for others the image is copied once, with its padding.
+
+GRAFT_VECTOR I load_some(const std::int32_t* from, int lanes) { return as_int(V::load_partial(reinterpret_cast<const float*>(from), lanes)); }
+GRAFT_VECTOR void store_some(I a, std::int32_t* to, int lanes) { as_float(a).store_partial(reinterpret_cast<float*>(to), lanes); }
+
+// Four planes (of which `channels` are there) to lanes and back. `flip` is 0x80808080 where the codes are signed.
+inline void codes_to_lanes(const std::uint8_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::int32_t* y) {
+    const std::uint8_t* from[4];
+    for (int c = 0; c < 4; ++c) from[c] = x + (c < channels ? c : 0) * plane;
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W)
+        (((load_u8(from[0] + i) | shift_left<8>(load_u8(from[1] + i))) | (shift_left<16>(load_u8(from[2] + i)) | shift_left<24>(load_u8(from[3] + i)))) ^
+         I::set1(flip))
+            .store(y + i);
+    for (; i < count; ++i) {
+        std::uint32_t all = 0;
+        for (int c = 0; c < 4; ++c) all |= std::uint32_t(from[c][i]) << (8 * c);
+        y[i] = static_cast<std::int32_t>(all) ^ flip;
+    }
+}
+inline void lanes_to_codes(const std::int32_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::uint8_t* y) {
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) {
+        const I all = I::load(x + i) ^ I::set1(flip);
+        store_8(all, y + i);
+        if (channels > 1) store_8(shift_right<8>(all), y + plane + i);
+        if (channels > 2) store_8(shift_right<16>(all), y + 2 * plane + i);
+        if (channels > 3) store_8(shift_right<24>(all), y + 3 * plane + i);
+    }
+    for (; i < count; ++i)
+        for (int c = 0; c < channels; ++c) y[c * plane + i] = static_cast<std::uint8_t>(static_cast<std::uint32_t>(x[i] ^ flip) >> (8 * c));
+}
+
+GRAFT_VECTOR void fill_lanes_with(std::int32_t lane, std::int64_t count, std::int32_t* to) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = lane;
+}
+GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::int64_t count, std::int32_t* to) {
+    if (step == 1)
+        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
+    else if (step == 2)
+        for (std::int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
+    else
+        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
+}
+// Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
+GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
+                              std::int32_t* to) {
+    const std::int32_t empty = p.unsigned_zero() * 0x01010101;
+    for (std::int64_t py = 0; py < g.row_phases; ++py)
+        for (std::int64_t px = 0; px < g.column_phases; ++px) {
+            const std::int64_t ix = g.column_phase[px] - p.pl;
+            const column_span inside = columns_inside(ix, p.iw, p.sw, g.pitch);
+            for (std::int64_t row = first; row < first + rows; ++row, to += g.pitch) {
+                const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt;
+                if (iy < 0 || iy >= p.ih || inside.first >= inside.last) {
+                    fill_lanes_with(empty, g.pitch, to);
+                    continue;
+                }
+                fill_lanes_with(empty, inside.first, to);
+                copy_lanes(x + iy * p.iw + ix + inside.first * p.sw, p.sw, inside.last - inside.first, to + inside.first);
+                fill_lanes_with(empty, g.pitch - inside.last, to + inside.last);
             }
         }
+}
+inline void gather_lanes(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    std::int32_t* const to = a.gathered + lane * a.from.planes();
+    if (lane * 4 < p.ic)
+        copy_planes(p, a.from, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, 0, a.from.rows, to);
+    else
+        fill_lanes_with(0, a.from.planes(), to);
+}
+
+// Sums become codes, as store_codes has it, but unsigned ones.
+struct lane_end {
+    float least, most;
+    std::int32_t zero;
+};
+GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
+    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + (p.y_signed ? 128 : 0)};
+}
+GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
+    return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
+}
+
+// `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
+GRAFT_VECTOR void store_rows(const quantized_conv_problem& p, const std::int32_t* codes, std::int64_t first, std::int64_t count, std::int64_t pitch,
+                             std::int32_t* y) {
+    std::int64_t row = first / pitch, column = first % pitch;
+    for (std::int64_t i = 0; i < count; ++row, column = 0) {
+        const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
+        for (std::int64_t k = 0; k < used; ++k) y[row * p.ow + column + k] = codes[i + k];
+        i += here;
+    }
+}
+// Four channels' sums of some neighbours: one lane of each.
+template <int Columns>
+GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const I (*sums)[Columns]) {
+    const quantized_conv_problem& p = a.p;
+    const lane_end e = end_of(p);
+    I lanes[Columns];
     GRAFT_UNROLL
-    for (int r = 0; r < 8; ++r) GRAFT_UNROLL
-    for (int c = 0; c < 3; ++c) _mm512_storeu_si512(sums + r * 48 + c * 16, total[r][c]);
+    for (int r = 0; r < 4; ++r) {
+        const V scale = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
+        GRAFT_UNROLL
+        for (int c = 0; c < Columns; ++c) {
+            const I codes = codes_of(e, sums[r][c], scale);
+            lanes[c] = r == 0 ? codes : lanes[c] | (r == 1 ? shift_left<8>(codes) : r == 2 ? shift_left<16>(codes) : shift_left<24>(codes));
+        }
+    }
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow;
+    const int last = count - (Columns - 1) * V::W;
+    if (pitch == p.ow) {
+        GRAFT_UNROLL
+        for (int c = 0; c + 1 < Columns; ++c) lanes[c].store(y + first + c * V::W);
+        store_some(lanes[Columns - 1], y + first + (Columns - 1) * V::W, last);
+        return;
+    }
+    std::int32_t codes[Columns * V::W];
+    GRAFT_UNROLL
+    for (int c = 0; c < Columns; ++c) lanes[c].store(codes + c * V::W);
+    store_rows(p, codes, first, count, pitch, y);
 }
-inline void conv_quantized_bytes(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
-    conv_quantized_by<quantized_rows>(a, tile, slot, part, tile_of_bytes);
+
+// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: Rows at a time stay in registers.
+constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
+template <int Columns>
+GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
+                                           std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
+    constexpr int Rows = rows_of_lanes;
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t steps = p.lanes_of_channels();
+    const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
+    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += Rows) {
+        const std::int32_t* by = w + half;
+        I sums[Rows][Columns];
+        GRAFT_UNROLL
+        for (int r = 0; r < Rows; ++r) {
+            const I bias = I::set1(channel + half + r < p.oc ? a.bias[channel + half + r] : 0);
+            GRAFT_UNROLL
+            for (int c = 0; c < Columns; ++c) sums[r][c] = bias;
+        }
+        for (std::int64_t s = 0; s < steps; ++s)
+            for (int t = 0; t < window; ++t, by += quantized_rows) {
+                const std::int32_t* const at = x + s * step + taps[t];
+                I pixels[Columns];
+                GRAFT_UNROLL
+                for (int c = 0; c + 1 < Columns; ++c) pixels[c] = I::load(at + c * V::W);
+                pixels[Columns - 1] = load_some(at + (Columns - 1) * V::W, last);
+                GRAFT_UNROLL
+                for (int r = 0; r < Rows; ++r) {
+                    const I weight = I::set1(by[r]);
+                    GRAFT_UNROLL
+                    for (int c = 0; c < Columns; ++c) sums[r][c] = add_bytes(sums[r][c], pixels[c], weight);
+                }
+            }
+        GRAFT_UNROLL
+        for (int r = 0; r < Rows; r += 4)
+            if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
+    }
 }
+// Tasks as those of the table's `conv`; there are no slots.
+inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
+    static_assert(columns_of_lanes == 3 && quantized_pixels % (3 * V::W) == 0, "whole vectors");
+    const quantized_conv_problem& p = a.p;
+    const bool in_place = p.in_place();
+    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks();
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels, step = in_place ? p.ih * p.iw : a.from.planes();
+    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
+        for (std::int64_t first = tile * quantized_pixels; first < stop; first += 3 * V::W) {
+            const int count = static_cast<int>(stop - first < 3 * V::W ? stop - first : 3 * V::W);
+            (count > 2 * V::W ? conv_lanes_tile<3>
+             : count > V::W   ? conv_lanes_tile<2>
+                              : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
+        }
+    }
+}
+
+// Of 32 output channels, which the vectors run along, the sums of Pixels pixels and the codes of `count` of them, from `first` on. at[i] is where a pixel's
+// lanes lie.
+template <int Pixels>
+GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
+                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
+    constexpr int vectors = quantized_rows_of_tiles / V::W, ahead = 16 * quantized_rows_of_tiles;
+    const quantized_conv_problem& p = a.p;
+    const int window = p.kh * p.kw;
+    const auto of_channels = [&](const auto* from, int v) {
+        const std::int64_t left = p.oc - channel - v * V::W;
+        return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
+                         static_cast<int>(left < V::W ? left > 0 ? left : 0 : V::W));
+    };
+    I sums[Pixels][vectors];
+    GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) {
+        const I bias = of_channels(a.bias, v);
+        GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
+    }
+    for (std::int64_t s = p.lanes_of_channels(); s > 0; --s, x += step)
+        for (int t = 0; t < window; ++t, w += quantized_rows_of_tiles) {
+            const std::int32_t* const lane = x + a.from.taps[t];
+            I weights[vectors];
+            GRAFT_UNROLL
+            for (int v = 0; v < vectors; ++v) {
+                weights[v] = I::load(w + v * V::W);
+                GRAFT_PREFETCH(w + v * V::W + ahead);
+            }
+            GRAFT_UNROLL
+            for (int i = 0; i < Pixels; ++i) {
+                const I pixel = I::set1(lane[at[i]]);
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
+            }
+        }
+    alignas(64) std::int32_t made[Pixels][quantized_rows_of_tiles];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
+    const lane_end e = end_of(p);
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow + first;
+    for (int v = 0; v < vectors; ++v) {
+        const V scale = as_float(of_channels(a.scale, v));
+        for (int i = 0; i < Pixels && i < count; ++i) {
+            std::uint8_t codes[V::W];
+            store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
+            for (int r = 0; r < V::W && channel + v * V::W + r < p.oc; r += 4) std::memcpy(y + (v * V::W + r) / 4 * p.oh * p.ow + i, codes + r, sizeof *y);
+        }
+    }
+}
+// Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
+inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
+    constexpr int many = 10, least = 2, rows = quantized_rows_of_tiles;
+    static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
+    const quantized_conv_problem& p = a.p;
+    const bool in_place = p.in_place();
+    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = in_place ? p.ih * p.iw : a.from.planes(), pixels = p.oh * p.ow, blocks = p.blocks();
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
+    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
+    std::int64_t at[quantized_pixels_of_few];
+    for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
+        const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
+        at[i] = pixel / p.ow * pitch + pixel % p.ow;
+    }
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
+        for (std::int64_t first = from; first < stop; first += many) {
+            const int count = static_cast<int>(stop - first < many ? stop - first : many);
+            (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows, first, count, w);
+        }
+    }
+}
+
+// A vector of neighbours of a lane: four taps at a time are brought together, so that the products of each channel are one lane's.
+// Pixels 4 q + k of the sums in vector k lie in its lanes 4 q to 4 q + 3.
+template <int Groups>
+GRAFT_VECTOR I depthwise_lane(const std::int32_t* const* x, std::int64_t at, int groups, const std::int32_t* w, I bias, V scale, const lane_end& e) {
+    I sums[4] = {bias, bias, bias, bias};
+    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
+        const I a = I::load(x[4 * g] + at), b = I::load(x[4 * g + 1] + at), c = I::load(x[4 * g + 2] + at), d = I::load(x[4 * g + 3] + at);
+        const I weights = repeat_four(w + 4 * g), ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b),
+                cd_high = zip_bytes_high(c, d);
+        sums[0] = add_bytes(sums[0], zip_halves_low(ab_low, cd_low), weights);
+        sums[1] = add_bytes(sums[1], zip_halves_high(ab_low, cd_low), weights);
+        sums[2] = add_bytes(sums[2], zip_halves_low(ab_high, cd_high), weights);
+        sums[3] = add_bytes(sums[3], zip_halves_high(ab_high, cd_high), weights);
+    }
+    return pack_bytes(codes_of(e, sums[0], scale), codes_of(e, sums[1], scale), codes_of(e, sums[2], scale), codes_of(e, sums[3], scale));
+}
+template <int Groups>
+GRAFT_NOINLINE inline void depthwise_lane_rows(const quantized_conv_problem& p, const std::int32_t* const* x, std::int64_t pitch, int groups,
+                                               const std::int32_t* w, const std::int32_t* bias, const std::int32_t* scale, std::int64_t rows, std::int32_t* y) {
+    const lane_end e = end_of(p);
+    const I first_sum = repeat_four(bias);
+    const V by = as_float(repeat_four(scale));
+    if (p.ow >= V::W) {
+        for (std::int64_t row = 0; row < rows; ++row)
+            for (std::int64_t next = 0; next < p.ow; next += V::W) {
+                // The last of a row with some of those before.
+                const std::int64_t column = next + V::W > p.ow ? p.ow - V::W : next;
+                depthwise_lane<Groups>(x, row * pitch + column, groups, w, first_sum, by, e).store(y + row * p.ow + column);
+            }
+        return;
+    }
+    // Narrow rows are one, with what lies between them.
+    const std::int64_t pixels = (rows - 1) * pitch + p.ow;
+    for (std::int64_t first = 0; first < pixels; first += V::W) {
+        std::int32_t codes[V::W];
+        depthwise_lane<Groups>(x, first, groups, w, first_sum, by, e).store(codes);
+        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, pitch, y);
+    }
+}
+// Four channels.
+inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    const image_planes& g = a.from;
+    // Beyond the planes: what the last vectors read.
+    alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
+    const int taps = p.kh * p.kw, groups = (taps + 3) / 4;
+    const std::int64_t below = g.rows - p.oh;
+    std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
+    band = band < p.oh ? band : p.oh;
+    std::int32_t bias[4] = {}, scale[4] = {};
+    for (int c = 0; c < 4 && lane * 4 + c < p.oc; ++c) {
+        bias[c] = a.bias[lane * 4 + c];
+        std::memcpy(scale + c, a.scale + lane * 4 + c, sizeof *scale);
+    }
+    const std::int32_t* at[quantized_taps + 3];
+    for (std::int64_t oy = 0; oy < p.oh; oy += band) {
+        const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
+        copy_planes(p, g, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, oy, rows, image);
+        for (int t = 0; t < 4 * groups; ++t) {
+            const depthwise_tap& tap = a.tap[t < taps ? t : 0];  // what is not there meets weights of zero
+            at[t] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+        }
+        std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
+        (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(p, at, g.pitch, groups, a.weights + lane * 4 * groups, bias, scale, height, y);
+    }
+}
+
+// to = the larger of both, byte by byte.
+GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) max_bytes(I::load(from + i), I::load(to + i)).store(to + i);
+    if (i < count) {
+        const int rest = static_cast<int>(count - i);
+        store_some(max_bytes(load_some(from + i, rest), load_some(to + i, rest)), to + i, rest);
+    }
+}
+// Of each column of a row of windows the largest of their rows, of these the largest of their columns, and of these every sw-th.
+inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::int32_t* y) {
+    const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1, starts = width - columns;
+    const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
+    std::int32_t down[quantized_row], across[quantized_row];
+    for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
+        fill_lanes_with(0, width, down);
+        for (int ky = 0; ky < p.kh; ++ky) {
+            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
+            if (iy >= 0 && iy < p.ih && first < last) take_larger(x + iy * p.iw + first - p.pl, last - first, down + first);
+        }
+        copy_lanes(down, 1, starts, across);
+        for (int kx = 1; kx < p.kw; ++kx) take_larger(down + std::int64_t(kx) * p.dw, starts, across);
+        copy_lanes(across, p.sw, p.ow, y);
+    }
+}
+
+inline const byte_kernels* bytes_in_lanes() {
+    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes, &gather_lanes, &conv_lanes, &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    return &all;
+}
+}  // namespace vnni
 }  // namespace avx512
 }  // namespace cpu
 GRAFT_END_KERNEL_NAMESPACE
@@ -47277,7 +47384,7 @@ GRAFT_END_TARGET
 #endif
 
 #if GRAFT_EMULATED_PRODUCTS
-#define GRAFT_KERNEL_TEXTS "kernels/bfloat16_emulated.inl"
+#define GRAFT_KERNEL_TEXTS "kernels/emulated_products.inl"
 // ---- graft/cpu/regions.inl
 // Kernels compiled for every instruction set: each gets a region of its own, with its vector wrapper and, in its namespace, the texts that the
 // macro GRAFT_KERNEL_TEXTS names. Text, included once by each dispatch.hpp: what infers and what trains have different texts.
@@ -47286,10 +47393,423 @@ GRAFT_BEGIN_BASELINE
 GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace baseline {
-// ---- graft/cpu/kernels/bfloat16_emulated.inl
-// The kernels of bfloat16 and of tiles that any vectors stand in for: for tests on machines that have neither.
+// ---- graft/cpu/kernels/emulated_products.inl
+// The kernels of bytes, of bfloat16 and of tiles that any vectors stand in for: for tests on machines that have none.
 
 namespace emulated {
+// ---- graft/cpu/simd/vnni_emulated.inl
+// What AVX-512 VNNI does with bytes, in any vectors and one by one: text, included inside the namespace and region of an instruction set.
+
+struct lane_bytes {
+    std::uint8_t byte[4 * V::W];
+};
+GRAFT_VECTOR lane_bytes bytes_of(I a) {
+    std::int32_t lanes[V::W];
+    a.store(lanes);
+    lane_bytes made;
+    std::memcpy(made.byte, lanes, sizeof made.byte);
+    return made;
+}
+GRAFT_VECTOR I lanes_of(const lane_bytes& from) {
+    std::int32_t lanes[V::W];
+    std::memcpy(lanes, from.byte, sizeof lanes);
+    return I::load(lanes);
+}
+
+GRAFT_VECTOR I add_bytes(I sum, I pixels, I weights) {
+    const lane_bytes a = bytes_of(pixels), b = bytes_of(weights);
+    std::int32_t lanes[V::W];
+    sum.store(lanes);
+    for (int i = 0; i < 4 * V::W; ++i)
+        lanes[i / 4] = static_cast<std::int32_t>(static_cast<std::uint32_t>(lanes[i / 4]) +
+                                                 static_cast<std::uint32_t>(int(a.byte[i]) * static_cast<std::int8_t>(b.byte[i])));
+    return I::load(lanes);
+}
+GRAFT_VECTOR I max_bytes(I a, I b) {
+    lane_bytes x = bytes_of(a);
+    const lane_bytes y = bytes_of(b);
+    for (int i = 0; i < 4 * V::W; ++i) x.byte[i] = y.byte[i] > x.byte[i] ? y.byte[i] : x.byte[i];
+    return lanes_of(x);
+}
+GRAFT_VECTOR I zip_bytes(I a, I b, int from) {
+    const lane_bytes x = bytes_of(a), y = bytes_of(b);
+    lane_bytes made;
+    for (int i = 0; i < 4 * V::W; ++i) {
+        const int at = i / 16 * 16 + from + i % 16 / 2;
+        made.byte[i] = i % 2 ? y.byte[at] : x.byte[at];
+    }
+    return lanes_of(made);
+}
+GRAFT_VECTOR I zip_bytes_low(I a, I b) { return zip_bytes(a, b, 0); }
+GRAFT_VECTOR I zip_bytes_high(I a, I b) { return zip_bytes(a, b, 8); }
+GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d) {
+    std::int32_t lanes[4][V::W];
+    a.store(lanes[0]), b.store(lanes[1]), c.store(lanes[2]), d.store(lanes[3]);
+    lane_bytes made;
+    for (int i = 0; i < 4 * V::W; ++i) made.byte[i] = static_cast<std::uint8_t>(lanes[i / 4 % 4][i / 16 * 4 + i % 4]);
+    return lanes_of(made);
+}
+GRAFT_VECTOR I repeat_four(const std::int32_t* p) {
+    std::int32_t lanes[V::W];
+    for (int i = 0; i < V::W; ++i) lanes[i] = p[i % 4];
+    return I::load(lanes);
+}
+// ---- graft/cpu/kernels/quantized_lanes.inl
+// 8-bit images in lanes of four channels, as unsigned numbers, on machines that multiply four bytes a lane: text, included for each kind of them. A convolution
+// of one tap reads them where they lie; for others the image is copied once, with its padding.
+
+GRAFT_VECTOR I load_some(const std::int32_t* from, int lanes) { return as_int(V::load_partial(reinterpret_cast<const float*>(from), lanes)); }
+GRAFT_VECTOR void store_some(I a, std::int32_t* to, int lanes) { as_float(a).store_partial(reinterpret_cast<float*>(to), lanes); }
+
+// Four planes (of which `channels` are there) to lanes and back. `flip` is 0x80808080 where the codes are signed.
+inline void codes_to_lanes(const std::uint8_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::int32_t* y) {
+    const std::uint8_t* from[4];
+    for (int c = 0; c < 4; ++c) from[c] = x + (c < channels ? c : 0) * plane;
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W)
+        (((load_u8(from[0] + i) | shift_left<8>(load_u8(from[1] + i))) | (shift_left<16>(load_u8(from[2] + i)) | shift_left<24>(load_u8(from[3] + i)))) ^
+         I::set1(flip))
+            .store(y + i);
+    for (; i < count; ++i) {
+        std::uint32_t all = 0;
+        for (int c = 0; c < 4; ++c) all |= std::uint32_t(from[c][i]) << (8 * c);
+        y[i] = static_cast<std::int32_t>(all) ^ flip;
+    }
+}
+inline void lanes_to_codes(const std::int32_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::uint8_t* y) {
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) {
+        const I all = I::load(x + i) ^ I::set1(flip);
+        store_8(all, y + i);
+        if (channels > 1) store_8(shift_right<8>(all), y + plane + i);
+        if (channels > 2) store_8(shift_right<16>(all), y + 2 * plane + i);
+        if (channels > 3) store_8(shift_right<24>(all), y + 3 * plane + i);
+    }
+    for (; i < count; ++i)
+        for (int c = 0; c < channels; ++c) y[c * plane + i] = static_cast<std::uint8_t>(static_cast<std::uint32_t>(x[i] ^ flip) >> (8 * c));
+}
+
+GRAFT_VECTOR void fill_lanes_with(std::int32_t lane, std::int64_t count, std::int32_t* to) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = lane;
+}
+GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::int64_t count, std::int32_t* to) {
+    if (step == 1)
+        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
+    else if (step == 2)
+        for (std::int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
+    else
+        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
+}
+// Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
+GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
+                              std::int32_t* to) {
+    const std::int32_t empty = p.unsigned_zero() * 0x01010101;
+    for (std::int64_t py = 0; py < g.row_phases; ++py)
+        for (std::int64_t px = 0; px < g.column_phases; ++px) {
+            const std::int64_t ix = g.column_phase[px] - p.pl;
+            const column_span inside = columns_inside(ix, p.iw, p.sw, g.pitch);
+            for (std::int64_t row = first; row < first + rows; ++row, to += g.pitch) {
+                const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt;
+                if (iy < 0 || iy >= p.ih || inside.first >= inside.last) {
+                    fill_lanes_with(empty, g.pitch, to);
+                    continue;
+                }
+                fill_lanes_with(empty, inside.first, to);
+                copy_lanes(x + iy * p.iw + ix + inside.first * p.sw, p.sw, inside.last - inside.first, to + inside.first);
+                fill_lanes_with(empty, g.pitch - inside.last, to + inside.last);
+            }
+        }
+}
+inline void gather_lanes(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    std::int32_t* const to = a.gathered + lane * a.from.planes();
+    if (lane * 4 < p.ic)
+        copy_planes(p, a.from, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, 0, a.from.rows, to);
+    else
+        fill_lanes_with(0, a.from.planes(), to);
+}
+
+// Sums become codes, as store_codes has it, but unsigned ones.
+struct lane_end {
+    float least, most;
+    std::int32_t zero;
+};
+GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
+    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + (p.y_signed ? 128 : 0)};
+}
+GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
+    return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
+}
+
+// `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
+GRAFT_VECTOR void store_rows(const quantized_conv_problem& p, const std::int32_t* codes, std::int64_t first, std::int64_t count, std::int64_t pitch,
+                             std::int32_t* y) {
+    std::int64_t row = first / pitch, column = first % pitch;
+    for (std::int64_t i = 0; i < count; ++row, column = 0) {
+        const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
+        for (std::int64_t k = 0; k < used; ++k) y[row * p.ow + column + k] = codes[i + k];
+        i += here;
+    }
+}
+// Four channels' sums of some neighbours: one lane of each.
+template <int Columns>
+GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const I (*sums)[Columns]) {
+    const quantized_conv_problem& p = a.p;
+    const lane_end e = end_of(p);
+    I lanes[Columns];
+    GRAFT_UNROLL
+    for (int r = 0; r < 4; ++r) {
+        const V scale = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
+        GRAFT_UNROLL
+        for (int c = 0; c < Columns; ++c) {
+            const I codes = codes_of(e, sums[r][c], scale);
+            lanes[c] = r == 0 ? codes : lanes[c] | (r == 1 ? shift_left<8>(codes) : r == 2 ? shift_left<16>(codes) : shift_left<24>(codes));
+        }
+    }
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow;
+    const int last = count - (Columns - 1) * V::W;
+    if (pitch == p.ow) {
+        GRAFT_UNROLL
+        for (int c = 0; c + 1 < Columns; ++c) lanes[c].store(y + first + c * V::W);
+        store_some(lanes[Columns - 1], y + first + (Columns - 1) * V::W, last);
+        return;
+    }
+    std::int32_t codes[Columns * V::W];
+    GRAFT_UNROLL
+    for (int c = 0; c < Columns; ++c) lanes[c].store(codes + c * V::W);
+    store_rows(p, codes, first, count, pitch, y);
+}
+
+// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: Rows at a time stay in registers.
+constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
+template <int Columns>
+GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
+                                           std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
+    constexpr int Rows = rows_of_lanes;
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t steps = p.lanes_of_channels();
+    const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
+    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += Rows) {
+        const std::int32_t* by = w + half;
+        I sums[Rows][Columns];
+        GRAFT_UNROLL
+        for (int r = 0; r < Rows; ++r) {
+            const I bias = I::set1(channel + half + r < p.oc ? a.bias[channel + half + r] : 0);
+            GRAFT_UNROLL
+            for (int c = 0; c < Columns; ++c) sums[r][c] = bias;
+        }
+        for (std::int64_t s = 0; s < steps; ++s)
+            for (int t = 0; t < window; ++t, by += quantized_rows) {
+                const std::int32_t* const at = x + s * step + taps[t];
+                I pixels[Columns];
+                GRAFT_UNROLL
+                for (int c = 0; c + 1 < Columns; ++c) pixels[c] = I::load(at + c * V::W);
+                pixels[Columns - 1] = load_some(at + (Columns - 1) * V::W, last);
+                GRAFT_UNROLL
+                for (int r = 0; r < Rows; ++r) {
+                    const I weight = I::set1(by[r]);
+                    GRAFT_UNROLL
+                    for (int c = 0; c < Columns; ++c) sums[r][c] = add_bytes(sums[r][c], pixels[c], weight);
+                }
+            }
+        GRAFT_UNROLL
+        for (int r = 0; r < Rows; r += 4)
+            if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
+    }
+}
+// Tasks as those of the table's `conv`; there are no slots.
+inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
+    static_assert(columns_of_lanes == 3 && quantized_pixels % (3 * V::W) == 0, "whole vectors");
+    const quantized_conv_problem& p = a.p;
+    const bool in_place = p.in_place();
+    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks();
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels, step = in_place ? p.ih * p.iw : a.from.planes();
+    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
+        for (std::int64_t first = tile * quantized_pixels; first < stop; first += 3 * V::W) {
+            const int count = static_cast<int>(stop - first < 3 * V::W ? stop - first : 3 * V::W);
+            (count > 2 * V::W ? conv_lanes_tile<3>
+             : count > V::W   ? conv_lanes_tile<2>
+                              : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
+        }
+    }
+}
+
+// Of 32 output channels, which the vectors run along, the sums of Pixels pixels and the codes of `count` of them, from `first` on. at[i] is where a pixel's
+// lanes lie.
+template <int Pixels>
+GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
+                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
+    constexpr int vectors = quantized_rows_of_tiles / V::W, ahead = 16 * quantized_rows_of_tiles;
+    const quantized_conv_problem& p = a.p;
+    const int window = p.kh * p.kw;
+    const auto of_channels = [&](const auto* from, int v) {
+        const std::int64_t left = p.oc - channel - v * V::W;
+        return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
+                         static_cast<int>(left < V::W ? left > 0 ? left : 0 : V::W));
+    };
+    I sums[Pixels][vectors];
+    GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) {
+        const I bias = of_channels(a.bias, v);
+        GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
+    }
+    for (std::int64_t s = p.lanes_of_channels(); s > 0; --s, x += step)
+        for (int t = 0; t < window; ++t, w += quantized_rows_of_tiles) {
+            const std::int32_t* const lane = x + a.from.taps[t];
+            I weights[vectors];
+            GRAFT_UNROLL
+            for (int v = 0; v < vectors; ++v) {
+                weights[v] = I::load(w + v * V::W);
+                GRAFT_PREFETCH(w + v * V::W + ahead);
+            }
+            GRAFT_UNROLL
+            for (int i = 0; i < Pixels; ++i) {
+                const I pixel = I::set1(lane[at[i]]);
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
+            }
+        }
+    alignas(64) std::int32_t made[Pixels][quantized_rows_of_tiles];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
+    const lane_end e = end_of(p);
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow + first;
+    for (int v = 0; v < vectors; ++v) {
+        const V scale = as_float(of_channels(a.scale, v));
+        for (int i = 0; i < Pixels && i < count; ++i) {
+            std::uint8_t codes[V::W];
+            store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
+            for (int r = 0; r < V::W && channel + v * V::W + r < p.oc; r += 4) std::memcpy(y + (v * V::W + r) / 4 * p.oh * p.ow + i, codes + r, sizeof *y);
+        }
+    }
+}
+// Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
+inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
+    constexpr int many = 10, least = 2, rows = quantized_rows_of_tiles;
+    static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
+    const quantized_conv_problem& p = a.p;
+    const bool in_place = p.in_place();
+    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = in_place ? p.ih * p.iw : a.from.planes(), pixels = p.oh * p.ow, blocks = p.blocks();
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
+    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
+    std::int64_t at[quantized_pixels_of_few];
+    for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
+        const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
+        at[i] = pixel / p.ow * pitch + pixel % p.ow;
+    }
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
+        for (std::int64_t first = from; first < stop; first += many) {
+            const int count = static_cast<int>(stop - first < many ? stop - first : many);
+            (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows, first, count, w);
+        }
+    }
+}
+
+// A vector of neighbours of a lane: four taps at a time are brought together, so that the products of each channel are one lane's.
+// Pixels 4 q + k of the sums in vector k lie in its lanes 4 q to 4 q + 3.
+template <int Groups>
+GRAFT_VECTOR I depthwise_lane(const std::int32_t* const* x, std::int64_t at, int groups, const std::int32_t* w, I bias, V scale, const lane_end& e) {
+    I sums[4] = {bias, bias, bias, bias};
+    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
+        const I a = I::load(x[4 * g] + at), b = I::load(x[4 * g + 1] + at), c = I::load(x[4 * g + 2] + at), d = I::load(x[4 * g + 3] + at);
+        const I weights = repeat_four(w + 4 * g), ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b),
+                cd_high = zip_bytes_high(c, d);
+        sums[0] = add_bytes(sums[0], zip_halves_low(ab_low, cd_low), weights);
+        sums[1] = add_bytes(sums[1], zip_halves_high(ab_low, cd_low), weights);
+        sums[2] = add_bytes(sums[2], zip_halves_low(ab_high, cd_high), weights);
+        sums[3] = add_bytes(sums[3], zip_halves_high(ab_high, cd_high), weights);
+    }
+    return pack_bytes(codes_of(e, sums[0], scale), codes_of(e, sums[1], scale), codes_of(e, sums[2], scale), codes_of(e, sums[3], scale));
+}
+template <int Groups>
+GRAFT_NOINLINE inline void depthwise_lane_rows(const quantized_conv_problem& p, const std::int32_t* const* x, std::int64_t pitch, int groups,
+                                               const std::int32_t* w, const std::int32_t* bias, const std::int32_t* scale, std::int64_t rows, std::int32_t* y) {
+    const lane_end e = end_of(p);
+    const I first_sum = repeat_four(bias);
+    const V by = as_float(repeat_four(scale));
+    if (p.ow >= V::W) {
+        for (std::int64_t row = 0; row < rows; ++row)
+            for (std::int64_t next = 0; next < p.ow; next += V::W) {
+                // The last of a row with some of those before.
+                const std::int64_t column = next + V::W > p.ow ? p.ow - V::W : next;
+                depthwise_lane<Groups>(x, row * pitch + column, groups, w, first_sum, by, e).store(y + row * p.ow + column);
+            }
+        return;
+    }
+    // Narrow rows are one, with what lies between them.
+    const std::int64_t pixels = (rows - 1) * pitch + p.ow;
+    for (std::int64_t first = 0; first < pixels; first += V::W) {
+        std::int32_t codes[V::W];
+        depthwise_lane<Groups>(x, first, groups, w, first_sum, by, e).store(codes);
+        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, pitch, y);
+    }
+}
+// Four channels.
+inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    const image_planes& g = a.from;
+    // Beyond the planes: what the last vectors read.
+    alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
+    const int taps = p.kh * p.kw, groups = (taps + 3) / 4;
+    const std::int64_t below = g.rows - p.oh;
+    std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
+    band = band < p.oh ? band : p.oh;
+    std::int32_t bias[4] = {}, scale[4] = {};
+    for (int c = 0; c < 4 && lane * 4 + c < p.oc; ++c) {
+        bias[c] = a.bias[lane * 4 + c];
+        std::memcpy(scale + c, a.scale + lane * 4 + c, sizeof *scale);
+    }
+    const std::int32_t* at[quantized_taps + 3];
+    for (std::int64_t oy = 0; oy < p.oh; oy += band) {
+        const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
+        copy_planes(p, g, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, oy, rows, image);
+        for (int t = 0; t < 4 * groups; ++t) {
+            const depthwise_tap& tap = a.tap[t < taps ? t : 0];  // what is not there meets weights of zero
+            at[t] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+        }
+        std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
+        (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(p, at, g.pitch, groups, a.weights + lane * 4 * groups, bias, scale, height, y);
+    }
+}
+
+// to = the larger of both, byte by byte.
+GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) max_bytes(I::load(from + i), I::load(to + i)).store(to + i);
+    if (i < count) {
+        const int rest = static_cast<int>(count - i);
+        store_some(max_bytes(load_some(from + i, rest), load_some(to + i, rest)), to + i, rest);
+    }
+}
+// Of each column of a row of windows the largest of their rows, of these the largest of their columns, and of these every sw-th.
+inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::int32_t* y) {
+    const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1, starts = width - columns;
+    const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
+    std::int32_t down[quantized_row], across[quantized_row];
+    for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
+        fill_lanes_with(0, width, down);
+        for (int ky = 0; ky < p.kh; ++ky) {
+            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
+            if (iy >= 0 && iy < p.ih && first < last) take_larger(x + iy * p.iw + first - p.pl, last - first, down + first);
+        }
+        copy_lanes(down, 1, starts, across);
+        for (int kx = 1; kx < p.kw; ++kx) take_larger(down + std::int64_t(kx) * p.dw, starts, across);
+        copy_lanes(across, p.sw, p.ow, y);
+    }
+}
+
+inline const byte_kernels* bytes_in_lanes() {
+    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes, &gather_lanes, &conv_lanes, &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    return &all;
+}
+
 // ---- graft/cpu/simd/bfloat16_emulated.inl
 // What AVX-512 BF16 does with pairs of bfloat16, in any vectors and to the same bits: text, included inside the namespace and region of an instruction set.
 
@@ -47672,7 +48192,7 @@ inline const bfloat16_kernels* bfloat16_by_tiles() {
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
-// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels that were gathered are the rows of a tile already.
+// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels of an image are the rows of a tile already.
 
 // 32 output channels by some pixels, 16 lanes of channels of one tap at a time: Columns vectors of sixteen pixels.
 template <int Columns>
@@ -47704,18 +48224,37 @@ GRAFT_VECTOR void sum_bytes(tile_unit& tiles, const std::int32_t* x, const std::
         tiles.store<3>(sums + 16 * quantized_pixels + 16, row);
     }
 }
-inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
+// What is not there is none of an output's: past the last pixel of an image the next lane's are read, or what the gathered memory has behind it.
+inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
     static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
+    constexpr int rows = quantized_rows_of_tiles, columns = quantized_pixels / V::W;
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks(), steps = p.lanes_of_channels();
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t first = tile * quantized_pixels, left = pixels - first;
+    const int window = p.kh * p.kw, count = static_cast<int>(left < quantized_pixels ? left : quantized_pixels);
+    const std::int32_t* const x = a.gathered + first;
     tile_unit tiles;
-    const auto multiply = [&tiles](const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
-                                   int pixels, std::int32_t* sums) {
-        if (pixels > 16)
-            sum_bytes<2>(tiles, x, taps, count, steps, step, w, sums);
+    alignas(64) std::int32_t made[rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * steps * window * rows;
+        if (count > 16)
+            sum_bytes<2>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
         else
-            sum_bytes<1>(tiles, x, taps, count, steps, step, w, sums);
-        if (pixels > 32) sum_bytes<1>(tiles, x + 32, taps, count, steps, step, w, sums + 32);
-    };
-    conv_quantized_by<quantized_rows_of_tiles>(a, tile, slot, part, multiply);
+            sum_bytes<1>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
+        if (count > 32) sum_bytes<1>(tiles, x + 32, a.from.taps, window, steps, a.from.planes(), w, made + 32);
+        for (int r = 0; r < rows && block * rows + r < p.oc; r += 4) {
+            I sums[4][1];
+            for (int c = 0; c < columns && c * V::W < count; ++c) {
+                for (int k = 0; k < 4; ++k) {
+                    const std::int64_t channel = block * rows + r + k;
+                    sums[k][0] = I::load(made + (r + k) * quantized_pixels + c * V::W) + I::set1(channel < p.oc ? a.bias[channel] : 0);
+                }
+                const int here = count - c * V::W < V::W ? count - c * V::W : V::W;
+                store_lane<1>(a, block * rows + r, first + c * V::W, here, pitch, sums);
+            }
+        }
+    }
 }
 }  // namespace emulated
 }  // namespace baseline
@@ -47728,10 +48267,423 @@ GRAFT_BEGIN_BASELINE
 GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace neon {
-// ---- graft/cpu/kernels/bfloat16_emulated.inl
-// The kernels of bfloat16 and of tiles that any vectors stand in for: for tests on machines that have neither.
+// ---- graft/cpu/kernels/emulated_products.inl
+// The kernels of bytes, of bfloat16 and of tiles that any vectors stand in for: for tests on machines that have none.
 
 namespace emulated {
+// ---- graft/cpu/simd/vnni_emulated.inl
+// What AVX-512 VNNI does with bytes, in any vectors and one by one: text, included inside the namespace and region of an instruction set.
+
+struct lane_bytes {
+    std::uint8_t byte[4 * V::W];
+};
+GRAFT_VECTOR lane_bytes bytes_of(I a) {
+    std::int32_t lanes[V::W];
+    a.store(lanes);
+    lane_bytes made;
+    std::memcpy(made.byte, lanes, sizeof made.byte);
+    return made;
+}
+GRAFT_VECTOR I lanes_of(const lane_bytes& from) {
+    std::int32_t lanes[V::W];
+    std::memcpy(lanes, from.byte, sizeof lanes);
+    return I::load(lanes);
+}
+
+GRAFT_VECTOR I add_bytes(I sum, I pixels, I weights) {
+    const lane_bytes a = bytes_of(pixels), b = bytes_of(weights);
+    std::int32_t lanes[V::W];
+    sum.store(lanes);
+    for (int i = 0; i < 4 * V::W; ++i)
+        lanes[i / 4] = static_cast<std::int32_t>(static_cast<std::uint32_t>(lanes[i / 4]) +
+                                                 static_cast<std::uint32_t>(int(a.byte[i]) * static_cast<std::int8_t>(b.byte[i])));
+    return I::load(lanes);
+}
+GRAFT_VECTOR I max_bytes(I a, I b) {
+    lane_bytes x = bytes_of(a);
+    const lane_bytes y = bytes_of(b);
+    for (int i = 0; i < 4 * V::W; ++i) x.byte[i] = y.byte[i] > x.byte[i] ? y.byte[i] : x.byte[i];
+    return lanes_of(x);
+}
+GRAFT_VECTOR I zip_bytes(I a, I b, int from) {
+    const lane_bytes x = bytes_of(a), y = bytes_of(b);
+    lane_bytes made;
+    for (int i = 0; i < 4 * V::W; ++i) {
+        const int at = i / 16 * 16 + from + i % 16 / 2;
+        made.byte[i] = i % 2 ? y.byte[at] : x.byte[at];
+    }
+    return lanes_of(made);
+}
+GRAFT_VECTOR I zip_bytes_low(I a, I b) { return zip_bytes(a, b, 0); }
+GRAFT_VECTOR I zip_bytes_high(I a, I b) { return zip_bytes(a, b, 8); }
+GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d) {
+    std::int32_t lanes[4][V::W];
+    a.store(lanes[0]), b.store(lanes[1]), c.store(lanes[2]), d.store(lanes[3]);
+    lane_bytes made;
+    for (int i = 0; i < 4 * V::W; ++i) made.byte[i] = static_cast<std::uint8_t>(lanes[i / 4 % 4][i / 16 * 4 + i % 4]);
+    return lanes_of(made);
+}
+GRAFT_VECTOR I repeat_four(const std::int32_t* p) {
+    std::int32_t lanes[V::W];
+    for (int i = 0; i < V::W; ++i) lanes[i] = p[i % 4];
+    return I::load(lanes);
+}
+// ---- graft/cpu/kernels/quantized_lanes.inl
+// 8-bit images in lanes of four channels, as unsigned numbers, on machines that multiply four bytes a lane: text, included for each kind of them. A convolution
+// of one tap reads them where they lie; for others the image is copied once, with its padding.
+
+GRAFT_VECTOR I load_some(const std::int32_t* from, int lanes) { return as_int(V::load_partial(reinterpret_cast<const float*>(from), lanes)); }
+GRAFT_VECTOR void store_some(I a, std::int32_t* to, int lanes) { as_float(a).store_partial(reinterpret_cast<float*>(to), lanes); }
+
+// Four planes (of which `channels` are there) to lanes and back. `flip` is 0x80808080 where the codes are signed.
+inline void codes_to_lanes(const std::uint8_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::int32_t* y) {
+    const std::uint8_t* from[4];
+    for (int c = 0; c < 4; ++c) from[c] = x + (c < channels ? c : 0) * plane;
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W)
+        (((load_u8(from[0] + i) | shift_left<8>(load_u8(from[1] + i))) | (shift_left<16>(load_u8(from[2] + i)) | shift_left<24>(load_u8(from[3] + i)))) ^
+         I::set1(flip))
+            .store(y + i);
+    for (; i < count; ++i) {
+        std::uint32_t all = 0;
+        for (int c = 0; c < 4; ++c) all |= std::uint32_t(from[c][i]) << (8 * c);
+        y[i] = static_cast<std::int32_t>(all) ^ flip;
+    }
+}
+inline void lanes_to_codes(const std::int32_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::uint8_t* y) {
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) {
+        const I all = I::load(x + i) ^ I::set1(flip);
+        store_8(all, y + i);
+        if (channels > 1) store_8(shift_right<8>(all), y + plane + i);
+        if (channels > 2) store_8(shift_right<16>(all), y + 2 * plane + i);
+        if (channels > 3) store_8(shift_right<24>(all), y + 3 * plane + i);
+    }
+    for (; i < count; ++i)
+        for (int c = 0; c < channels; ++c) y[c * plane + i] = static_cast<std::uint8_t>(static_cast<std::uint32_t>(x[i] ^ flip) >> (8 * c));
+}
+
+GRAFT_VECTOR void fill_lanes_with(std::int32_t lane, std::int64_t count, std::int32_t* to) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = lane;
+}
+GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::int64_t count, std::int32_t* to) {
+    if (step == 1)
+        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
+    else if (step == 2)
+        for (std::int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
+    else
+        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
+}
+// Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
+GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
+                              std::int32_t* to) {
+    const std::int32_t empty = p.unsigned_zero() * 0x01010101;
+    for (std::int64_t py = 0; py < g.row_phases; ++py)
+        for (std::int64_t px = 0; px < g.column_phases; ++px) {
+            const std::int64_t ix = g.column_phase[px] - p.pl;
+            const column_span inside = columns_inside(ix, p.iw, p.sw, g.pitch);
+            for (std::int64_t row = first; row < first + rows; ++row, to += g.pitch) {
+                const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt;
+                if (iy < 0 || iy >= p.ih || inside.first >= inside.last) {
+                    fill_lanes_with(empty, g.pitch, to);
+                    continue;
+                }
+                fill_lanes_with(empty, inside.first, to);
+                copy_lanes(x + iy * p.iw + ix + inside.first * p.sw, p.sw, inside.last - inside.first, to + inside.first);
+                fill_lanes_with(empty, g.pitch - inside.last, to + inside.last);
+            }
+        }
+}
+inline void gather_lanes(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    std::int32_t* const to = a.gathered + lane * a.from.planes();
+    if (lane * 4 < p.ic)
+        copy_planes(p, a.from, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, 0, a.from.rows, to);
+    else
+        fill_lanes_with(0, a.from.planes(), to);
+}
+
+// Sums become codes, as store_codes has it, but unsigned ones.
+struct lane_end {
+    float least, most;
+    std::int32_t zero;
+};
+GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
+    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + (p.y_signed ? 128 : 0)};
+}
+GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
+    return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
+}
+
+// `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
+GRAFT_VECTOR void store_rows(const quantized_conv_problem& p, const std::int32_t* codes, std::int64_t first, std::int64_t count, std::int64_t pitch,
+                             std::int32_t* y) {
+    std::int64_t row = first / pitch, column = first % pitch;
+    for (std::int64_t i = 0; i < count; ++row, column = 0) {
+        const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
+        for (std::int64_t k = 0; k < used; ++k) y[row * p.ow + column + k] = codes[i + k];
+        i += here;
+    }
+}
+// Four channels' sums of some neighbours: one lane of each.
+template <int Columns>
+GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const I (*sums)[Columns]) {
+    const quantized_conv_problem& p = a.p;
+    const lane_end e = end_of(p);
+    I lanes[Columns];
+    GRAFT_UNROLL
+    for (int r = 0; r < 4; ++r) {
+        const V scale = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
+        GRAFT_UNROLL
+        for (int c = 0; c < Columns; ++c) {
+            const I codes = codes_of(e, sums[r][c], scale);
+            lanes[c] = r == 0 ? codes : lanes[c] | (r == 1 ? shift_left<8>(codes) : r == 2 ? shift_left<16>(codes) : shift_left<24>(codes));
+        }
+    }
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow;
+    const int last = count - (Columns - 1) * V::W;
+    if (pitch == p.ow) {
+        GRAFT_UNROLL
+        for (int c = 0; c + 1 < Columns; ++c) lanes[c].store(y + first + c * V::W);
+        store_some(lanes[Columns - 1], y + first + (Columns - 1) * V::W, last);
+        return;
+    }
+    std::int32_t codes[Columns * V::W];
+    GRAFT_UNROLL
+    for (int c = 0; c < Columns; ++c) lanes[c].store(codes + c * V::W);
+    store_rows(p, codes, first, count, pitch, y);
+}
+
+// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: Rows at a time stay in registers.
+constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
+template <int Columns>
+GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
+                                           std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
+    constexpr int Rows = rows_of_lanes;
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t steps = p.lanes_of_channels();
+    const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
+    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += Rows) {
+        const std::int32_t* by = w + half;
+        I sums[Rows][Columns];
+        GRAFT_UNROLL
+        for (int r = 0; r < Rows; ++r) {
+            const I bias = I::set1(channel + half + r < p.oc ? a.bias[channel + half + r] : 0);
+            GRAFT_UNROLL
+            for (int c = 0; c < Columns; ++c) sums[r][c] = bias;
+        }
+        for (std::int64_t s = 0; s < steps; ++s)
+            for (int t = 0; t < window; ++t, by += quantized_rows) {
+                const std::int32_t* const at = x + s * step + taps[t];
+                I pixels[Columns];
+                GRAFT_UNROLL
+                for (int c = 0; c + 1 < Columns; ++c) pixels[c] = I::load(at + c * V::W);
+                pixels[Columns - 1] = load_some(at + (Columns - 1) * V::W, last);
+                GRAFT_UNROLL
+                for (int r = 0; r < Rows; ++r) {
+                    const I weight = I::set1(by[r]);
+                    GRAFT_UNROLL
+                    for (int c = 0; c < Columns; ++c) sums[r][c] = add_bytes(sums[r][c], pixels[c], weight);
+                }
+            }
+        GRAFT_UNROLL
+        for (int r = 0; r < Rows; r += 4)
+            if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
+    }
+}
+// Tasks as those of the table's `conv`; there are no slots.
+inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
+    static_assert(columns_of_lanes == 3 && quantized_pixels % (3 * V::W) == 0, "whole vectors");
+    const quantized_conv_problem& p = a.p;
+    const bool in_place = p.in_place();
+    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks();
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels, step = in_place ? p.ih * p.iw : a.from.planes();
+    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
+        for (std::int64_t first = tile * quantized_pixels; first < stop; first += 3 * V::W) {
+            const int count = static_cast<int>(stop - first < 3 * V::W ? stop - first : 3 * V::W);
+            (count > 2 * V::W ? conv_lanes_tile<3>
+             : count > V::W   ? conv_lanes_tile<2>
+                              : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
+        }
+    }
+}
+
+// Of 32 output channels, which the vectors run along, the sums of Pixels pixels and the codes of `count` of them, from `first` on. at[i] is where a pixel's
+// lanes lie.
+template <int Pixels>
+GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
+                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
+    constexpr int vectors = quantized_rows_of_tiles / V::W, ahead = 16 * quantized_rows_of_tiles;
+    const quantized_conv_problem& p = a.p;
+    const int window = p.kh * p.kw;
+    const auto of_channels = [&](const auto* from, int v) {
+        const std::int64_t left = p.oc - channel - v * V::W;
+        return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
+                         static_cast<int>(left < V::W ? left > 0 ? left : 0 : V::W));
+    };
+    I sums[Pixels][vectors];
+    GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) {
+        const I bias = of_channels(a.bias, v);
+        GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
+    }
+    for (std::int64_t s = p.lanes_of_channels(); s > 0; --s, x += step)
+        for (int t = 0; t < window; ++t, w += quantized_rows_of_tiles) {
+            const std::int32_t* const lane = x + a.from.taps[t];
+            I weights[vectors];
+            GRAFT_UNROLL
+            for (int v = 0; v < vectors; ++v) {
+                weights[v] = I::load(w + v * V::W);
+                GRAFT_PREFETCH(w + v * V::W + ahead);
+            }
+            GRAFT_UNROLL
+            for (int i = 0; i < Pixels; ++i) {
+                const I pixel = I::set1(lane[at[i]]);
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
+            }
+        }
+    alignas(64) std::int32_t made[Pixels][quantized_rows_of_tiles];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
+    const lane_end e = end_of(p);
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow + first;
+    for (int v = 0; v < vectors; ++v) {
+        const V scale = as_float(of_channels(a.scale, v));
+        for (int i = 0; i < Pixels && i < count; ++i) {
+            std::uint8_t codes[V::W];
+            store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
+            for (int r = 0; r < V::W && channel + v * V::W + r < p.oc; r += 4) std::memcpy(y + (v * V::W + r) / 4 * p.oh * p.ow + i, codes + r, sizeof *y);
+        }
+    }
+}
+// Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
+inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
+    constexpr int many = 10, least = 2, rows = quantized_rows_of_tiles;
+    static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
+    const quantized_conv_problem& p = a.p;
+    const bool in_place = p.in_place();
+    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = in_place ? p.ih * p.iw : a.from.planes(), pixels = p.oh * p.ow, blocks = p.blocks();
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
+    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
+    std::int64_t at[quantized_pixels_of_few];
+    for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
+        const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
+        at[i] = pixel / p.ow * pitch + pixel % p.ow;
+    }
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
+        for (std::int64_t first = from; first < stop; first += many) {
+            const int count = static_cast<int>(stop - first < many ? stop - first : many);
+            (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows, first, count, w);
+        }
+    }
+}
+
+// A vector of neighbours of a lane: four taps at a time are brought together, so that the products of each channel are one lane's.
+// Pixels 4 q + k of the sums in vector k lie in its lanes 4 q to 4 q + 3.
+template <int Groups>
+GRAFT_VECTOR I depthwise_lane(const std::int32_t* const* x, std::int64_t at, int groups, const std::int32_t* w, I bias, V scale, const lane_end& e) {
+    I sums[4] = {bias, bias, bias, bias};
+    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
+        const I a = I::load(x[4 * g] + at), b = I::load(x[4 * g + 1] + at), c = I::load(x[4 * g + 2] + at), d = I::load(x[4 * g + 3] + at);
+        const I weights = repeat_four(w + 4 * g), ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b),
+                cd_high = zip_bytes_high(c, d);
+        sums[0] = add_bytes(sums[0], zip_halves_low(ab_low, cd_low), weights);
+        sums[1] = add_bytes(sums[1], zip_halves_high(ab_low, cd_low), weights);
+        sums[2] = add_bytes(sums[2], zip_halves_low(ab_high, cd_high), weights);
+        sums[3] = add_bytes(sums[3], zip_halves_high(ab_high, cd_high), weights);
+    }
+    return pack_bytes(codes_of(e, sums[0], scale), codes_of(e, sums[1], scale), codes_of(e, sums[2], scale), codes_of(e, sums[3], scale));
+}
+template <int Groups>
+GRAFT_NOINLINE inline void depthwise_lane_rows(const quantized_conv_problem& p, const std::int32_t* const* x, std::int64_t pitch, int groups,
+                                               const std::int32_t* w, const std::int32_t* bias, const std::int32_t* scale, std::int64_t rows, std::int32_t* y) {
+    const lane_end e = end_of(p);
+    const I first_sum = repeat_four(bias);
+    const V by = as_float(repeat_four(scale));
+    if (p.ow >= V::W) {
+        for (std::int64_t row = 0; row < rows; ++row)
+            for (std::int64_t next = 0; next < p.ow; next += V::W) {
+                // The last of a row with some of those before.
+                const std::int64_t column = next + V::W > p.ow ? p.ow - V::W : next;
+                depthwise_lane<Groups>(x, row * pitch + column, groups, w, first_sum, by, e).store(y + row * p.ow + column);
+            }
+        return;
+    }
+    // Narrow rows are one, with what lies between them.
+    const std::int64_t pixels = (rows - 1) * pitch + p.ow;
+    for (std::int64_t first = 0; first < pixels; first += V::W) {
+        std::int32_t codes[V::W];
+        depthwise_lane<Groups>(x, first, groups, w, first_sum, by, e).store(codes);
+        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, pitch, y);
+    }
+}
+// Four channels.
+inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    const image_planes& g = a.from;
+    // Beyond the planes: what the last vectors read.
+    alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
+    const int taps = p.kh * p.kw, groups = (taps + 3) / 4;
+    const std::int64_t below = g.rows - p.oh;
+    std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
+    band = band < p.oh ? band : p.oh;
+    std::int32_t bias[4] = {}, scale[4] = {};
+    for (int c = 0; c < 4 && lane * 4 + c < p.oc; ++c) {
+        bias[c] = a.bias[lane * 4 + c];
+        std::memcpy(scale + c, a.scale + lane * 4 + c, sizeof *scale);
+    }
+    const std::int32_t* at[quantized_taps + 3];
+    for (std::int64_t oy = 0; oy < p.oh; oy += band) {
+        const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
+        copy_planes(p, g, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, oy, rows, image);
+        for (int t = 0; t < 4 * groups; ++t) {
+            const depthwise_tap& tap = a.tap[t < taps ? t : 0];  // what is not there meets weights of zero
+            at[t] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+        }
+        std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
+        (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(p, at, g.pitch, groups, a.weights + lane * 4 * groups, bias, scale, height, y);
+    }
+}
+
+// to = the larger of both, byte by byte.
+GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) max_bytes(I::load(from + i), I::load(to + i)).store(to + i);
+    if (i < count) {
+        const int rest = static_cast<int>(count - i);
+        store_some(max_bytes(load_some(from + i, rest), load_some(to + i, rest)), to + i, rest);
+    }
+}
+// Of each column of a row of windows the largest of their rows, of these the largest of their columns, and of these every sw-th.
+inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::int32_t* y) {
+    const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1, starts = width - columns;
+    const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
+    std::int32_t down[quantized_row], across[quantized_row];
+    for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
+        fill_lanes_with(0, width, down);
+        for (int ky = 0; ky < p.kh; ++ky) {
+            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
+            if (iy >= 0 && iy < p.ih && first < last) take_larger(x + iy * p.iw + first - p.pl, last - first, down + first);
+        }
+        copy_lanes(down, 1, starts, across);
+        for (int kx = 1; kx < p.kw; ++kx) take_larger(down + std::int64_t(kx) * p.dw, starts, across);
+        copy_lanes(across, p.sw, p.ow, y);
+    }
+}
+
+inline const byte_kernels* bytes_in_lanes() {
+    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes, &gather_lanes, &conv_lanes, &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    return &all;
+}
+
 // ---- graft/cpu/simd/bfloat16_emulated.inl
 // What AVX-512 BF16 does with pairs of bfloat16, in any vectors and to the same bits: text, included inside the namespace and region of an instruction set.
 
@@ -48114,7 +49066,7 @@ inline const bfloat16_kernels* bfloat16_by_tiles() {
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
-// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels that were gathered are the rows of a tile already.
+// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels of an image are the rows of a tile already.
 
 // 32 output channels by some pixels, 16 lanes of channels of one tap at a time: Columns vectors of sixteen pixels.
 template <int Columns>
@@ -48146,18 +49098,37 @@ GRAFT_VECTOR void sum_bytes(tile_unit& tiles, const std::int32_t* x, const std::
         tiles.store<3>(sums + 16 * quantized_pixels + 16, row);
     }
 }
-inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
+// What is not there is none of an output's: past the last pixel of an image the next lane's are read, or what the gathered memory has behind it.
+inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
     static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
+    constexpr int rows = quantized_rows_of_tiles, columns = quantized_pixels / V::W;
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks(), steps = p.lanes_of_channels();
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t first = tile * quantized_pixels, left = pixels - first;
+    const int window = p.kh * p.kw, count = static_cast<int>(left < quantized_pixels ? left : quantized_pixels);
+    const std::int32_t* const x = a.gathered + first;
     tile_unit tiles;
-    const auto multiply = [&tiles](const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
-                                   int pixels, std::int32_t* sums) {
-        if (pixels > 16)
-            sum_bytes<2>(tiles, x, taps, count, steps, step, w, sums);
+    alignas(64) std::int32_t made[rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * steps * window * rows;
+        if (count > 16)
+            sum_bytes<2>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
         else
-            sum_bytes<1>(tiles, x, taps, count, steps, step, w, sums);
-        if (pixels > 32) sum_bytes<1>(tiles, x + 32, taps, count, steps, step, w, sums + 32);
-    };
-    conv_quantized_by<quantized_rows_of_tiles>(a, tile, slot, part, multiply);
+            sum_bytes<1>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
+        if (count > 32) sum_bytes<1>(tiles, x + 32, a.from.taps, window, steps, a.from.planes(), w, made + 32);
+        for (int r = 0; r < rows && block * rows + r < p.oc; r += 4) {
+            I sums[4][1];
+            for (int c = 0; c < columns && c * V::W < count; ++c) {
+                for (int k = 0; k < 4; ++k) {
+                    const std::int64_t channel = block * rows + r + k;
+                    sums[k][0] = I::load(made + (r + k) * quantized_pixels + c * V::W) + I::set1(channel < p.oc ? a.bias[channel] : 0);
+                }
+                const int here = count - c * V::W < V::W ? count - c * V::W : V::W;
+                store_lane<1>(a, block * rows + r, first + c * V::W, here, pitch, sums);
+            }
+        }
+    }
 }
 }  // namespace emulated
 }  // namespace neon
@@ -48171,10 +49142,423 @@ GRAFT_BEGIN_BASELINE
 GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace wasm {
-// ---- graft/cpu/kernels/bfloat16_emulated.inl
-// The kernels of bfloat16 and of tiles that any vectors stand in for: for tests on machines that have neither.
+// ---- graft/cpu/kernels/emulated_products.inl
+// The kernels of bytes, of bfloat16 and of tiles that any vectors stand in for: for tests on machines that have none.
 
 namespace emulated {
+// ---- graft/cpu/simd/vnni_emulated.inl
+// What AVX-512 VNNI does with bytes, in any vectors and one by one: text, included inside the namespace and region of an instruction set.
+
+struct lane_bytes {
+    std::uint8_t byte[4 * V::W];
+};
+GRAFT_VECTOR lane_bytes bytes_of(I a) {
+    std::int32_t lanes[V::W];
+    a.store(lanes);
+    lane_bytes made;
+    std::memcpy(made.byte, lanes, sizeof made.byte);
+    return made;
+}
+GRAFT_VECTOR I lanes_of(const lane_bytes& from) {
+    std::int32_t lanes[V::W];
+    std::memcpy(lanes, from.byte, sizeof lanes);
+    return I::load(lanes);
+}
+
+GRAFT_VECTOR I add_bytes(I sum, I pixels, I weights) {
+    const lane_bytes a = bytes_of(pixels), b = bytes_of(weights);
+    std::int32_t lanes[V::W];
+    sum.store(lanes);
+    for (int i = 0; i < 4 * V::W; ++i)
+        lanes[i / 4] = static_cast<std::int32_t>(static_cast<std::uint32_t>(lanes[i / 4]) +
+                                                 static_cast<std::uint32_t>(int(a.byte[i]) * static_cast<std::int8_t>(b.byte[i])));
+    return I::load(lanes);
+}
+GRAFT_VECTOR I max_bytes(I a, I b) {
+    lane_bytes x = bytes_of(a);
+    const lane_bytes y = bytes_of(b);
+    for (int i = 0; i < 4 * V::W; ++i) x.byte[i] = y.byte[i] > x.byte[i] ? y.byte[i] : x.byte[i];
+    return lanes_of(x);
+}
+GRAFT_VECTOR I zip_bytes(I a, I b, int from) {
+    const lane_bytes x = bytes_of(a), y = bytes_of(b);
+    lane_bytes made;
+    for (int i = 0; i < 4 * V::W; ++i) {
+        const int at = i / 16 * 16 + from + i % 16 / 2;
+        made.byte[i] = i % 2 ? y.byte[at] : x.byte[at];
+    }
+    return lanes_of(made);
+}
+GRAFT_VECTOR I zip_bytes_low(I a, I b) { return zip_bytes(a, b, 0); }
+GRAFT_VECTOR I zip_bytes_high(I a, I b) { return zip_bytes(a, b, 8); }
+GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d) {
+    std::int32_t lanes[4][V::W];
+    a.store(lanes[0]), b.store(lanes[1]), c.store(lanes[2]), d.store(lanes[3]);
+    lane_bytes made;
+    for (int i = 0; i < 4 * V::W; ++i) made.byte[i] = static_cast<std::uint8_t>(lanes[i / 4 % 4][i / 16 * 4 + i % 4]);
+    return lanes_of(made);
+}
+GRAFT_VECTOR I repeat_four(const std::int32_t* p) {
+    std::int32_t lanes[V::W];
+    for (int i = 0; i < V::W; ++i) lanes[i] = p[i % 4];
+    return I::load(lanes);
+}
+// ---- graft/cpu/kernels/quantized_lanes.inl
+// 8-bit images in lanes of four channels, as unsigned numbers, on machines that multiply four bytes a lane: text, included for each kind of them. A convolution
+// of one tap reads them where they lie; for others the image is copied once, with its padding.
+
+GRAFT_VECTOR I load_some(const std::int32_t* from, int lanes) { return as_int(V::load_partial(reinterpret_cast<const float*>(from), lanes)); }
+GRAFT_VECTOR void store_some(I a, std::int32_t* to, int lanes) { as_float(a).store_partial(reinterpret_cast<float*>(to), lanes); }
+
+// Four planes (of which `channels` are there) to lanes and back. `flip` is 0x80808080 where the codes are signed.
+inline void codes_to_lanes(const std::uint8_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::int32_t* y) {
+    const std::uint8_t* from[4];
+    for (int c = 0; c < 4; ++c) from[c] = x + (c < channels ? c : 0) * plane;
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W)
+        (((load_u8(from[0] + i) | shift_left<8>(load_u8(from[1] + i))) | (shift_left<16>(load_u8(from[2] + i)) | shift_left<24>(load_u8(from[3] + i)))) ^
+         I::set1(flip))
+            .store(y + i);
+    for (; i < count; ++i) {
+        std::uint32_t all = 0;
+        for (int c = 0; c < 4; ++c) all |= std::uint32_t(from[c][i]) << (8 * c);
+        y[i] = static_cast<std::int32_t>(all) ^ flip;
+    }
+}
+inline void lanes_to_codes(const std::int32_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::uint8_t* y) {
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) {
+        const I all = I::load(x + i) ^ I::set1(flip);
+        store_8(all, y + i);
+        if (channels > 1) store_8(shift_right<8>(all), y + plane + i);
+        if (channels > 2) store_8(shift_right<16>(all), y + 2 * plane + i);
+        if (channels > 3) store_8(shift_right<24>(all), y + 3 * plane + i);
+    }
+    for (; i < count; ++i)
+        for (int c = 0; c < channels; ++c) y[c * plane + i] = static_cast<std::uint8_t>(static_cast<std::uint32_t>(x[i] ^ flip) >> (8 * c));
+}
+
+GRAFT_VECTOR void fill_lanes_with(std::int32_t lane, std::int64_t count, std::int32_t* to) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = lane;
+}
+GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::int64_t count, std::int32_t* to) {
+    if (step == 1)
+        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
+    else if (step == 2)
+        for (std::int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
+    else
+        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
+}
+// Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
+GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
+                              std::int32_t* to) {
+    const std::int32_t empty = p.unsigned_zero() * 0x01010101;
+    for (std::int64_t py = 0; py < g.row_phases; ++py)
+        for (std::int64_t px = 0; px < g.column_phases; ++px) {
+            const std::int64_t ix = g.column_phase[px] - p.pl;
+            const column_span inside = columns_inside(ix, p.iw, p.sw, g.pitch);
+            for (std::int64_t row = first; row < first + rows; ++row, to += g.pitch) {
+                const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt;
+                if (iy < 0 || iy >= p.ih || inside.first >= inside.last) {
+                    fill_lanes_with(empty, g.pitch, to);
+                    continue;
+                }
+                fill_lanes_with(empty, inside.first, to);
+                copy_lanes(x + iy * p.iw + ix + inside.first * p.sw, p.sw, inside.last - inside.first, to + inside.first);
+                fill_lanes_with(empty, g.pitch - inside.last, to + inside.last);
+            }
+        }
+}
+inline void gather_lanes(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    std::int32_t* const to = a.gathered + lane * a.from.planes();
+    if (lane * 4 < p.ic)
+        copy_planes(p, a.from, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, 0, a.from.rows, to);
+    else
+        fill_lanes_with(0, a.from.planes(), to);
+}
+
+// Sums become codes, as store_codes has it, but unsigned ones.
+struct lane_end {
+    float least, most;
+    std::int32_t zero;
+};
+GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
+    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + (p.y_signed ? 128 : 0)};
+}
+GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
+    return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
+}
+
+// `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
+GRAFT_VECTOR void store_rows(const quantized_conv_problem& p, const std::int32_t* codes, std::int64_t first, std::int64_t count, std::int64_t pitch,
+                             std::int32_t* y) {
+    std::int64_t row = first / pitch, column = first % pitch;
+    for (std::int64_t i = 0; i < count; ++row, column = 0) {
+        const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
+        for (std::int64_t k = 0; k < used; ++k) y[row * p.ow + column + k] = codes[i + k];
+        i += here;
+    }
+}
+// Four channels' sums of some neighbours: one lane of each.
+template <int Columns>
+GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const I (*sums)[Columns]) {
+    const quantized_conv_problem& p = a.p;
+    const lane_end e = end_of(p);
+    I lanes[Columns];
+    GRAFT_UNROLL
+    for (int r = 0; r < 4; ++r) {
+        const V scale = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
+        GRAFT_UNROLL
+        for (int c = 0; c < Columns; ++c) {
+            const I codes = codes_of(e, sums[r][c], scale);
+            lanes[c] = r == 0 ? codes : lanes[c] | (r == 1 ? shift_left<8>(codes) : r == 2 ? shift_left<16>(codes) : shift_left<24>(codes));
+        }
+    }
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow;
+    const int last = count - (Columns - 1) * V::W;
+    if (pitch == p.ow) {
+        GRAFT_UNROLL
+        for (int c = 0; c + 1 < Columns; ++c) lanes[c].store(y + first + c * V::W);
+        store_some(lanes[Columns - 1], y + first + (Columns - 1) * V::W, last);
+        return;
+    }
+    std::int32_t codes[Columns * V::W];
+    GRAFT_UNROLL
+    for (int c = 0; c < Columns; ++c) lanes[c].store(codes + c * V::W);
+    store_rows(p, codes, first, count, pitch, y);
+}
+
+// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: Rows at a time stay in registers.
+constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
+template <int Columns>
+GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
+                                           std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
+    constexpr int Rows = rows_of_lanes;
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t steps = p.lanes_of_channels();
+    const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
+    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += Rows) {
+        const std::int32_t* by = w + half;
+        I sums[Rows][Columns];
+        GRAFT_UNROLL
+        for (int r = 0; r < Rows; ++r) {
+            const I bias = I::set1(channel + half + r < p.oc ? a.bias[channel + half + r] : 0);
+            GRAFT_UNROLL
+            for (int c = 0; c < Columns; ++c) sums[r][c] = bias;
+        }
+        for (std::int64_t s = 0; s < steps; ++s)
+            for (int t = 0; t < window; ++t, by += quantized_rows) {
+                const std::int32_t* const at = x + s * step + taps[t];
+                I pixels[Columns];
+                GRAFT_UNROLL
+                for (int c = 0; c + 1 < Columns; ++c) pixels[c] = I::load(at + c * V::W);
+                pixels[Columns - 1] = load_some(at + (Columns - 1) * V::W, last);
+                GRAFT_UNROLL
+                for (int r = 0; r < Rows; ++r) {
+                    const I weight = I::set1(by[r]);
+                    GRAFT_UNROLL
+                    for (int c = 0; c < Columns; ++c) sums[r][c] = add_bytes(sums[r][c], pixels[c], weight);
+                }
+            }
+        GRAFT_UNROLL
+        for (int r = 0; r < Rows; r += 4)
+            if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
+    }
+}
+// Tasks as those of the table's `conv`; there are no slots.
+inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
+    static_assert(columns_of_lanes == 3 && quantized_pixels % (3 * V::W) == 0, "whole vectors");
+    const quantized_conv_problem& p = a.p;
+    const bool in_place = p.in_place();
+    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks();
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels, step = in_place ? p.ih * p.iw : a.from.planes();
+    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
+        for (std::int64_t first = tile * quantized_pixels; first < stop; first += 3 * V::W) {
+            const int count = static_cast<int>(stop - first < 3 * V::W ? stop - first : 3 * V::W);
+            (count > 2 * V::W ? conv_lanes_tile<3>
+             : count > V::W   ? conv_lanes_tile<2>
+                              : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
+        }
+    }
+}
+
+// Of 32 output channels, which the vectors run along, the sums of Pixels pixels and the codes of `count` of them, from `first` on. at[i] is where a pixel's
+// lanes lie.
+template <int Pixels>
+GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
+                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
+    constexpr int vectors = quantized_rows_of_tiles / V::W, ahead = 16 * quantized_rows_of_tiles;
+    const quantized_conv_problem& p = a.p;
+    const int window = p.kh * p.kw;
+    const auto of_channels = [&](const auto* from, int v) {
+        const std::int64_t left = p.oc - channel - v * V::W;
+        return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
+                         static_cast<int>(left < V::W ? left > 0 ? left : 0 : V::W));
+    };
+    I sums[Pixels][vectors];
+    GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) {
+        const I bias = of_channels(a.bias, v);
+        GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
+    }
+    for (std::int64_t s = p.lanes_of_channels(); s > 0; --s, x += step)
+        for (int t = 0; t < window; ++t, w += quantized_rows_of_tiles) {
+            const std::int32_t* const lane = x + a.from.taps[t];
+            I weights[vectors];
+            GRAFT_UNROLL
+            for (int v = 0; v < vectors; ++v) {
+                weights[v] = I::load(w + v * V::W);
+                GRAFT_PREFETCH(w + v * V::W + ahead);
+            }
+            GRAFT_UNROLL
+            for (int i = 0; i < Pixels; ++i) {
+                const I pixel = I::set1(lane[at[i]]);
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
+            }
+        }
+    alignas(64) std::int32_t made[Pixels][quantized_rows_of_tiles];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
+    const lane_end e = end_of(p);
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow + first;
+    for (int v = 0; v < vectors; ++v) {
+        const V scale = as_float(of_channels(a.scale, v));
+        for (int i = 0; i < Pixels && i < count; ++i) {
+            std::uint8_t codes[V::W];
+            store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
+            for (int r = 0; r < V::W && channel + v * V::W + r < p.oc; r += 4) std::memcpy(y + (v * V::W + r) / 4 * p.oh * p.ow + i, codes + r, sizeof *y);
+        }
+    }
+}
+// Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
+inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
+    constexpr int many = 10, least = 2, rows = quantized_rows_of_tiles;
+    static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
+    const quantized_conv_problem& p = a.p;
+    const bool in_place = p.in_place();
+    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = in_place ? p.ih * p.iw : a.from.planes(), pixels = p.oh * p.ow, blocks = p.blocks();
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
+    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
+    std::int64_t at[quantized_pixels_of_few];
+    for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
+        const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
+        at[i] = pixel / p.ow * pitch + pixel % p.ow;
+    }
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
+        for (std::int64_t first = from; first < stop; first += many) {
+            const int count = static_cast<int>(stop - first < many ? stop - first : many);
+            (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows, first, count, w);
+        }
+    }
+}
+
+// A vector of neighbours of a lane: four taps at a time are brought together, so that the products of each channel are one lane's.
+// Pixels 4 q + k of the sums in vector k lie in its lanes 4 q to 4 q + 3.
+template <int Groups>
+GRAFT_VECTOR I depthwise_lane(const std::int32_t* const* x, std::int64_t at, int groups, const std::int32_t* w, I bias, V scale, const lane_end& e) {
+    I sums[4] = {bias, bias, bias, bias};
+    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
+        const I a = I::load(x[4 * g] + at), b = I::load(x[4 * g + 1] + at), c = I::load(x[4 * g + 2] + at), d = I::load(x[4 * g + 3] + at);
+        const I weights = repeat_four(w + 4 * g), ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b),
+                cd_high = zip_bytes_high(c, d);
+        sums[0] = add_bytes(sums[0], zip_halves_low(ab_low, cd_low), weights);
+        sums[1] = add_bytes(sums[1], zip_halves_high(ab_low, cd_low), weights);
+        sums[2] = add_bytes(sums[2], zip_halves_low(ab_high, cd_high), weights);
+        sums[3] = add_bytes(sums[3], zip_halves_high(ab_high, cd_high), weights);
+    }
+    return pack_bytes(codes_of(e, sums[0], scale), codes_of(e, sums[1], scale), codes_of(e, sums[2], scale), codes_of(e, sums[3], scale));
+}
+template <int Groups>
+GRAFT_NOINLINE inline void depthwise_lane_rows(const quantized_conv_problem& p, const std::int32_t* const* x, std::int64_t pitch, int groups,
+                                               const std::int32_t* w, const std::int32_t* bias, const std::int32_t* scale, std::int64_t rows, std::int32_t* y) {
+    const lane_end e = end_of(p);
+    const I first_sum = repeat_four(bias);
+    const V by = as_float(repeat_four(scale));
+    if (p.ow >= V::W) {
+        for (std::int64_t row = 0; row < rows; ++row)
+            for (std::int64_t next = 0; next < p.ow; next += V::W) {
+                // The last of a row with some of those before.
+                const std::int64_t column = next + V::W > p.ow ? p.ow - V::W : next;
+                depthwise_lane<Groups>(x, row * pitch + column, groups, w, first_sum, by, e).store(y + row * p.ow + column);
+            }
+        return;
+    }
+    // Narrow rows are one, with what lies between them.
+    const std::int64_t pixels = (rows - 1) * pitch + p.ow;
+    for (std::int64_t first = 0; first < pixels; first += V::W) {
+        std::int32_t codes[V::W];
+        depthwise_lane<Groups>(x, first, groups, w, first_sum, by, e).store(codes);
+        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, pitch, y);
+    }
+}
+// Four channels.
+inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    const image_planes& g = a.from;
+    // Beyond the planes: what the last vectors read.
+    alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
+    const int taps = p.kh * p.kw, groups = (taps + 3) / 4;
+    const std::int64_t below = g.rows - p.oh;
+    std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
+    band = band < p.oh ? band : p.oh;
+    std::int32_t bias[4] = {}, scale[4] = {};
+    for (int c = 0; c < 4 && lane * 4 + c < p.oc; ++c) {
+        bias[c] = a.bias[lane * 4 + c];
+        std::memcpy(scale + c, a.scale + lane * 4 + c, sizeof *scale);
+    }
+    const std::int32_t* at[quantized_taps + 3];
+    for (std::int64_t oy = 0; oy < p.oh; oy += band) {
+        const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
+        copy_planes(p, g, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, oy, rows, image);
+        for (int t = 0; t < 4 * groups; ++t) {
+            const depthwise_tap& tap = a.tap[t < taps ? t : 0];  // what is not there meets weights of zero
+            at[t] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+        }
+        std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
+        (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(p, at, g.pitch, groups, a.weights + lane * 4 * groups, bias, scale, height, y);
+    }
+}
+
+// to = the larger of both, byte by byte.
+GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) max_bytes(I::load(from + i), I::load(to + i)).store(to + i);
+    if (i < count) {
+        const int rest = static_cast<int>(count - i);
+        store_some(max_bytes(load_some(from + i, rest), load_some(to + i, rest)), to + i, rest);
+    }
+}
+// Of each column of a row of windows the largest of their rows, of these the largest of their columns, and of these every sw-th.
+inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::int32_t* y) {
+    const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1, starts = width - columns;
+    const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
+    std::int32_t down[quantized_row], across[quantized_row];
+    for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
+        fill_lanes_with(0, width, down);
+        for (int ky = 0; ky < p.kh; ++ky) {
+            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
+            if (iy >= 0 && iy < p.ih && first < last) take_larger(x + iy * p.iw + first - p.pl, last - first, down + first);
+        }
+        copy_lanes(down, 1, starts, across);
+        for (int kx = 1; kx < p.kw; ++kx) take_larger(down + std::int64_t(kx) * p.dw, starts, across);
+        copy_lanes(across, p.sw, p.ow, y);
+    }
+}
+
+inline const byte_kernels* bytes_in_lanes() {
+    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes, &gather_lanes, &conv_lanes, &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    return &all;
+}
+
 // ---- graft/cpu/simd/bfloat16_emulated.inl
 // What AVX-512 BF16 does with pairs of bfloat16, in any vectors and to the same bits: text, included inside the namespace and region of an instruction set.
 
@@ -48557,7 +49941,7 @@ inline const bfloat16_kernels* bfloat16_by_tiles() {
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
-// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels that were gathered are the rows of a tile already.
+// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels of an image are the rows of a tile already.
 
 // 32 output channels by some pixels, 16 lanes of channels of one tap at a time: Columns vectors of sixteen pixels.
 template <int Columns>
@@ -48589,18 +49973,37 @@ GRAFT_VECTOR void sum_bytes(tile_unit& tiles, const std::int32_t* x, const std::
         tiles.store<3>(sums + 16 * quantized_pixels + 16, row);
     }
 }
-inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
+// What is not there is none of an output's: past the last pixel of an image the next lane's are read, or what the gathered memory has behind it.
+inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
     static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
+    constexpr int rows = quantized_rows_of_tiles, columns = quantized_pixels / V::W;
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks(), steps = p.lanes_of_channels();
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t first = tile * quantized_pixels, left = pixels - first;
+    const int window = p.kh * p.kw, count = static_cast<int>(left < quantized_pixels ? left : quantized_pixels);
+    const std::int32_t* const x = a.gathered + first;
     tile_unit tiles;
-    const auto multiply = [&tiles](const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
-                                   int pixels, std::int32_t* sums) {
-        if (pixels > 16)
-            sum_bytes<2>(tiles, x, taps, count, steps, step, w, sums);
+    alignas(64) std::int32_t made[rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * steps * window * rows;
+        if (count > 16)
+            sum_bytes<2>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
         else
-            sum_bytes<1>(tiles, x, taps, count, steps, step, w, sums);
-        if (pixels > 32) sum_bytes<1>(tiles, x + 32, taps, count, steps, step, w, sums + 32);
-    };
-    conv_quantized_by<quantized_rows_of_tiles>(a, tile, slot, part, multiply);
+            sum_bytes<1>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
+        if (count > 32) sum_bytes<1>(tiles, x + 32, a.from.taps, window, steps, a.from.planes(), w, made + 32);
+        for (int r = 0; r < rows && block * rows + r < p.oc; r += 4) {
+            I sums[4][1];
+            for (int c = 0; c < columns && c * V::W < count; ++c) {
+                for (int k = 0; k < 4; ++k) {
+                    const std::int64_t channel = block * rows + r + k;
+                    sums[k][0] = I::load(made + (r + k) * quantized_pixels + c * V::W) + I::set1(channel < p.oc ? a.bias[channel] : 0);
+                }
+                const int here = count - c * V::W < V::W ? count - c * V::W : V::W;
+                store_lane<1>(a, block * rows + r, first + c * V::W, here, pitch, sums);
+            }
+        }
+    }
 }
 }  // namespace emulated
 }  // namespace wasm
@@ -48614,10 +50017,423 @@ GRAFT_BEGIN_TARGET("avx2,fma,f16c")  // machines with AVX2 all have FMA and half
 GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace avx2 {
-// ---- graft/cpu/kernels/bfloat16_emulated.inl
-// The kernels of bfloat16 and of tiles that any vectors stand in for: for tests on machines that have neither.
+// ---- graft/cpu/kernels/emulated_products.inl
+// The kernels of bytes, of bfloat16 and of tiles that any vectors stand in for: for tests on machines that have none.
 
 namespace emulated {
+// ---- graft/cpu/simd/vnni_emulated.inl
+// What AVX-512 VNNI does with bytes, in any vectors and one by one: text, included inside the namespace and region of an instruction set.
+
+struct lane_bytes {
+    std::uint8_t byte[4 * V::W];
+};
+GRAFT_VECTOR lane_bytes bytes_of(I a) {
+    std::int32_t lanes[V::W];
+    a.store(lanes);
+    lane_bytes made;
+    std::memcpy(made.byte, lanes, sizeof made.byte);
+    return made;
+}
+GRAFT_VECTOR I lanes_of(const lane_bytes& from) {
+    std::int32_t lanes[V::W];
+    std::memcpy(lanes, from.byte, sizeof lanes);
+    return I::load(lanes);
+}
+
+GRAFT_VECTOR I add_bytes(I sum, I pixels, I weights) {
+    const lane_bytes a = bytes_of(pixels), b = bytes_of(weights);
+    std::int32_t lanes[V::W];
+    sum.store(lanes);
+    for (int i = 0; i < 4 * V::W; ++i)
+        lanes[i / 4] = static_cast<std::int32_t>(static_cast<std::uint32_t>(lanes[i / 4]) +
+                                                 static_cast<std::uint32_t>(int(a.byte[i]) * static_cast<std::int8_t>(b.byte[i])));
+    return I::load(lanes);
+}
+GRAFT_VECTOR I max_bytes(I a, I b) {
+    lane_bytes x = bytes_of(a);
+    const lane_bytes y = bytes_of(b);
+    for (int i = 0; i < 4 * V::W; ++i) x.byte[i] = y.byte[i] > x.byte[i] ? y.byte[i] : x.byte[i];
+    return lanes_of(x);
+}
+GRAFT_VECTOR I zip_bytes(I a, I b, int from) {
+    const lane_bytes x = bytes_of(a), y = bytes_of(b);
+    lane_bytes made;
+    for (int i = 0; i < 4 * V::W; ++i) {
+        const int at = i / 16 * 16 + from + i % 16 / 2;
+        made.byte[i] = i % 2 ? y.byte[at] : x.byte[at];
+    }
+    return lanes_of(made);
+}
+GRAFT_VECTOR I zip_bytes_low(I a, I b) { return zip_bytes(a, b, 0); }
+GRAFT_VECTOR I zip_bytes_high(I a, I b) { return zip_bytes(a, b, 8); }
+GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d) {
+    std::int32_t lanes[4][V::W];
+    a.store(lanes[0]), b.store(lanes[1]), c.store(lanes[2]), d.store(lanes[3]);
+    lane_bytes made;
+    for (int i = 0; i < 4 * V::W; ++i) made.byte[i] = static_cast<std::uint8_t>(lanes[i / 4 % 4][i / 16 * 4 + i % 4]);
+    return lanes_of(made);
+}
+GRAFT_VECTOR I repeat_four(const std::int32_t* p) {
+    std::int32_t lanes[V::W];
+    for (int i = 0; i < V::W; ++i) lanes[i] = p[i % 4];
+    return I::load(lanes);
+}
+// ---- graft/cpu/kernels/quantized_lanes.inl
+// 8-bit images in lanes of four channels, as unsigned numbers, on machines that multiply four bytes a lane: text, included for each kind of them. A convolution
+// of one tap reads them where they lie; for others the image is copied once, with its padding.
+
+GRAFT_VECTOR I load_some(const std::int32_t* from, int lanes) { return as_int(V::load_partial(reinterpret_cast<const float*>(from), lanes)); }
+GRAFT_VECTOR void store_some(I a, std::int32_t* to, int lanes) { as_float(a).store_partial(reinterpret_cast<float*>(to), lanes); }
+
+// Four planes (of which `channels` are there) to lanes and back. `flip` is 0x80808080 where the codes are signed.
+inline void codes_to_lanes(const std::uint8_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::int32_t* y) {
+    const std::uint8_t* from[4];
+    for (int c = 0; c < 4; ++c) from[c] = x + (c < channels ? c : 0) * plane;
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W)
+        (((load_u8(from[0] + i) | shift_left<8>(load_u8(from[1] + i))) | (shift_left<16>(load_u8(from[2] + i)) | shift_left<24>(load_u8(from[3] + i)))) ^
+         I::set1(flip))
+            .store(y + i);
+    for (; i < count; ++i) {
+        std::uint32_t all = 0;
+        for (int c = 0; c < 4; ++c) all |= std::uint32_t(from[c][i]) << (8 * c);
+        y[i] = static_cast<std::int32_t>(all) ^ flip;
+    }
+}
+inline void lanes_to_codes(const std::int32_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::uint8_t* y) {
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) {
+        const I all = I::load(x + i) ^ I::set1(flip);
+        store_8(all, y + i);
+        if (channels > 1) store_8(shift_right<8>(all), y + plane + i);
+        if (channels > 2) store_8(shift_right<16>(all), y + 2 * plane + i);
+        if (channels > 3) store_8(shift_right<24>(all), y + 3 * plane + i);
+    }
+    for (; i < count; ++i)
+        for (int c = 0; c < channels; ++c) y[c * plane + i] = static_cast<std::uint8_t>(static_cast<std::uint32_t>(x[i] ^ flip) >> (8 * c));
+}
+
+GRAFT_VECTOR void fill_lanes_with(std::int32_t lane, std::int64_t count, std::int32_t* to) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = lane;
+}
+GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::int64_t count, std::int32_t* to) {
+    if (step == 1)
+        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
+    else if (step == 2)
+        for (std::int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
+    else
+        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
+}
+// Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
+GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
+                              std::int32_t* to) {
+    const std::int32_t empty = p.unsigned_zero() * 0x01010101;
+    for (std::int64_t py = 0; py < g.row_phases; ++py)
+        for (std::int64_t px = 0; px < g.column_phases; ++px) {
+            const std::int64_t ix = g.column_phase[px] - p.pl;
+            const column_span inside = columns_inside(ix, p.iw, p.sw, g.pitch);
+            for (std::int64_t row = first; row < first + rows; ++row, to += g.pitch) {
+                const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt;
+                if (iy < 0 || iy >= p.ih || inside.first >= inside.last) {
+                    fill_lanes_with(empty, g.pitch, to);
+                    continue;
+                }
+                fill_lanes_with(empty, inside.first, to);
+                copy_lanes(x + iy * p.iw + ix + inside.first * p.sw, p.sw, inside.last - inside.first, to + inside.first);
+                fill_lanes_with(empty, g.pitch - inside.last, to + inside.last);
+            }
+        }
+}
+inline void gather_lanes(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    std::int32_t* const to = a.gathered + lane * a.from.planes();
+    if (lane * 4 < p.ic)
+        copy_planes(p, a.from, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, 0, a.from.rows, to);
+    else
+        fill_lanes_with(0, a.from.planes(), to);
+}
+
+// Sums become codes, as store_codes has it, but unsigned ones.
+struct lane_end {
+    float least, most;
+    std::int32_t zero;
+};
+GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
+    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + (p.y_signed ? 128 : 0)};
+}
+GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
+    return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
+}
+
+// `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
+GRAFT_VECTOR void store_rows(const quantized_conv_problem& p, const std::int32_t* codes, std::int64_t first, std::int64_t count, std::int64_t pitch,
+                             std::int32_t* y) {
+    std::int64_t row = first / pitch, column = first % pitch;
+    for (std::int64_t i = 0; i < count; ++row, column = 0) {
+        const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
+        for (std::int64_t k = 0; k < used; ++k) y[row * p.ow + column + k] = codes[i + k];
+        i += here;
+    }
+}
+// Four channels' sums of some neighbours: one lane of each.
+template <int Columns>
+GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const I (*sums)[Columns]) {
+    const quantized_conv_problem& p = a.p;
+    const lane_end e = end_of(p);
+    I lanes[Columns];
+    GRAFT_UNROLL
+    for (int r = 0; r < 4; ++r) {
+        const V scale = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
+        GRAFT_UNROLL
+        for (int c = 0; c < Columns; ++c) {
+            const I codes = codes_of(e, sums[r][c], scale);
+            lanes[c] = r == 0 ? codes : lanes[c] | (r == 1 ? shift_left<8>(codes) : r == 2 ? shift_left<16>(codes) : shift_left<24>(codes));
+        }
+    }
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow;
+    const int last = count - (Columns - 1) * V::W;
+    if (pitch == p.ow) {
+        GRAFT_UNROLL
+        for (int c = 0; c + 1 < Columns; ++c) lanes[c].store(y + first + c * V::W);
+        store_some(lanes[Columns - 1], y + first + (Columns - 1) * V::W, last);
+        return;
+    }
+    std::int32_t codes[Columns * V::W];
+    GRAFT_UNROLL
+    for (int c = 0; c < Columns; ++c) lanes[c].store(codes + c * V::W);
+    store_rows(p, codes, first, count, pitch, y);
+}
+
+// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: Rows at a time stay in registers.
+constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
+template <int Columns>
+GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
+                                           std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
+    constexpr int Rows = rows_of_lanes;
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t steps = p.lanes_of_channels();
+    const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
+    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += Rows) {
+        const std::int32_t* by = w + half;
+        I sums[Rows][Columns];
+        GRAFT_UNROLL
+        for (int r = 0; r < Rows; ++r) {
+            const I bias = I::set1(channel + half + r < p.oc ? a.bias[channel + half + r] : 0);
+            GRAFT_UNROLL
+            for (int c = 0; c < Columns; ++c) sums[r][c] = bias;
+        }
+        for (std::int64_t s = 0; s < steps; ++s)
+            for (int t = 0; t < window; ++t, by += quantized_rows) {
+                const std::int32_t* const at = x + s * step + taps[t];
+                I pixels[Columns];
+                GRAFT_UNROLL
+                for (int c = 0; c + 1 < Columns; ++c) pixels[c] = I::load(at + c * V::W);
+                pixels[Columns - 1] = load_some(at + (Columns - 1) * V::W, last);
+                GRAFT_UNROLL
+                for (int r = 0; r < Rows; ++r) {
+                    const I weight = I::set1(by[r]);
+                    GRAFT_UNROLL
+                    for (int c = 0; c < Columns; ++c) sums[r][c] = add_bytes(sums[r][c], pixels[c], weight);
+                }
+            }
+        GRAFT_UNROLL
+        for (int r = 0; r < Rows; r += 4)
+            if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
+    }
+}
+// Tasks as those of the table's `conv`; there are no slots.
+inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
+    static_assert(columns_of_lanes == 3 && quantized_pixels % (3 * V::W) == 0, "whole vectors");
+    const quantized_conv_problem& p = a.p;
+    const bool in_place = p.in_place();
+    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks();
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels, step = in_place ? p.ih * p.iw : a.from.planes();
+    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
+        for (std::int64_t first = tile * quantized_pixels; first < stop; first += 3 * V::W) {
+            const int count = static_cast<int>(stop - first < 3 * V::W ? stop - first : 3 * V::W);
+            (count > 2 * V::W ? conv_lanes_tile<3>
+             : count > V::W   ? conv_lanes_tile<2>
+                              : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
+        }
+    }
+}
+
+// Of 32 output channels, which the vectors run along, the sums of Pixels pixels and the codes of `count` of them, from `first` on. at[i] is where a pixel's
+// lanes lie.
+template <int Pixels>
+GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
+                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
+    constexpr int vectors = quantized_rows_of_tiles / V::W, ahead = 16 * quantized_rows_of_tiles;
+    const quantized_conv_problem& p = a.p;
+    const int window = p.kh * p.kw;
+    const auto of_channels = [&](const auto* from, int v) {
+        const std::int64_t left = p.oc - channel - v * V::W;
+        return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
+                         static_cast<int>(left < V::W ? left > 0 ? left : 0 : V::W));
+    };
+    I sums[Pixels][vectors];
+    GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) {
+        const I bias = of_channels(a.bias, v);
+        GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
+    }
+    for (std::int64_t s = p.lanes_of_channels(); s > 0; --s, x += step)
+        for (int t = 0; t < window; ++t, w += quantized_rows_of_tiles) {
+            const std::int32_t* const lane = x + a.from.taps[t];
+            I weights[vectors];
+            GRAFT_UNROLL
+            for (int v = 0; v < vectors; ++v) {
+                weights[v] = I::load(w + v * V::W);
+                GRAFT_PREFETCH(w + v * V::W + ahead);
+            }
+            GRAFT_UNROLL
+            for (int i = 0; i < Pixels; ++i) {
+                const I pixel = I::set1(lane[at[i]]);
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
+            }
+        }
+    alignas(64) std::int32_t made[Pixels][quantized_rows_of_tiles];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
+    const lane_end e = end_of(p);
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow + first;
+    for (int v = 0; v < vectors; ++v) {
+        const V scale = as_float(of_channels(a.scale, v));
+        for (int i = 0; i < Pixels && i < count; ++i) {
+            std::uint8_t codes[V::W];
+            store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
+            for (int r = 0; r < V::W && channel + v * V::W + r < p.oc; r += 4) std::memcpy(y + (v * V::W + r) / 4 * p.oh * p.ow + i, codes + r, sizeof *y);
+        }
+    }
+}
+// Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
+inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
+    constexpr int many = 10, least = 2, rows = quantized_rows_of_tiles;
+    static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
+    const quantized_conv_problem& p = a.p;
+    const bool in_place = p.in_place();
+    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = in_place ? p.ih * p.iw : a.from.planes(), pixels = p.oh * p.ow, blocks = p.blocks();
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
+    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
+    std::int64_t at[quantized_pixels_of_few];
+    for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
+        const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
+        at[i] = pixel / p.ow * pitch + pixel % p.ow;
+    }
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
+        for (std::int64_t first = from; first < stop; first += many) {
+            const int count = static_cast<int>(stop - first < many ? stop - first : many);
+            (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows, first, count, w);
+        }
+    }
+}
+
+// A vector of neighbours of a lane: four taps at a time are brought together, so that the products of each channel are one lane's.
+// Pixels 4 q + k of the sums in vector k lie in its lanes 4 q to 4 q + 3.
+template <int Groups>
+GRAFT_VECTOR I depthwise_lane(const std::int32_t* const* x, std::int64_t at, int groups, const std::int32_t* w, I bias, V scale, const lane_end& e) {
+    I sums[4] = {bias, bias, bias, bias};
+    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
+        const I a = I::load(x[4 * g] + at), b = I::load(x[4 * g + 1] + at), c = I::load(x[4 * g + 2] + at), d = I::load(x[4 * g + 3] + at);
+        const I weights = repeat_four(w + 4 * g), ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b),
+                cd_high = zip_bytes_high(c, d);
+        sums[0] = add_bytes(sums[0], zip_halves_low(ab_low, cd_low), weights);
+        sums[1] = add_bytes(sums[1], zip_halves_high(ab_low, cd_low), weights);
+        sums[2] = add_bytes(sums[2], zip_halves_low(ab_high, cd_high), weights);
+        sums[3] = add_bytes(sums[3], zip_halves_high(ab_high, cd_high), weights);
+    }
+    return pack_bytes(codes_of(e, sums[0], scale), codes_of(e, sums[1], scale), codes_of(e, sums[2], scale), codes_of(e, sums[3], scale));
+}
+template <int Groups>
+GRAFT_NOINLINE inline void depthwise_lane_rows(const quantized_conv_problem& p, const std::int32_t* const* x, std::int64_t pitch, int groups,
+                                               const std::int32_t* w, const std::int32_t* bias, const std::int32_t* scale, std::int64_t rows, std::int32_t* y) {
+    const lane_end e = end_of(p);
+    const I first_sum = repeat_four(bias);
+    const V by = as_float(repeat_four(scale));
+    if (p.ow >= V::W) {
+        for (std::int64_t row = 0; row < rows; ++row)
+            for (std::int64_t next = 0; next < p.ow; next += V::W) {
+                // The last of a row with some of those before.
+                const std::int64_t column = next + V::W > p.ow ? p.ow - V::W : next;
+                depthwise_lane<Groups>(x, row * pitch + column, groups, w, first_sum, by, e).store(y + row * p.ow + column);
+            }
+        return;
+    }
+    // Narrow rows are one, with what lies between them.
+    const std::int64_t pixels = (rows - 1) * pitch + p.ow;
+    for (std::int64_t first = 0; first < pixels; first += V::W) {
+        std::int32_t codes[V::W];
+        depthwise_lane<Groups>(x, first, groups, w, first_sum, by, e).store(codes);
+        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, pitch, y);
+    }
+}
+// Four channels.
+inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    const image_planes& g = a.from;
+    // Beyond the planes: what the last vectors read.
+    alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
+    const int taps = p.kh * p.kw, groups = (taps + 3) / 4;
+    const std::int64_t below = g.rows - p.oh;
+    std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
+    band = band < p.oh ? band : p.oh;
+    std::int32_t bias[4] = {}, scale[4] = {};
+    for (int c = 0; c < 4 && lane * 4 + c < p.oc; ++c) {
+        bias[c] = a.bias[lane * 4 + c];
+        std::memcpy(scale + c, a.scale + lane * 4 + c, sizeof *scale);
+    }
+    const std::int32_t* at[quantized_taps + 3];
+    for (std::int64_t oy = 0; oy < p.oh; oy += band) {
+        const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
+        copy_planes(p, g, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, oy, rows, image);
+        for (int t = 0; t < 4 * groups; ++t) {
+            const depthwise_tap& tap = a.tap[t < taps ? t : 0];  // what is not there meets weights of zero
+            at[t] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+        }
+        std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
+        (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(p, at, g.pitch, groups, a.weights + lane * 4 * groups, bias, scale, height, y);
+    }
+}
+
+// to = the larger of both, byte by byte.
+GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) max_bytes(I::load(from + i), I::load(to + i)).store(to + i);
+    if (i < count) {
+        const int rest = static_cast<int>(count - i);
+        store_some(max_bytes(load_some(from + i, rest), load_some(to + i, rest)), to + i, rest);
+    }
+}
+// Of each column of a row of windows the largest of their rows, of these the largest of their columns, and of these every sw-th.
+inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::int32_t* y) {
+    const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1, starts = width - columns;
+    const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
+    std::int32_t down[quantized_row], across[quantized_row];
+    for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
+        fill_lanes_with(0, width, down);
+        for (int ky = 0; ky < p.kh; ++ky) {
+            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
+            if (iy >= 0 && iy < p.ih && first < last) take_larger(x + iy * p.iw + first - p.pl, last - first, down + first);
+        }
+        copy_lanes(down, 1, starts, across);
+        for (int kx = 1; kx < p.kw; ++kx) take_larger(down + std::int64_t(kx) * p.dw, starts, across);
+        copy_lanes(across, p.sw, p.ow, y);
+    }
+}
+
+inline const byte_kernels* bytes_in_lanes() {
+    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes, &gather_lanes, &conv_lanes, &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    return &all;
+}
+
 // ---- graft/cpu/simd/bfloat16_emulated.inl
 // What AVX-512 BF16 does with pairs of bfloat16, in any vectors and to the same bits: text, included inside the namespace and region of an instruction set.
 
@@ -49000,7 +50816,7 @@ inline const bfloat16_kernels* bfloat16_by_tiles() {
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
-// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels that were gathered are the rows of a tile already.
+// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels of an image are the rows of a tile already.
 
 // 32 output channels by some pixels, 16 lanes of channels of one tap at a time: Columns vectors of sixteen pixels.
 template <int Columns>
@@ -49032,18 +50848,37 @@ GRAFT_VECTOR void sum_bytes(tile_unit& tiles, const std::int32_t* x, const std::
         tiles.store<3>(sums + 16 * quantized_pixels + 16, row);
     }
 }
-inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
+// What is not there is none of an output's: past the last pixel of an image the next lane's are read, or what the gathered memory has behind it.
+inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
     static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
+    constexpr int rows = quantized_rows_of_tiles, columns = quantized_pixels / V::W;
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks(), steps = p.lanes_of_channels();
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t first = tile * quantized_pixels, left = pixels - first;
+    const int window = p.kh * p.kw, count = static_cast<int>(left < quantized_pixels ? left : quantized_pixels);
+    const std::int32_t* const x = a.gathered + first;
     tile_unit tiles;
-    const auto multiply = [&tiles](const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
-                                   int pixels, std::int32_t* sums) {
-        if (pixels > 16)
-            sum_bytes<2>(tiles, x, taps, count, steps, step, w, sums);
+    alignas(64) std::int32_t made[rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * steps * window * rows;
+        if (count > 16)
+            sum_bytes<2>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
         else
-            sum_bytes<1>(tiles, x, taps, count, steps, step, w, sums);
-        if (pixels > 32) sum_bytes<1>(tiles, x + 32, taps, count, steps, step, w, sums + 32);
-    };
-    conv_quantized_by<quantized_rows_of_tiles>(a, tile, slot, part, multiply);
+            sum_bytes<1>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
+        if (count > 32) sum_bytes<1>(tiles, x + 32, a.from.taps, window, steps, a.from.planes(), w, made + 32);
+        for (int r = 0; r < rows && block * rows + r < p.oc; r += 4) {
+            I sums[4][1];
+            for (int c = 0; c < columns && c * V::W < count; ++c) {
+                for (int k = 0; k < 4; ++k) {
+                    const std::int64_t channel = block * rows + r + k;
+                    sums[k][0] = I::load(made + (r + k) * quantized_pixels + c * V::W) + I::set1(channel < p.oc ? a.bias[channel] : 0);
+                }
+                const int here = count - c * V::W < V::W ? count - c * V::W : V::W;
+                store_lane<1>(a, block * rows + r, first + c * V::W, here, pitch, sums);
+            }
+        }
+    }
 }
 }  // namespace emulated
 }  // namespace avx2
@@ -49055,10 +50890,423 @@ GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")
 GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace avx512 {
-// ---- graft/cpu/kernels/bfloat16_emulated.inl
-// The kernels of bfloat16 and of tiles that any vectors stand in for: for tests on machines that have neither.
+// ---- graft/cpu/kernels/emulated_products.inl
+// The kernels of bytes, of bfloat16 and of tiles that any vectors stand in for: for tests on machines that have none.
 
 namespace emulated {
+// ---- graft/cpu/simd/vnni_emulated.inl
+// What AVX-512 VNNI does with bytes, in any vectors and one by one: text, included inside the namespace and region of an instruction set.
+
+struct lane_bytes {
+    std::uint8_t byte[4 * V::W];
+};
+GRAFT_VECTOR lane_bytes bytes_of(I a) {
+    std::int32_t lanes[V::W];
+    a.store(lanes);
+    lane_bytes made;
+    std::memcpy(made.byte, lanes, sizeof made.byte);
+    return made;
+}
+GRAFT_VECTOR I lanes_of(const lane_bytes& from) {
+    std::int32_t lanes[V::W];
+    std::memcpy(lanes, from.byte, sizeof lanes);
+    return I::load(lanes);
+}
+
+GRAFT_VECTOR I add_bytes(I sum, I pixels, I weights) {
+    const lane_bytes a = bytes_of(pixels), b = bytes_of(weights);
+    std::int32_t lanes[V::W];
+    sum.store(lanes);
+    for (int i = 0; i < 4 * V::W; ++i)
+        lanes[i / 4] = static_cast<std::int32_t>(static_cast<std::uint32_t>(lanes[i / 4]) +
+                                                 static_cast<std::uint32_t>(int(a.byte[i]) * static_cast<std::int8_t>(b.byte[i])));
+    return I::load(lanes);
+}
+GRAFT_VECTOR I max_bytes(I a, I b) {
+    lane_bytes x = bytes_of(a);
+    const lane_bytes y = bytes_of(b);
+    for (int i = 0; i < 4 * V::W; ++i) x.byte[i] = y.byte[i] > x.byte[i] ? y.byte[i] : x.byte[i];
+    return lanes_of(x);
+}
+GRAFT_VECTOR I zip_bytes(I a, I b, int from) {
+    const lane_bytes x = bytes_of(a), y = bytes_of(b);
+    lane_bytes made;
+    for (int i = 0; i < 4 * V::W; ++i) {
+        const int at = i / 16 * 16 + from + i % 16 / 2;
+        made.byte[i] = i % 2 ? y.byte[at] : x.byte[at];
+    }
+    return lanes_of(made);
+}
+GRAFT_VECTOR I zip_bytes_low(I a, I b) { return zip_bytes(a, b, 0); }
+GRAFT_VECTOR I zip_bytes_high(I a, I b) { return zip_bytes(a, b, 8); }
+GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d) {
+    std::int32_t lanes[4][V::W];
+    a.store(lanes[0]), b.store(lanes[1]), c.store(lanes[2]), d.store(lanes[3]);
+    lane_bytes made;
+    for (int i = 0; i < 4 * V::W; ++i) made.byte[i] = static_cast<std::uint8_t>(lanes[i / 4 % 4][i / 16 * 4 + i % 4]);
+    return lanes_of(made);
+}
+GRAFT_VECTOR I repeat_four(const std::int32_t* p) {
+    std::int32_t lanes[V::W];
+    for (int i = 0; i < V::W; ++i) lanes[i] = p[i % 4];
+    return I::load(lanes);
+}
+// ---- graft/cpu/kernels/quantized_lanes.inl
+// 8-bit images in lanes of four channels, as unsigned numbers, on machines that multiply four bytes a lane: text, included for each kind of them. A convolution
+// of one tap reads them where they lie; for others the image is copied once, with its padding.
+
+GRAFT_VECTOR I load_some(const std::int32_t* from, int lanes) { return as_int(V::load_partial(reinterpret_cast<const float*>(from), lanes)); }
+GRAFT_VECTOR void store_some(I a, std::int32_t* to, int lanes) { as_float(a).store_partial(reinterpret_cast<float*>(to), lanes); }
+
+// Four planes (of which `channels` are there) to lanes and back. `flip` is 0x80808080 where the codes are signed.
+inline void codes_to_lanes(const std::uint8_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::int32_t* y) {
+    const std::uint8_t* from[4];
+    for (int c = 0; c < 4; ++c) from[c] = x + (c < channels ? c : 0) * plane;
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W)
+        (((load_u8(from[0] + i) | shift_left<8>(load_u8(from[1] + i))) | (shift_left<16>(load_u8(from[2] + i)) | shift_left<24>(load_u8(from[3] + i)))) ^
+         I::set1(flip))
+            .store(y + i);
+    for (; i < count; ++i) {
+        std::uint32_t all = 0;
+        for (int c = 0; c < 4; ++c) all |= std::uint32_t(from[c][i]) << (8 * c);
+        y[i] = static_cast<std::int32_t>(all) ^ flip;
+    }
+}
+inline void lanes_to_codes(const std::int32_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::uint8_t* y) {
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) {
+        const I all = I::load(x + i) ^ I::set1(flip);
+        store_8(all, y + i);
+        if (channels > 1) store_8(shift_right<8>(all), y + plane + i);
+        if (channels > 2) store_8(shift_right<16>(all), y + 2 * plane + i);
+        if (channels > 3) store_8(shift_right<24>(all), y + 3 * plane + i);
+    }
+    for (; i < count; ++i)
+        for (int c = 0; c < channels; ++c) y[c * plane + i] = static_cast<std::uint8_t>(static_cast<std::uint32_t>(x[i] ^ flip) >> (8 * c));
+}
+
+GRAFT_VECTOR void fill_lanes_with(std::int32_t lane, std::int64_t count, std::int32_t* to) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = lane;
+}
+GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::int64_t count, std::int32_t* to) {
+    if (step == 1)
+        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
+    else if (step == 2)
+        for (std::int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
+    else
+        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
+}
+// Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
+GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
+                              std::int32_t* to) {
+    const std::int32_t empty = p.unsigned_zero() * 0x01010101;
+    for (std::int64_t py = 0; py < g.row_phases; ++py)
+        for (std::int64_t px = 0; px < g.column_phases; ++px) {
+            const std::int64_t ix = g.column_phase[px] - p.pl;
+            const column_span inside = columns_inside(ix, p.iw, p.sw, g.pitch);
+            for (std::int64_t row = first; row < first + rows; ++row, to += g.pitch) {
+                const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt;
+                if (iy < 0 || iy >= p.ih || inside.first >= inside.last) {
+                    fill_lanes_with(empty, g.pitch, to);
+                    continue;
+                }
+                fill_lanes_with(empty, inside.first, to);
+                copy_lanes(x + iy * p.iw + ix + inside.first * p.sw, p.sw, inside.last - inside.first, to + inside.first);
+                fill_lanes_with(empty, g.pitch - inside.last, to + inside.last);
+            }
+        }
+}
+inline void gather_lanes(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    std::int32_t* const to = a.gathered + lane * a.from.planes();
+    if (lane * 4 < p.ic)
+        copy_planes(p, a.from, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, 0, a.from.rows, to);
+    else
+        fill_lanes_with(0, a.from.planes(), to);
+}
+
+// Sums become codes, as store_codes has it, but unsigned ones.
+struct lane_end {
+    float least, most;
+    std::int32_t zero;
+};
+GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
+    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + (p.y_signed ? 128 : 0)};
+}
+GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
+    return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
+}
+
+// `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
+GRAFT_VECTOR void store_rows(const quantized_conv_problem& p, const std::int32_t* codes, std::int64_t first, std::int64_t count, std::int64_t pitch,
+                             std::int32_t* y) {
+    std::int64_t row = first / pitch, column = first % pitch;
+    for (std::int64_t i = 0; i < count; ++row, column = 0) {
+        const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
+        for (std::int64_t k = 0; k < used; ++k) y[row * p.ow + column + k] = codes[i + k];
+        i += here;
+    }
+}
+// Four channels' sums of some neighbours: one lane of each.
+template <int Columns>
+GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const I (*sums)[Columns]) {
+    const quantized_conv_problem& p = a.p;
+    const lane_end e = end_of(p);
+    I lanes[Columns];
+    GRAFT_UNROLL
+    for (int r = 0; r < 4; ++r) {
+        const V scale = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
+        GRAFT_UNROLL
+        for (int c = 0; c < Columns; ++c) {
+            const I codes = codes_of(e, sums[r][c], scale);
+            lanes[c] = r == 0 ? codes : lanes[c] | (r == 1 ? shift_left<8>(codes) : r == 2 ? shift_left<16>(codes) : shift_left<24>(codes));
+        }
+    }
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow;
+    const int last = count - (Columns - 1) * V::W;
+    if (pitch == p.ow) {
+        GRAFT_UNROLL
+        for (int c = 0; c + 1 < Columns; ++c) lanes[c].store(y + first + c * V::W);
+        store_some(lanes[Columns - 1], y + first + (Columns - 1) * V::W, last);
+        return;
+    }
+    std::int32_t codes[Columns * V::W];
+    GRAFT_UNROLL
+    for (int c = 0; c < Columns; ++c) lanes[c].store(codes + c * V::W);
+    store_rows(p, codes, first, count, pitch, y);
+}
+
+// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: Rows at a time stay in registers.
+constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
+template <int Columns>
+GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
+                                           std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
+    constexpr int Rows = rows_of_lanes;
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t steps = p.lanes_of_channels();
+    const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
+    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += Rows) {
+        const std::int32_t* by = w + half;
+        I sums[Rows][Columns];
+        GRAFT_UNROLL
+        for (int r = 0; r < Rows; ++r) {
+            const I bias = I::set1(channel + half + r < p.oc ? a.bias[channel + half + r] : 0);
+            GRAFT_UNROLL
+            for (int c = 0; c < Columns; ++c) sums[r][c] = bias;
+        }
+        for (std::int64_t s = 0; s < steps; ++s)
+            for (int t = 0; t < window; ++t, by += quantized_rows) {
+                const std::int32_t* const at = x + s * step + taps[t];
+                I pixels[Columns];
+                GRAFT_UNROLL
+                for (int c = 0; c + 1 < Columns; ++c) pixels[c] = I::load(at + c * V::W);
+                pixels[Columns - 1] = load_some(at + (Columns - 1) * V::W, last);
+                GRAFT_UNROLL
+                for (int r = 0; r < Rows; ++r) {
+                    const I weight = I::set1(by[r]);
+                    GRAFT_UNROLL
+                    for (int c = 0; c < Columns; ++c) sums[r][c] = add_bytes(sums[r][c], pixels[c], weight);
+                }
+            }
+        GRAFT_UNROLL
+        for (int r = 0; r < Rows; r += 4)
+            if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
+    }
+}
+// Tasks as those of the table's `conv`; there are no slots.
+inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
+    static_assert(columns_of_lanes == 3 && quantized_pixels % (3 * V::W) == 0, "whole vectors");
+    const quantized_conv_problem& p = a.p;
+    const bool in_place = p.in_place();
+    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks();
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels, step = in_place ? p.ih * p.iw : a.from.planes();
+    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
+        for (std::int64_t first = tile * quantized_pixels; first < stop; first += 3 * V::W) {
+            const int count = static_cast<int>(stop - first < 3 * V::W ? stop - first : 3 * V::W);
+            (count > 2 * V::W ? conv_lanes_tile<3>
+             : count > V::W   ? conv_lanes_tile<2>
+                              : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
+        }
+    }
+}
+
+// Of 32 output channels, which the vectors run along, the sums of Pixels pixels and the codes of `count` of them, from `first` on. at[i] is where a pixel's
+// lanes lie.
+template <int Pixels>
+GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
+                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
+    constexpr int vectors = quantized_rows_of_tiles / V::W, ahead = 16 * quantized_rows_of_tiles;
+    const quantized_conv_problem& p = a.p;
+    const int window = p.kh * p.kw;
+    const auto of_channels = [&](const auto* from, int v) {
+        const std::int64_t left = p.oc - channel - v * V::W;
+        return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
+                         static_cast<int>(left < V::W ? left > 0 ? left : 0 : V::W));
+    };
+    I sums[Pixels][vectors];
+    GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) {
+        const I bias = of_channels(a.bias, v);
+        GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
+    }
+    for (std::int64_t s = p.lanes_of_channels(); s > 0; --s, x += step)
+        for (int t = 0; t < window; ++t, w += quantized_rows_of_tiles) {
+            const std::int32_t* const lane = x + a.from.taps[t];
+            I weights[vectors];
+            GRAFT_UNROLL
+            for (int v = 0; v < vectors; ++v) {
+                weights[v] = I::load(w + v * V::W);
+                GRAFT_PREFETCH(w + v * V::W + ahead);
+            }
+            GRAFT_UNROLL
+            for (int i = 0; i < Pixels; ++i) {
+                const I pixel = I::set1(lane[at[i]]);
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
+            }
+        }
+    alignas(64) std::int32_t made[Pixels][quantized_rows_of_tiles];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
+    const lane_end e = end_of(p);
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow + first;
+    for (int v = 0; v < vectors; ++v) {
+        const V scale = as_float(of_channels(a.scale, v));
+        for (int i = 0; i < Pixels && i < count; ++i) {
+            std::uint8_t codes[V::W];
+            store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
+            for (int r = 0; r < V::W && channel + v * V::W + r < p.oc; r += 4) std::memcpy(y + (v * V::W + r) / 4 * p.oh * p.ow + i, codes + r, sizeof *y);
+        }
+    }
+}
+// Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
+inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
+    constexpr int many = 10, least = 2, rows = quantized_rows_of_tiles;
+    static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
+    const quantized_conv_problem& p = a.p;
+    const bool in_place = p.in_place();
+    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = in_place ? p.ih * p.iw : a.from.planes(), pixels = p.oh * p.ow, blocks = p.blocks();
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
+    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
+    std::int64_t at[quantized_pixels_of_few];
+    for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
+        const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
+        at[i] = pixel / p.ow * pitch + pixel % p.ow;
+    }
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
+        for (std::int64_t first = from; first < stop; first += many) {
+            const int count = static_cast<int>(stop - first < many ? stop - first : many);
+            (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows, first, count, w);
+        }
+    }
+}
+
+// A vector of neighbours of a lane: four taps at a time are brought together, so that the products of each channel are one lane's.
+// Pixels 4 q + k of the sums in vector k lie in its lanes 4 q to 4 q + 3.
+template <int Groups>
+GRAFT_VECTOR I depthwise_lane(const std::int32_t* const* x, std::int64_t at, int groups, const std::int32_t* w, I bias, V scale, const lane_end& e) {
+    I sums[4] = {bias, bias, bias, bias};
+    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
+        const I a = I::load(x[4 * g] + at), b = I::load(x[4 * g + 1] + at), c = I::load(x[4 * g + 2] + at), d = I::load(x[4 * g + 3] + at);
+        const I weights = repeat_four(w + 4 * g), ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b),
+                cd_high = zip_bytes_high(c, d);
+        sums[0] = add_bytes(sums[0], zip_halves_low(ab_low, cd_low), weights);
+        sums[1] = add_bytes(sums[1], zip_halves_high(ab_low, cd_low), weights);
+        sums[2] = add_bytes(sums[2], zip_halves_low(ab_high, cd_high), weights);
+        sums[3] = add_bytes(sums[3], zip_halves_high(ab_high, cd_high), weights);
+    }
+    return pack_bytes(codes_of(e, sums[0], scale), codes_of(e, sums[1], scale), codes_of(e, sums[2], scale), codes_of(e, sums[3], scale));
+}
+template <int Groups>
+GRAFT_NOINLINE inline void depthwise_lane_rows(const quantized_conv_problem& p, const std::int32_t* const* x, std::int64_t pitch, int groups,
+                                               const std::int32_t* w, const std::int32_t* bias, const std::int32_t* scale, std::int64_t rows, std::int32_t* y) {
+    const lane_end e = end_of(p);
+    const I first_sum = repeat_four(bias);
+    const V by = as_float(repeat_four(scale));
+    if (p.ow >= V::W) {
+        for (std::int64_t row = 0; row < rows; ++row)
+            for (std::int64_t next = 0; next < p.ow; next += V::W) {
+                // The last of a row with some of those before.
+                const std::int64_t column = next + V::W > p.ow ? p.ow - V::W : next;
+                depthwise_lane<Groups>(x, row * pitch + column, groups, w, first_sum, by, e).store(y + row * p.ow + column);
+            }
+        return;
+    }
+    // Narrow rows are one, with what lies between them.
+    const std::int64_t pixels = (rows - 1) * pitch + p.ow;
+    for (std::int64_t first = 0; first < pixels; first += V::W) {
+        std::int32_t codes[V::W];
+        depthwise_lane<Groups>(x, first, groups, w, first_sum, by, e).store(codes);
+        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, pitch, y);
+    }
+}
+// Four channels.
+inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    const image_planes& g = a.from;
+    // Beyond the planes: what the last vectors read.
+    alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
+    const int taps = p.kh * p.kw, groups = (taps + 3) / 4;
+    const std::int64_t below = g.rows - p.oh;
+    std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
+    band = band < p.oh ? band : p.oh;
+    std::int32_t bias[4] = {}, scale[4] = {};
+    for (int c = 0; c < 4 && lane * 4 + c < p.oc; ++c) {
+        bias[c] = a.bias[lane * 4 + c];
+        std::memcpy(scale + c, a.scale + lane * 4 + c, sizeof *scale);
+    }
+    const std::int32_t* at[quantized_taps + 3];
+    for (std::int64_t oy = 0; oy < p.oh; oy += band) {
+        const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
+        copy_planes(p, g, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, oy, rows, image);
+        for (int t = 0; t < 4 * groups; ++t) {
+            const depthwise_tap& tap = a.tap[t < taps ? t : 0];  // what is not there meets weights of zero
+            at[t] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+        }
+        std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
+        (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(p, at, g.pitch, groups, a.weights + lane * 4 * groups, bias, scale, height, y);
+    }
+}
+
+// to = the larger of both, byte by byte.
+GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) max_bytes(I::load(from + i), I::load(to + i)).store(to + i);
+    if (i < count) {
+        const int rest = static_cast<int>(count - i);
+        store_some(max_bytes(load_some(from + i, rest), load_some(to + i, rest)), to + i, rest);
+    }
+}
+// Of each column of a row of windows the largest of their rows, of these the largest of their columns, and of these every sw-th.
+inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::int32_t* y) {
+    const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1, starts = width - columns;
+    const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
+    std::int32_t down[quantized_row], across[quantized_row];
+    for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
+        fill_lanes_with(0, width, down);
+        for (int ky = 0; ky < p.kh; ++ky) {
+            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
+            if (iy >= 0 && iy < p.ih && first < last) take_larger(x + iy * p.iw + first - p.pl, last - first, down + first);
+        }
+        copy_lanes(down, 1, starts, across);
+        for (int kx = 1; kx < p.kw; ++kx) take_larger(down + std::int64_t(kx) * p.dw, starts, across);
+        copy_lanes(across, p.sw, p.ow, y);
+    }
+}
+
+inline const byte_kernels* bytes_in_lanes() {
+    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes, &gather_lanes, &conv_lanes, &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    return &all;
+}
+
 // ---- graft/cpu/simd/bfloat16_emulated.inl
 // What AVX-512 BF16 does with pairs of bfloat16, in any vectors and to the same bits: text, included inside the namespace and region of an instruction set.
 
@@ -49441,7 +51689,7 @@ inline const bfloat16_kernels* bfloat16_by_tiles() {
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
-// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels that were gathered are the rows of a tile already.
+// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels of an image are the rows of a tile already.
 
 // 32 output channels by some pixels, 16 lanes of channels of one tap at a time: Columns vectors of sixteen pixels.
 template <int Columns>
@@ -49473,18 +51721,37 @@ GRAFT_VECTOR void sum_bytes(tile_unit& tiles, const std::int32_t* x, const std::
         tiles.store<3>(sums + 16 * quantized_pixels + 16, row);
     }
 }
-inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
+// What is not there is none of an output's: past the last pixel of an image the next lane's are read, or what the gathered memory has behind it.
+inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
     static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
+    constexpr int rows = quantized_rows_of_tiles, columns = quantized_pixels / V::W;
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks(), steps = p.lanes_of_channels();
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t first = tile * quantized_pixels, left = pixels - first;
+    const int window = p.kh * p.kw, count = static_cast<int>(left < quantized_pixels ? left : quantized_pixels);
+    const std::int32_t* const x = a.gathered + first;
     tile_unit tiles;
-    const auto multiply = [&tiles](const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
-                                   int pixels, std::int32_t* sums) {
-        if (pixels > 16)
-            sum_bytes<2>(tiles, x, taps, count, steps, step, w, sums);
+    alignas(64) std::int32_t made[rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * steps * window * rows;
+        if (count > 16)
+            sum_bytes<2>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
         else
-            sum_bytes<1>(tiles, x, taps, count, steps, step, w, sums);
-        if (pixels > 32) sum_bytes<1>(tiles, x + 32, taps, count, steps, step, w, sums + 32);
-    };
-    conv_quantized_by<quantized_rows_of_tiles>(a, tile, slot, part, multiply);
+            sum_bytes<1>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
+        if (count > 32) sum_bytes<1>(tiles, x + 32, a.from.taps, window, steps, a.from.planes(), w, made + 32);
+        for (int r = 0; r < rows && block * rows + r < p.oc; r += 4) {
+            I sums[4][1];
+            for (int c = 0; c < columns && c * V::W < count; ++c) {
+                for (int k = 0; k < 4; ++k) {
+                    const std::int64_t channel = block * rows + r + k;
+                    sums[k][0] = I::load(made + (r + k) * quantized_pixels + c * V::W) + I::set1(channel < p.oc ? a.bias[channel] : 0);
+                }
+                const int here = count - c * V::W < V::W ? count - c * V::W : V::W;
+                store_lane<1>(a, block * rows + r, first + c * V::W, here, pitch, sums);
+            }
+        }
+    }
 }
 }  // namespace emulated
 }  // namespace avx512
@@ -49495,7 +51762,7 @@ GRAFT_END_TARGET
 #undef GRAFT_KERNEL_TEXTS
 #endif
 #if GRAFT_HAS_AVX512_BF16
-GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")
+GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16,avx2,fma,f16c")
 GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace avx512 {
@@ -49778,6 +52045,7 @@ inline const bfloat16_kernels* bfloat16_by_vectors() {
 }
 #if GRAFT_HAS_AMX
 namespace amx {
+using namespace vnni;
 // ---- graft/cpu/simd/amx.inl
 // Tiles of the machine (AMX): eight of 16 rows of 64 bytes. Text, included inside a region that has them, whose names compilers do not know: the
 // macros of immintrin.h take no template's number, and say nothing of the memory that a load reads.
@@ -49877,7 +52145,7 @@ inline const bfloat16_kernels* bfloat16_by_tiles() {
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
-// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels that were gathered are the rows of a tile already.
+// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels of an image are the rows of a tile already.
 
 // 32 output channels by some pixels, 16 lanes of channels of one tap at a time: Columns vectors of sixteen pixels.
 template <int Columns>
@@ -49909,18 +52177,37 @@ GRAFT_VECTOR void sum_bytes(tile_unit& tiles, const std::int32_t* x, const std::
         tiles.store<3>(sums + 16 * quantized_pixels + 16, row);
     }
 }
-inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
+// What is not there is none of an output's: past the last pixel of an image the next lane's are read, or what the gathered memory has behind it.
+inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
     static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
+    constexpr int rows = quantized_rows_of_tiles, columns = quantized_pixels / V::W;
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks(), steps = p.lanes_of_channels();
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t first = tile * quantized_pixels, left = pixels - first;
+    const int window = p.kh * p.kw, count = static_cast<int>(left < quantized_pixels ? left : quantized_pixels);
+    const std::int32_t* const x = a.gathered + first;
     tile_unit tiles;
-    const auto multiply = [&tiles](const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
-                                   int pixels, std::int32_t* sums) {
-        if (pixels > 16)
-            sum_bytes<2>(tiles, x, taps, count, steps, step, w, sums);
+    alignas(64) std::int32_t made[rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * steps * window * rows;
+        if (count > 16)
+            sum_bytes<2>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
         else
-            sum_bytes<1>(tiles, x, taps, count, steps, step, w, sums);
-        if (pixels > 32) sum_bytes<1>(tiles, x + 32, taps, count, steps, step, w, sums + 32);
-    };
-    conv_quantized_by<quantized_rows_of_tiles>(a, tile, slot, part, multiply);
+            sum_bytes<1>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
+        if (count > 32) sum_bytes<1>(tiles, x + 32, a.from.taps, window, steps, a.from.planes(), w, made + 32);
+        for (int r = 0; r < rows && block * rows + r < p.oc; r += 4) {
+            I sums[4][1];
+            for (int c = 0; c < columns && c * V::W < count; ++c) {
+                for (int k = 0; k < 4; ++k) {
+                    const std::int64_t channel = block * rows + r + k;
+                    sums[k][0] = I::load(made + (r + k) * quantized_pixels + c * V::W) + I::set1(channel < p.oc ? a.bias[channel] : 0);
+                }
+                const int here = count - c * V::W < V::W ? count - c * V::W : V::W;
+                store_lane<1>(a, block * rows + r, first + c * V::W, here, pitch, sums);
+            }
+        }
+    }
 }
 }  // namespace amx
 #endif
@@ -49941,20 +52228,26 @@ GRAFT_INLINE const kernel_table& kernels(isa set) noexcept {
     return baseline::table();
 }
 
-GRAFT_INLINE quantized_task byte_products(isa set) noexcept {
-#if GRAFT_ARCH_X86_64
-    if (set == isa::avx512 && has_byte_products()) return quantized_conv_wanted() ? &avx512::conv_quantized_bytes : nullptr;
-#endif
-    static_cast<void>(set);
-    return nullptr;
-}
-
 #if GRAFT_EMULATED_PRODUCTS
 inline bool emulates(const char* what) noexcept {
     const char* wish = std::getenv("GRAFT_EMULATED_PRODUCTS");
     return wish && std::strcmp(wish, what) == 0;
 }
 #endif
+
+GRAFT_INLINE const byte_kernels* byte_products(isa set) noexcept {
+#if GRAFT_EMULATED_PRODUCTS
+#define GRAFT_X(id, width, here) \
+    GRAFT_ISA_HERE(here, if (set == isa::id && (emulates("avx512_vnni") || emulates("amx"))) return id::emulated::bytes_in_lanes();)
+    GRAFT_ISA_LIST(GRAFT_X)
+#undef GRAFT_X
+#endif
+#if GRAFT_ARCH_X86_64
+    if (set == isa::avx512 && has_byte_products()) return quantized_conv_wanted() ? avx512::vnni::bytes_in_lanes() : nullptr;
+#endif
+    static_cast<void>(set);
+    return nullptr;
+}
 
 GRAFT_INLINE const bfloat16_kernels* bfloat16_products(isa set) noexcept {
 #if GRAFT_EMULATED_PRODUCTS
@@ -52872,6 +55165,7 @@ inline void run_global_max_kernel(const kernel_call& c) {
 
 // A change of layout.
 inline const char* choose_reorder(const kernel_query& q, kernel_choice& choice) {
+    if (q.in[0].type != dtype::float32) return "it is not of float32";
     const shape& x = q.in[0].extents;
     choice.set(plane_parameters{q.in_layout[0].as, x[0], x[1], x.product(2, x.rank())});
     choice.note = q.in_layout[0] == layout::blocked ? "to planes" : "to blocks";
@@ -52886,23 +55180,27 @@ inline void run_reorder(const kernel_call& c) {
 }
 
 // Blocked images put together along their channels; all but the last have whole blocks, so each image is one run of memory.
+struct concat_parameters {
+    std::int64_t block, element;  // channels, and bytes
+};
 inline const char* choose_concat(const kernel_query& q, kernel_choice& choice) {
-    choice.set(static_cast<std::int64_t>(q.out_layout[0].channels));
+    choice.set(concat_parameters{q.out_layout[0].channels, bytes_of(q.out[0].type, shape{1})});
     choice.note = "copies of whole blocks";
     return nullptr;
 }
 inline void run_concat(const kernel_call& c) {
-    const std::int64_t block = c.parameters<std::int64_t>();
+    const auto [block, element] = c.parameters<concat_parameters>();
     const shape& y = c.out[0].extents;
-    const std::int64_t pixels = y[2] * y[3], out_floats = (y[1] + block - 1) / block * block * pixels;
+    const std::int64_t pixel_bytes = y[2] * y[3] * element, out_bytes = (y[1] + block - 1) / block * block * pixel_bytes;
     parallel_for(c.pool, y[0] * c.inputs, [&](std::int64_t task) {
         const std::int64_t image = task / c.inputs;
         const int which = static_cast<int>(task % c.inputs);
         std::int64_t before = 0;
         for (int i = 0; i < which; ++i) before += c.in[i].extents[1];
-        const std::int64_t floats = (c.in[which].extents[1] + block - 1) / block * block * pixels;
-        if (floats)
-            std::memcpy(c.output(0) + image * out_floats + before * pixels, c.input(which) + image * floats, static_cast<std::size_t>(floats) * sizeof(float));
+        const std::int64_t bytes = (c.in[which].extents[1] + block - 1) / block * block * pixel_bytes;
+        if (bytes)
+            std::memcpy(c.out[0].as<char>() + image * out_bytes + before * pixel_bytes, c.in[which].as<const char>() + image * bytes,
+                        static_cast<std::size_t>(bytes));
     });
 }
 
@@ -52958,13 +55256,18 @@ struct quantized_conv_problem {
     int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
     bool x_signed = false, y_signed = false;
     int x_zero = 0, y_zero = 0, low = 0, high = 255;
-    bool bytes = false;     ///< four 8-bit products a sum; else two of 16 bits. The integers are the same
+    bool bytes = false;     ///< four 8-bit products a sum, of images in lanes of four channels; else two of 16 bits, of planes. The integers are the same
     bool tiles = false;     ///< of bytes: sixteen lanes of channels at once, by the machine's tiles. The integers are the same
+    bool few = false;       ///< of bytes: vectors of output channels, not of neighbouring pixels, of which there are few. The integers are the same
     bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
 
     bool depthwise() const noexcept { return groups != 1; }
     /// Whether pixels are multiplied as unsigned numbers: their zero point is the bias's to take back.
     bool unsigned_pixels() const noexcept { return bytes || depthwise(); }
+    /// Whether neighbours are read where they lie: one tap, no border, no steps. Tiles want whole ones of channels.
+    bool in_place() const noexcept {
+        return bytes && !tiles && !depthwise() && kh * kw == 1 && sh == 1 && sw == 1 && pt == 0 && pl == 0 && oh == ih && ow == iw;
+    }
     /// The zero point of x as an unsigned byte.
     int unsigned_zero() const noexcept { return x_zero + (x_signed ? 128 : 0); }
     /// Channels that one 32-bit lane holds.
@@ -52980,19 +55283,21 @@ struct quantized_conv_problem {
     /// Tiles of 2 x 2 outputs.
     std::int64_t winograd_tiles_high() const noexcept { return (oh + 1) / 2; }
     std::int64_t winograd_tiles_wide() const noexcept { return (ow + 1) / 2; }
-    /// Whether the image is gathered tile by tile, each tap apart. For bytes this costs too much of what multiplying them saves, unless a tap is all.
-    bool gathers_tiles() const noexcept { return !bytes || (kh * kw == 1 && pt == 0 && pl == 0 && (oh - 1) * sh < ih && (ow - 1) * sw < iw); }
+    /// Lanes of four channels that an image of so many has in memory.
+    static constexpr std::int64_t lanes(std::int64_t channels) noexcept { return (channels + 3) / 4; }
 };
 
 constexpr int quantized_rows = 8;                 ///< output channels of a tile of sums
-constexpr int quantized_rows_of_tiles = 32;       ///< the same by the machine's tiles
+constexpr int quantized_rows_of_tiles = 32;       ///< the same by the machine's tiles, and of few pixels
 constexpr int quantized_taps = 256;               ///< at most, of a window
 constexpr int quantized_pixels = 48;              ///< pixels of a tile, which are neighbours in the padded image
 constexpr int quantized_winograd_width = 512;     ///< of an image, at most, where the convolution is Winograd's
 constexpr int quantized_row = 4096;               ///< pixels at most that the windows of a row of pooling cover
 constexpr int quantized_depthwise_pixels = 8192;  ///< of a channel's image that a depthwise task holds at a time
 
-inline int quantized_conv_problem::rows() const noexcept { return tiles ? quantized_rows_of_tiles : quantized_rows; }
+constexpr int quantized_pixels_of_few = 50;  ///< of a task where vectors are of output channels, ten at a time
+
+inline int quantized_conv_problem::rows() const noexcept { return tiles || few ? quantized_rows_of_tiles : quantized_rows; }
 
 /// Numbers of a row of the image that a depthwise task makes: the first pixel that is none of padding is to stand at a multiple of the lead.
 constexpr int depthwise_lead = 16;
@@ -53010,10 +55315,10 @@ struct quantized_conv_args {
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
     const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles [oc / 32][lanes / 16][taps][2][16][16
-                                            // lanes]; depthwise: [oc][taps / 2]
+                                            // lanes], of few pixels [oc / 32][lanes][taps][32]; depthwise: [oc][taps / 2], of bytes [oc / 4][taps / 4][4]
     const float* scale = nullptr;           // [oc]
     const std::int32_t* bias = nullptr;     // [oc]
-    std::int32_t* gathered = nullptr;       // [lanes][planes], or [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
+    std::int32_t* gathered = nullptr;       // of bytes [lanes][planes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
     std::int64_t slot = 0;                  // numbers of a slot
     std::int64_t blocks_a_task = 1;         // of output channels
     const depthwise_tap* tap = nullptr;     // [taps], where it is depthwise
@@ -53026,10 +55331,9 @@ struct quantized_sum_problem {
     float a_scale = 1, b_scale = 1, y_scale = 1;
 };
 
-/// Tasks: `gather` and `gather_winograd` take one lane of channels each (the latter of some tiles), `gather_tile` the tile of pixels for a slot of the
-/// memory, `conv` and `winograd` a tile, its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane.
+/// Tasks: `gather_winograd` takes one lane of channels of some tiles, `gather_tile` the tile of pixels for a slot of the memory, `conv` and `winograd` a tile,
+/// its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane.
 struct quantized_kernels {
-    void (*gather)(const quantized_conv_args&, std::int64_t lane);
     void (*gather_tile)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot);
     void (*gather_winograd)(const quantized_conv_args&, std::int64_t lane, std::int64_t first, std::int64_t count);
     void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
@@ -53037,6 +55341,19 @@ struct quantized_kernels {
     void (*depthwise)(const quantized_conv_args&, std::int64_t channel);
     void (*sum)(const quantized_sum_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
     void (*max_pool)(const pool_problem&, bool is_signed, const std::uint8_t* x, std::uint8_t* y);
+};
+
+/// Kernels of images in lanes of four channels, [ceil(c / 4)][pixels][4], as unsigned numbers: codes that are signed stand 128 higher. Lanes past c hold
+/// anything. Tasks: `to_lanes` and `to_planes` take `count` pixels of up to four planes, `gather` one lane of channels, `conv` and `conv_few` a tile of pixels
+/// and a part of the blocks of channels (they have no slots), `depthwise` a lane, and so does `max_pool`.
+struct byte_kernels {
+    void (*to_lanes)(const std::uint8_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::int32_t* y);
+    void (*to_planes)(const std::int32_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::uint8_t* y);
+    void (*gather)(const quantized_conv_args&, std::int64_t lane);
+    void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
+    void (*conv_few)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
+    void (*depthwise)(const quantized_conv_args&, std::int64_t lane);
+    void (*max_pool)(const pool_problem&, const std::int32_t* x, std::int32_t* y);
 };
 
 }  // namespace cpu
@@ -53057,23 +55374,30 @@ bool multiplies_bytes(isa set) noexcept;
 bool multiplies_tiles(isa set, const quantized_conv_problem& problem) noexcept;
 /// Whether products of 16 bits, two a lane, are faster than those of floats on the set: a multiplication and an addition for twice as many.
 constexpr bool pairs_of_16_bits_pay(isa set) noexcept { return set == isa::avx2; }
+/// Whether a convolution of bytes is faster with vectors of output channels: where too many of a tile's neighbouring pixels are none of an output.
+bool prefers_few_pixels(const quantized_conv_problem& problem) noexcept;
 /// Bytes of the packed weights, and of the memory that a run needs beside its tensors.
 std::int64_t packed_quantized_bytes(const quantized_conv_problem& problem);
 std::int64_t quantized_conv_workspace(const quantized_conv_problem& problem);
 /// Packs the weights of block `block` of problem.rows() output channels, given as differences from their zero points: [oc of the block][ic / groups]
 /// [kh][kw] of int16. `packed` is room for all blocks.
 void pack_quantized_rows(const quantized_conv_problem& problem, std::int64_t block, const std::int16_t* weights, void* packed);
-/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each; scale and bias are [oc]. For `unsigned_pixels()` the bias is less the
-/// sum of the channel's weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The memory of `workspace` is aligned to 64 bytes.
+/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each, and for `bytes` both in lanes of four channels; scale and bias are [oc]. For `unsigned_pixels()`
+/// the bias is less the sum of the channel's weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The memory of `workspace` is
+/// aligned to 64 bytes.
 void run_quantized_conv(isa set, const quantized_conv_problem& problem, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
                         void* y, void* workspace, executor& pool);
 /// The bias of a channel as the run wants it: `weights` are the channel's differences, [ic / groups * kh * kw].
 std::int32_t quantized_bias(const quantized_conv_problem& problem, const std::int16_t* weights, std::int32_t bias);
+/// Codes [n][c][pixels], signed or not, to lanes of four channels [n][ceil(c / 4)][pixels][4] (see byte_kernels), and back. On a set that `multiplies_bytes`.
+void codes_to_lanes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
+void lanes_to_codes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
 /// y = a + b, requantised; n codes each.
 void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool);
 /// Whether the windows of a row are no wider than the kernel has room for.
 bool takes_max_pool_of_codes(const pool_problem& problem);
-/// The largest code of each window; padding never wins. x is [n][c][ih][iw] and y [n][c][oh][ow].
+/// The largest code of each window; padding never wins. x is [n][c][ih][iw] and y [n][c][oh][ow], or both in lanes of four channels where the problem's layout
+/// is blocked, in which all codes are unsigned.
 void run_max_pool_of_codes(isa set, const pool_problem& problem, bool is_signed, const void* x, void* y, executor& pool);
 
 }  // namespace cpu
@@ -53089,13 +55413,14 @@ namespace detail {
 
 constexpr int most_quantized_products = 1 << 14, most_quantized_stride = 64;
 
-// Tiles of neighbouring pixels, of those of the padded image where they are gathered whole; of Winograd's tiles, as many for a task.
+// Tiles of neighbouring pixels, of those of the padded image where it is gathered whole; of Winograd's tiles, as many for a task.
 inline std::int64_t tiles_of(const quantized_conv_problem& p) {
     std::int64_t pixels = p.oh * p.ow;
     if (p.winograd)
         pixels = p.winograd_tiles_high() * p.winograd_tiles_wide();
-    else if (!p.gathers_tiles())
+    else if (p.bytes && !p.in_place())
         pixels = (p.oh - 1) * planes_of(p).pitch + p.ow;
+    if (p.few) return (p.oh * p.ow + quantized_pixels_of_few - 1) / quantized_pixels_of_few;
     return (pixels + quantized_pixels - 1) / quantized_pixels;
 }
 // Numbers of a gathered tile, and how many tiles are gathered at a time: what a second cache or two hold, whatever the number of threads.
@@ -53120,9 +55445,9 @@ inline void transform_quantized_weights(const std::int16_t* low, const std::int1
     }
 }
 // Of a block of rows, as quantized_conv_args has it, with Width channels a lane.
-template <int Width, bool Tiles>
+template <int Width, int Rows, bool Tiles>
 inline void pack_quantized_lanes(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
-    constexpr std::int64_t rows = Tiles ? quantized_rows_of_tiles : quantized_rows;
+    constexpr std::int64_t rows = Rows;
     constexpr std::uint32_t mask = Width == 4 ? 0xffu : 0xffffu;
     const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * rows, size = p.lanes_of_channels() * taps * rows;
     to += block * size;
@@ -53182,27 +55507,49 @@ GRAFT_INLINE bool takes_quantized_winograd(const quantized_conv_problem& p) {
 GRAFT_INLINE bool multiplies_bytes(isa set) noexcept { return byte_products(set) != nullptr; }
 GRAFT_INLINE bool multiplies_tiles(isa set, const quantized_conv_problem& p) noexcept { return !p.depthwise() && p.ic >= 24 && byte_tiles(set) != nullptr; }
 
+GRAFT_INLINE bool prefers_few_pixels(const quantized_conv_problem& p) noexcept {
+    if (!p.bytes || p.tiles || p.depthwise()) return false;
+    // Multiplications for a lane of channels of one tap.
+    const std::int64_t pixels = p.oh * p.ow, neighbours = p.in_place() ? pixels : (p.oh - 1) * detail::planes_of(p).pitch + p.ow;
+    const std::int64_t along_pixels = (neighbours + 15) / 16 * ((p.oc + quantized_rows - 1) / quantized_rows * quantized_rows);
+    const std::int64_t rest = pixels % 10, along_channels = (pixels - rest + (rest > 2 ? 10 : 2)) * ((p.oc + 31) / 32 * 2);
+    return along_channels * 12 < along_pixels * 11;
+}
+
 GRAFT_INLINE std::int64_t packed_quantized_bytes(const quantized_conv_problem& p) {
     const std::int64_t taps = std::int64_t(p.kh) * p.kw;
-    if (p.depthwise()) return 4 * p.oc * ((taps + 1) / 2);
+    if (p.depthwise()) return p.bytes ? 16 * p.lanes(p.oc) * ((taps + 3) / 4) : 4 * p.oc * ((taps + 1) / 2);
     if (p.winograd) return 4 * ((p.oc + quantized_rows - 1) / quantized_rows) * quantized_rows * p.lanes_of_channels() * 16;
     return 4 * p.blocks() * p.rows() * p.lanes_of_channels() * taps;
 }
 
 GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem& p) {
     const std::int64_t lists = detail::plane_list_bytes(p);
-    if (p.depthwise()) return lists;
-    if (p.gathers_tiles()) return lists + 4 * detail::quantized_slots(p) * detail::quantized_slot(p);
+    if (p.depthwise() || p.in_place()) return lists;
+    if (!p.bytes) return lists + 4 * detail::quantized_slots(p) * detail::quantized_slot(p);
     // A tile of the last pixels reads beyond the last plane.
     return lists + 4 * (p.lanes_of_channels() * detail::planes_of(p).planes() + quantized_pixels);
 }
 
 GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, void* packed) {
-    std::uint32_t* const to = static_cast<std::uint32_t*>(packed);
+    std::uint32_t* to = static_cast<std::uint32_t*>(packed);
     if (p.winograd) return detail::pack_quantized_winograd(p, block, weights, to);
-    if (p.tiles) return detail::pack_quantized_lanes<4, true>(p, block, weights, to);
-    if (!p.depthwise()) return (p.bytes ? detail::pack_quantized_lanes<4, false> : detail::pack_quantized_lanes<2, false>)(p, block, weights, to);
+    if (!p.depthwise())
+        return (p.tiles   ? detail::pack_quantized_lanes<4, quantized_rows_of_tiles, true>
+                : p.few   ? detail::pack_quantized_lanes<4, quantized_rows_of_tiles, false>
+                : p.bytes ? detail::pack_quantized_lanes<4, quantized_rows, false>
+                          : detail::pack_quantized_lanes<2, quantized_rows, false>)(p, block, weights, to);
     const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * quantized_rows, rows = p.oc - first < quantized_rows ? p.oc - first : quantized_rows;
+    if (p.bytes) {
+        // Four taps of a channel a word, the channels of a lane beside each other.
+        const std::int64_t groups = (taps + 3) / 4, lanes = p.lanes(rows);
+        to += first * groups;
+        std::memset(to, 0, static_cast<std::size_t>(lanes * groups) * 16);
+        for (std::int64_t m = 0; m < rows; ++m)
+            for (std::int64_t t = 0; t < taps; ++t)
+                to[(m / 4 * groups + t / 4) * 4 + m % 4] |= (static_cast<std::uint32_t>(*weights++) & 0xffu) << (8 * (t % 4));
+        return;
+    }
     // Two taps a word, the last with none beside it where their number is odd.
     std::int16_t* at = static_cast<std::int16_t*>(packed) + first * ((taps + 1) / 2 * 2);
     for (std::int64_t m = 0; m < rows; ++m) {
@@ -53236,21 +55583,25 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
         }
     a.tap = depthwise_taps;
     const quantized_kernels& k = *kernels(set).quantized;
+    const byte_kernels* const bytes = p.bytes ? byte_products(set) : nullptr;
+    const std::int64_t x_image = bytes ? p.lanes(p.ic) * 4 * p.ih * p.iw : p.ic * p.ih * p.iw,
+                       y_image = bytes ? p.lanes(p.oc) * 4 * p.oh * p.ow : p.oc * p.oh * p.ow;
     const std::int64_t tiles = detail::tiles_of(p), blocks = p.blocks();
     // About a million products a task, as many times eight by tiles, whatever the number of threads.
     const std::int64_t products = p.rows() * quantized_pixels * p.ic * (p.winograd ? 16 : p.kh * p.kw);
     a.blocks_a_task = products ? (std::int64_t(1) << (p.tiles ? 23 : 20)) / products + 1 : 1;
     a.blocks_a_task = a.blocks_a_task < blocks ? a.blocks_a_task : blocks;
-    const quantized_task conv = p.winograd ? k.winograd : p.tiles ? byte_tiles(set) : p.bytes ? byte_products(set) : k.conv;
+    const quantized_task conv = p.winograd ? k.winograd : p.tiles ? byte_tiles(set) : p.few ? bytes->conv_few : bytes ? bytes->conv : k.conv;
     for (std::int64_t image = 0; image < p.n; ++image) {
-        a.x = static_cast<const std::uint8_t*>(x) + image * p.ic * p.ih * p.iw;
-        a.y = static_cast<std::uint8_t*>(y) + image * p.oc * p.oh * p.ow;
+        a.x = static_cast<const std::uint8_t*>(x) + image * x_image;
+        a.y = static_cast<std::uint8_t*>(y) + image * y_image;
         if (p.depthwise()) {
-            parallel_for(pool, p.oc, [&](std::int64_t channel) { k.depthwise(a, channel); });
+            const auto depthwise = bytes ? bytes->depthwise : k.depthwise;
+            parallel_for(pool, bytes ? p.lanes(p.oc) : p.oc, [&](std::int64_t channels) { depthwise(a, channels); });
             continue;
         }
         const std::int64_t parts = (blocks + a.blocks_a_task - 1) / a.blocks_a_task;
-        if (p.gathers_tiles()) {
+        if (!bytes) {
             a.slot = detail::quantized_slot(p);
             const std::int64_t slots = detail::quantized_slots(p), lanes = p.lanes_of_channels(), last = p.winograd_tiles_high() * p.winograd_tiles_wide();
             for (std::int64_t first = 0; first < tiles; first += slots) {
@@ -53264,10 +55615,42 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
             }
             continue;
         }
-        parallel_for(pool, p.lanes_of_channels(), [&](std::int64_t lane) { k.gather(a, lane); });
-        std::memset(a.gathered + p.lanes_of_channels() * a.from.planes(), 0, quantized_pixels * sizeof(std::int32_t));
+        if (!p.in_place()) {
+            parallel_for(pool, p.lanes_of_channels(), [&](std::int64_t lane) { bytes->gather(a, lane); });
+            std::memset(a.gathered + p.lanes_of_channels() * a.from.planes(), 0, quantized_pixels * sizeof(std::int32_t));
+        }
         parallel_for(pool, tiles * parts, [&](std::int64_t task) { conv(a, task % tiles, 0, task / tiles); });
     }
+}
+
+namespace detail {
+
+// A task takes some pixels of a lane.
+template <class Kernel>
+inline void for_lanes(std::int64_t n, std::int64_t c, std::int64_t pixels, executor& pool, const Kernel& kernel) {
+    constexpr std::int64_t band = 4096;
+    const std::int64_t lanes = quantized_conv_problem::lanes(c), bands = (pixels + band - 1) / band;
+    parallel_for(pool, n * lanes * bands, [&](std::int64_t task) {
+        const std::int64_t first = task % bands * band, lane = task / bands % lanes, image = task / bands / lanes;
+        const int channels = static_cast<int>(c - lane * 4 < 4 ? c - lane * 4 : 4);
+        kernel((image * c + lane * 4) * pixels + first, (image * lanes + lane) * pixels + first, channels, pixels - first < band ? pixels - first : band);
+    });
+}
+inline std::int32_t flip_of(bool is_signed) { return is_signed ? static_cast<std::int32_t>(0x80808080u) : 0; }
+
+}  // namespace detail
+
+GRAFT_INLINE void codes_to_lanes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool) {
+    detail::for_lanes(n, c, pixels, pool, [&](std::int64_t code, std::int64_t lane, int channels, std::int64_t count) {
+        byte_products(set)->to_lanes(static_cast<const std::uint8_t*>(x) + code, pixels, channels, detail::flip_of(is_signed), count,
+                                     static_cast<std::int32_t*>(y) + lane);
+    });
+}
+GRAFT_INLINE void lanes_to_codes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool) {
+    detail::for_lanes(n, c, pixels, pool, [&](std::int64_t code, std::int64_t lane, int channels, std::int64_t count) {
+        byte_products(set)->to_planes(static_cast<const std::int32_t*>(x) + lane, pixels, channels, detail::flip_of(is_signed), count,
+                                      static_cast<std::uint8_t*>(y) + code);
+    });
 }
 
 GRAFT_INLINE void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool) {
@@ -53277,10 +55660,14 @@ GRAFT_INLINE void run_quantized_sum(isa set, const quantized_sum_problem& proble
     });
 }
 
-GRAFT_INLINE bool takes_max_pool_of_codes(const pool_problem& p) {
-    return (p.ow - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1 <= quantized_row && p.l == layout::row_major;
-}
+GRAFT_INLINE bool takes_max_pool_of_codes(const pool_problem& p) { return (p.ow - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1 <= quantized_row; }
 GRAFT_INLINE void run_max_pool_of_codes(isa set, const pool_problem& p, bool is_signed, const void* x, void* y, executor& pool) {
+    if (p.l == layout::blocked) {
+        parallel_for(pool, p.n * quantized_conv_problem::lanes(p.c), [&](std::int64_t lane) {
+            byte_products(set)->max_pool(p, static_cast<const std::int32_t*>(x) + lane * p.ih * p.iw, static_cast<std::int32_t*>(y) + lane * p.oh * p.ow);
+        });
+        return;
+    }
     parallel_for(pool, p.n * p.c, [&](std::int64_t plane) {
         kernels(set).quantized->max_pool(p, is_signed, static_cast<const std::uint8_t*>(x) + plane * p.ih * p.iw,
                                          static_cast<std::uint8_t*>(y) + plane * p.oh * p.ow);
@@ -53292,6 +55679,8 @@ GRAFT_END_NAMESPACE
 #endif
 #endif
 
+#include <initializer_list>
+
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
@@ -53299,9 +55688,10 @@ template <>
 struct problem_fields<quantized_conv_problem> {
     template <class Problem, class Field>
     static void visit(Problem& p, const Field& field) {
-        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, winograd] = p;
+        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, few, winograd] =
+            p;
         const auto each = [&](auto&... fields) { (field(fields), ...); };
-        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, winograd);
+        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, few, winograd);
     }
 };
 template <>
@@ -53318,9 +55708,12 @@ inline const char* choose_quantized_conv(const kernel_query& q, kernel_choice& c
     quantized_conv_problem p;
     if (!problem_in(q.n, p)) return "its parameters are missing";
     choice.workspace_bytes = quantized_conv_workspace(p);
+    if (p.bytes != (q.in_layout[0] == layout::blocked) || p.bytes != (q.out_layout[0] == layout::blocked))
+        return "its images lie otherwise than it was lowered for";
     choice.note = p.depthwise() ? "8 bits, depthwise"
                   : p.winograd  ? "8 bits, Winograd F(2x2, 3x3)"
                   : p.tiles     ? "8 bits, by tiles"
+                  : p.few       ? "8 bits, four products a lane of channels"
                   : p.bytes     ? "8 bits, four products a lane"
                                 : "8 bits, two products a lane";
     choice.set(p);
@@ -53330,15 +55723,48 @@ inline void run_quantized_conv_kernel(const kernel_call& c) {
     run_quantized_conv(c.level, c.parameters<quantized_conv_problem>(), c.in[0].data, c.in[1].data, c.input(2), c.in[3].as<const std::int32_t>(), c.out[0].data,
                        c.workspace, c.pool);
 }
+struct stored_sum_problem {
+    quantized_sum_problem sum;
+    std::int64_t codes;
+};
 inline const char* choose_quantized_sum(const kernel_query& q, kernel_choice& choice) {
-    quantized_sum_problem p;
-    if (!problem_in(q.n, p)) return "its parameters are missing";
+    stored_sum_problem p{};
+    if (!problem_in(q.n, p.sum)) return "its parameters are missing";
+    if (q.out_layout[0] == layout::blocked) {
+        // In lanes all codes are unsigned.
+        const auto lift = [](bool& is_signed, std::initializer_list<int*> codes) {
+            for (int* const code : codes) *code += is_signed ? 128 : 0;
+            is_signed = false;
+        };
+        lift(p.sum.a_signed, {&p.sum.a_zero});
+        lift(p.sum.b_signed, {&p.sum.b_zero});
+        lift(p.sum.y_signed, {&p.sum.y_zero, &p.sum.low, &p.sum.high});
+    }
+    p.codes = stored_bytes(q.out[0].type, q.out[0].extents, q.out_layout[0]);
     choice.note = "8 bits";
     choice.set(p);
     return nullptr;
 }
 inline void run_quantized_sum_kernel(const kernel_call& c) {
-    run_quantized_sum(c.level, c.parameters<quantized_sum_problem>(), c.in[0].data, c.in[1].data, c.out[0].data, c.out[0].elements(), c.pool);
+    const auto& p = c.parameters<stored_sum_problem>();
+    run_quantized_sum(c.level, p.sum, c.in[0].data, c.in[1].data, c.out[0].data, p.codes, c.pool);
+}
+
+struct code_plane_parameters {
+    bool to_planes, is_signed;
+    std::int64_t n, c, pixels;
+};
+inline const char* choose_reorder_of_codes(const kernel_query& q, kernel_choice& choice) {
+    const dtype type = q.in[0].type;
+    if (type != dtype::uint8 && type != dtype::int8) return "it is not of 8 bits";
+    const shape& x = q.in[0].extents;
+    choice.set(code_plane_parameters{q.in_layout[0] == layout::blocked, type == dtype::int8, x[0], x[1], x.product(2, x.rank())});
+    choice.note = q.in_layout[0] == layout::blocked ? "codes to planes" : "codes to lanes";
+    return nullptr;
+}
+inline void run_reorder_of_codes(const kernel_call& c) {
+    const auto& p = c.parameters<code_plane_parameters>();
+    (p.to_planes ? lanes_to_codes : codes_to_lanes)(c.level, p.is_signed, c.in[0].data, p.n, p.c, p.pixels, c.out[0].data, c.pool);
 }
 
 struct code_pool_problem {
@@ -53352,7 +55778,7 @@ inline const char* choose_max_pool_of_codes(const kernel_query& q, kernel_choice
     if (const char* reason = pool_problem_of(q, p.window)) return reason;
     if (!takes_max_pool_of_codes(p.window)) return "its rows are too long";
     choice.set(p);
-    choice.note = "8 bits, planes";
+    choice.note = p.window.l == layout::blocked ? "8 bits, lanes" : "8 bits, planes";
     return nullptr;
 }
 inline void run_max_pool_of_codes_kernel(const kernel_call& c) {
@@ -53365,6 +55791,7 @@ inline kernel_rows quantized_kernel_rows() {
     static constexpr kernel_row rows[] = {
         {"QuantizedConv", "graft", conv ? choose_quantized_conv : nullptr, conv ? run_quantized_conv_kernel : nullptr, false},
         {"QuantizedSum", "graft", sum ? choose_quantized_sum : nullptr, sum ? run_quantized_sum_kernel : nullptr, false},
+        {"Reorder", "graft", conv ? choose_reorder_of_codes : nullptr, conv ? run_reorder_of_codes : nullptr, false},
         {"MaxPool", "", max_pool ? choose_max_pool_of_codes : nullptr, max_pool ? run_max_pool_of_codes_kernel : nullptr, false},
     };
     return rows;
@@ -53732,7 +56159,8 @@ namespace detail {
 class layouter : public rewriter {
 public:
     layouter(graph& target, const lowering& with, const cpu::arithmetic& by)
-        : rewriter(target, with.on), with_(with), level_(by.level), bfloat16_(by.bfloat16), blocks_{layout::blocked, cpu::vector_width(by.level)} {}
+        : rewriter(target, with.on), with_(with), level_(by.level),
+          bfloat16_(by.bfloat16), blocks_{layout::blocked, cpu::vector_width(by.level)}, lanes_{layout::blocked, 4} {}
     inline virtual ~layouter() {}
 
     status run() {
@@ -53769,7 +56197,7 @@ protected:
         become(n, "Reorder", "graft");
         // One pixel in whole blocks lies the same way in both layouts.
         const shape& s = at(id).extents;
-        if (s.rank() == 4 && s[2] * s[3] == 1 && s[1] % blocks_.channels == 0) set(n, "same", std::int64_t(1));
+        if (is_float32(id) && s.rank() == 4 && s[2] * s[3] == 1 && s[1] % blocks_.channels == 0) set(n, "same", std::int64_t(1));
         n.inputs = {id};
         n.outputs = {made};
         g.nodes.push_back(std::move(n));
@@ -53784,7 +56212,7 @@ protected:
         if (!here(n)) return place_other(n);
         if (is(n, "Conv", "graft")) return place_conv(n);
         if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
-        const layout lies = takes_blocks(n) ? blocks_ : layout();
+        const layout lies = takes_blocks(n) ? blocks_ : takes_lanes(n) ? lanes_ : layout();
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const value_id id = n.inputs[i];
             if (id == no_value) continue;
@@ -53821,8 +56249,9 @@ protected:
 
     // Whether input i has to lie as the output does; per-channel constants and numbers stay as they are.
     bool follows_layout(const node& n, std::size_t i) {
-        if (is(n, "ScaleShift", "graft")) return i == 0;
-        return at(n.inputs[i]).extents.rank() == 4 && at(n.inputs[i]).extents.elements() != 1;
+        if (is(n, "ScaleShift", "graft") || is(n, "QuantizedConv", "graft")) return i == 0;
+        const shape& x = at(n.inputs[i]).extents;
+        return x.rank() == 4 && (x.elements() != 1 || !broadcasts(n));
     }
 
     // Whether a node should work on blocks: it can, and an input already lies so.
@@ -53836,27 +56265,43 @@ protected:
         }
         const shape& y = at(n.outputs[0]).extents;
         if (!any || y.rank() != 4 || !is_float32(n.outputs[0])) return false;
-        return may_take_blocks(n) && kernel_on_blocks(n);
+        return may_take_blocks(n) && kernel_on(n, blocks_);
+    }
+    // Whether a node works on codes in lanes of four channels: a convolution of bytes does, others where an input lies so.
+    bool takes_lanes(const node& n) {
+        cpu::quantized_conv_problem p;
+        if (is(n, "QuantizedConv", "graft")) return cpu::problem_in(n, p) && p.bytes;
+        bool any = false;
+        for (const value_id id : n.inputs) any |= blocked(id) && !is_float32(id);
+        if (!any || n.outputs.size() != 1 || at(n.outputs[0]).extents.rank() != 4) return false;
+        const bool may = is(n, "QuantizedSum", "graft") || (is(n, "MaxPool") && pool_on_blocks(n)) || (is(n, "Concat") && concat_on(n, lanes_));
+        return may && kernel_on(n, lanes_);
     }
     // Images put together are another operator where they lie in blocks.
     void be_on_blocks(node& n) {
         if (is(n, "Concat")) become(n, "Concat", "graft");
     }
     // Whether there is a kernel for it then: what else keeps one away, such as an attribute of an older operator set, the kernel itself knows.
-    bool kernel_on_blocks(node n) {
+    bool kernel_on(node n, layout lies) {
         be_on_blocks(n);
         std::vector<tensor_view> in;
         std::vector<layout> lie;
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const bool given = n.inputs[i] != no_value;
             in.push_back(given ? view_at_hand(at(n.inputs[i])) : tensor_view{});
-            lie.push_back(given && follows_layout(n, i) ? blocks_ : layout());
+            lie.push_back(given && follows_layout(n, i) ? lies : layout());
         }
         tensor_view out = view_at_hand(at(n.outputs[0]));
-        const cpu::kernel_query query{{n, in.data(), static_cast<int>(in.size()), &out, 1, with_.limit}, lie.data(), &blocks_, level_, with_.exact};
+        const cpu::kernel_query query{{n, in.data(), static_cast<int>(in.size()), &out, 1, with_.limit}, lie.data(), &lies, level_, with_.exact};
         cpu::kernel_choice choice;
         const char* refusal = nullptr;
         return cpu::choose_kernel(query, choice, refusal) != nullptr;
+    }
+    // Numbers are one operand of these, wherever the other lies.
+    bool broadcasts(const node& n) {
+        for (const char* op : {"Mul", "Add", "Sub", "Div", "Max", "Min"})
+            if (is(n, op)) return true;
+        return false;
     }
     bool may_take_blocks(const node& n) {
         static constexpr struct {
@@ -53895,12 +56340,13 @@ protected:
         }
         return true;
     }
-    bool concat_on_blocks(const node& n) {
+    bool concat_on_blocks(const node& n) { return concat_on(n, blocks_); }
+    bool concat_on(const node& n, layout lies) {
         const std::int64_t axis = integer(n, "axis", 1);
         if (axis != 1 && axis != -3) return false;
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const shape& s = at(n.inputs[i]).extents;
-            if (s.rank() != 4 || (i + 1 < n.inputs.size() && s[1] % blocks_.channels != 0)) return false;
+            if (s.rank() != 4 || (i + 1 < n.inputs.size() && s[1] % lies.channels != 0)) return false;
         }
         return true;
     }
@@ -54034,6 +56480,7 @@ protected:
     cpu::isa level_;
     bool bfloat16_;           // operands of convolutions and products, where the kernels take them
     layout blocks_;           // of this instruction set
+    layout lanes_;            // of codes, where bytes are multiplied
     bool convolves_ = false;  // whether the graph has a convolution, so that blocks are wanted
     std::vector<value_id> other_;
 };
@@ -54294,8 +56741,9 @@ private:
         GRAFT_TRY_ASSIGN(scale, tensor::make(dtype::float32, {p.oc}, with_.budget));
         GRAFT_TRY_ASSIGN(bias, tensor::make(dtype::int32, {p.oc}, with_.budget));
         p.tiles = cpu::multiplies_tiles(level_, p);
-        p.bytes = !p.depthwise() && (p.tiles || cpu::multiplies_bytes(level_)) && fit_bytes(k, weight, p.oc, per_channel);
+        p.bytes = cpu::multiplies_bytes(level_) && fit_bytes(k, weight, p.oc, per_channel);
         p.tiles &= p.bytes;
+        p.few = cpu::prefers_few_pixels(p);
         p.winograd = cpu::takes_quantized_winograd(p);
         for (std::int64_t m = 0; m < p.oc; ++m) {
             const float of_weight = k.scale.data<float>()[scales == 1 ? 0 : m], of_sum = x.scale * of_weight;
@@ -54307,7 +56755,8 @@ private:
             if (!std::isnormal(of_sum) || of_sum < 0 || !std::isnormal(scale.data<float>()[m]) || !(std::fabs(steps) <= 1 << 30)) return {};
             bias.data<std::int32_t>()[m] = static_cast<std::int32_t>(steps);
         }
-        std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.tiles) + std::to_string(p.winograd) + " " + std::to_string(p.groups);
+        std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.tiles) + std::to_string(p.few) + std::to_string(p.winograd) + " " +
+                          std::to_string(p.groups);
         for (std::int64_t m = 0; m < (zeros > 1 ? p.oc : 1); ++m) key += " " + std::to_string(zero_of(k, m));
         tensor packed = with_.packed ? with_.packed->find(k.weight, key) : tensor();
         const bool anew = !packed;

@@ -1,4 +1,6 @@
 // Quantised networks that the CPU computes in integers, against the reference kernels, which go through reals.
+#include "../emulated_products.hpp"
+
 #include <doctest/doctest.h>
 
 #include <graft/cpu/quantized.hpp>
@@ -81,6 +83,16 @@ bool pairs_pay(bool weights_fit = true) {
     return graft::cpu::pairs_of_16_bits_pay(set) || (weights_fit && graft::cpu::multiplies_bytes(set));
 }
 
+// With the products of bytes that machines have, whatever this one has.
+template <class F>
+void by_every_product(const F& f) {
+    for (const char* by : {"avx512_vnni", "amx", ""}) {
+        INFO("products of ", *by ? by : "this machine");
+        const emulated_products with(by);
+        f();
+    }
+}
+
 // Codes may differ by a step where sums of reals round over a half; not often.
 answers check_against_reference(graft::builder& b, value_id y, const tensor& x, int integers, bool same = false) {
     b.output(y, "y");
@@ -108,78 +120,86 @@ answers check_against_reference(graft::builder& b, value_id y, const tensor& x, 
 }  // namespace
 
 TEST_CASE("cpu quantized graphs: convolutions, bounds and sums between pairs are steps in integers") {
-    for (const dtype type : {dtype::uint8, dtype::int8}) {
-        const double zero = type == dtype::int8 ? -3 : 120;
-        net n;
-        const value_id x = n.b.input("x", dtype::float32, {2, 3, 14, 15});
-        const value_id a = n.dequantize(n.quantize(x, 0.01, zero, type), 0.01, zero, type);
-        const value_id c = n.b.apply("Conv", {a, n.weight({8, 3, 3, 3}), n.bias(8)}, {graft::integers_attribute("pads", {1, 1, 1, 1})});
-        const value_id first = n.dequantize(n.quantize(n.b.apply("Relu", {c}), 0.03, zero, type), 0.03, zero, type);
-        const value_id d =
-            n.b.apply("Conv", {first, n.weight({8, 1, 3, 3})}, {graft::integers_attribute("pads", {1, 1, 1, 1}), graft::integer_attribute("group", 8)});
-        const value_id bounded = n.b.apply("Clip", {d, n.scalar(dtype::float32, -2), n.scalar(dtype::float32, 2.5)});
-        const value_id second = n.dequantize(n.quantize(bounded, 0.04, zero, type), 0.04, zero, type);
-        check_against_reference(n.b, n.quantize(n.b.apply("Add", {first, second}), 0.06, zero, type), made(dtype::float32, {2, 3, 14, 15}, 1.1),
-                                pairs_pay() ? 3 : 0);
-    }
+    by_every_product([] {
+        for (const dtype type : {dtype::uint8, dtype::int8}) {
+            const double zero = type == dtype::int8 ? -3 : 120;
+            net n;
+            const value_id x = n.b.input("x", dtype::float32, {2, 3, 14, 15});
+            const value_id a = n.dequantize(n.quantize(x, 0.01, zero, type), 0.01, zero, type);
+            const value_id c = n.b.apply("Conv", {a, n.weight({8, 3, 3, 3}), n.bias(8)}, {graft::integers_attribute("pads", {1, 1, 1, 1})});
+            const value_id first = n.dequantize(n.quantize(n.b.apply("Relu", {c}), 0.03, zero, type), 0.03, zero, type);
+            const value_id d =
+                n.b.apply("Conv", {first, n.weight({8, 1, 3, 3})}, {graft::integers_attribute("pads", {1, 1, 1, 1}), graft::integer_attribute("group", 8)});
+            const value_id bounded = n.b.apply("Clip", {d, n.scalar(dtype::float32, -2), n.scalar(dtype::float32, 2.5)});
+            const value_id second = n.dequantize(n.quantize(bounded, 0.04, zero, type), 0.04, zero, type);
+            check_against_reference(n.b, n.quantize(n.b.apply("Add", {first, second}), 0.06, zero, type), made(dtype::float32, {2, 3, 14, 15}, 1.1),
+                                    pairs_pay() ? 3 : 0);
+        }
+    });
 }
 
 TEST_CASE("cpu quantized graphs: a shape that comes second, for which weights are packed already, gets the codes of one that comes first") {
-    for (const std::int64_t group : {1, 6}) {
-        net n;
-        const value_id x = n.b.input("x", dtype::float32, {"N", 6, "H", "W"});
-        const value_id a = n.dequantize(n.quantize(x, 0.01, 120), 0.01, 120);
-        const value_id c = n.b.apply("Conv", {a, n.weight({6, 6 / group, 3, 3}), n.bias(6)}, {graft::integer_attribute("group", group)});
-        n.b.output(n.quantize(c, 0.03, 120), "y");
-        auto g = n.b.finish();
-        REQUIRE(g.ok());
-        graft::load_options options;
-        options.device = "cpu";
-        auto m = graft::load(*g, options), again = graft::load(*g, options);
-        REQUIRE(m.ok());
-        REQUIRE(again.ok());
-        const tensor wanted_for = made(dtype::float32, {1, 6, 9, 11}, 1.1);
-        graft::session first(*again), second(*m);
-        REQUIRE(second.run(made(dtype::float32, {2, 6, 14, 15}, 1.1)).ok());
-        auto got = second.run(wanted_for), wanted = first.run(wanted_for);
-        REQUIRE(got.ok());
-        REQUIRE(wanted.ok());
-        CHECK(std::memcmp(got->raw(), wanted->raw(), static_cast<std::size_t>(wanted->elements())) == 0);
-    }
+    by_every_product([] {
+        for (const std::int64_t group : {1, 6}) {
+            net n;
+            const value_id x = n.b.input("x", dtype::float32, {"N", 6, "H", "W"});
+            const value_id a = n.dequantize(n.quantize(x, 0.01, 120), 0.01, 120);
+            const value_id c = n.b.apply("Conv", {a, n.weight({6, 6 / group, 3, 3}), n.bias(6)}, {graft::integer_attribute("group", group)});
+            n.b.output(n.quantize(c, 0.03, 120), "y");
+            auto g = n.b.finish();
+            REQUIRE(g.ok());
+            graft::load_options options;
+            options.device = "cpu";
+            auto m = graft::load(*g, options), again = graft::load(*g, options);
+            REQUIRE(m.ok());
+            REQUIRE(again.ok());
+            const tensor wanted_for = made(dtype::float32, {1, 6, 9, 11}, 1.1);
+            graft::session first(*again), second(*m);
+            REQUIRE(second.run(made(dtype::float32, {2, 6, 14, 15}, 1.1)).ok());
+            auto got = second.run(wanted_for), wanted = first.run(wanted_for);
+            REQUIRE(got.ok());
+            REQUIRE(wanted.ok());
+            CHECK(std::memcmp(got->raw(), wanted->raw(), static_cast<std::size_t>(wanted->elements())) == 0);
+        }
+    });
 }
 
 TEST_CASE("cpu quantized graphs: what chooses among numbers or moves them does so with codes of one scale") {
-    for (const dtype type : {dtype::uint8, dtype::int8})
-        for (const bool one_scale : {true, false}) {
-            const double zero = type == dtype::int8 ? -3 : 120;
-            net n;
-            const auto pair = [&](value_id y, double scale = 0.03) { return n.dequantize(n.quantize(y, scale, zero, type), scale, zero, type); };
-            const value_id x = n.b.input("x", dtype::float32, {2, 3, 14, 15});
-            const value_id c = pair(n.b.apply("Conv", {pair(x, 0.01), n.weight({5, 3, 3, 3}), n.bias(5)}));
-            const value_id pool = pair(n.b.apply("MaxPool", {c},
-                                                 {graft::integers_attribute("kernel_shape", {3, 2}), graft::integers_attribute("strides", {2, 1}),
-                                                  graft::integers_attribute("pads", {1, 1, 1, 0})}),
-                                       one_scale ? 0.03 : 0.05);
-            const value_id both = pair(n.b.apply("Concat", {pool, pool}, {graft::integer_attribute("axis", 1)}), one_scale ? 0.03 : 0.05);
-            const value_id turned = pair(n.b.apply("Transpose", {both}, {graft::integers_attribute("perm", {0, 2, 3, 1})}), one_scale ? 0.03 : 0.05);
-            const value_id y = n.quantize(n.b.apply("Flatten", {turned}), one_scale ? 0.03 : 0.05, zero, type);
-            const answers a = check_against_reference(n.b, y, made(dtype::float32, {2, 3, 14, 15}, 1.1), pairs_pay() ? 1 : 0);
-            if (pairs_pay()) CHECK(a.reals == (one_scale ? 0 : 1));
-        }
+    by_every_product([] {
+        for (const dtype type : {dtype::uint8, dtype::int8})
+            for (const bool one_scale : {true, false}) {
+                const double zero = type == dtype::int8 ? -3 : 120;
+                net n;
+                const auto pair = [&](value_id y, double scale = 0.03) { return n.dequantize(n.quantize(y, scale, zero, type), scale, zero, type); };
+                const value_id x = n.b.input("x", dtype::float32, {2, 3, 14, 15});
+                const value_id c = pair(n.b.apply("Conv", {pair(x, 0.01), n.weight({5, 3, 3, 3}), n.bias(5)}));
+                const value_id pool = pair(n.b.apply("MaxPool", {c},
+                                                     {graft::integers_attribute("kernel_shape", {3, 2}), graft::integers_attribute("strides", {2, 1}),
+                                                      graft::integers_attribute("pads", {1, 1, 1, 0})}),
+                                           one_scale ? 0.03 : 0.05);
+                const value_id both = pair(n.b.apply("Concat", {pool, pool}, {graft::integer_attribute("axis", 1)}), one_scale ? 0.03 : 0.05);
+                const value_id turned = pair(n.b.apply("Transpose", {both}, {graft::integers_attribute("perm", {0, 2, 3, 1})}), one_scale ? 0.03 : 0.05);
+                const value_id y = n.quantize(n.b.apply("Flatten", {turned}), one_scale ? 0.03 : 0.05, zero, type);
+                const answers a = check_against_reference(n.b, y, made(dtype::float32, {2, 3, 14, 15}, 1.1), pairs_pay() ? 1 : 0);
+                if (pairs_pay()) CHECK(a.reals == (one_scale ? 0 : 1));
+            }
+    });
 }
 
 TEST_CASE("cpu quantized graphs: QLinearConv gives the reference's codes") {
-    for (const bool zero_points : {false, true}) {
-        net n;
-        const value_id x = n.b.input("x", dtype::uint8, {1, 5, 11, 9});
-        const value_id y =
-            n.b.apply("QLinearConv",
-                      {x, n.scalar(dtype::float32, 1.0 / 128), n.scalar(dtype::uint8, 131), n.constant(made(dtype::uint8, {7, 5, 3, 3}, 120, 126)),
-                       n.scalar(dtype::float32, 0.01), n.scalar(dtype::uint8, zero_points ? 3 : 128), n.scalar(dtype::float32, zero_points ? 0.4 : 0.1),
-                       n.scalar(dtype::uint8, 90), n.constant(made(dtype::int32, {7}, 3000))},
-                      {graft::integers_attribute("strides", {2, 1}), graft::integers_attribute("pads", {0, 2, 1, 1})});
-        check_against_reference(n.b, y, made(dtype::uint8, {1, 5, 11, 9}, 120, 128), 1, true);
-    }
+    by_every_product([] {
+        for (const bool zero_points : {false, true}) {
+            net n;
+            const value_id x = n.b.input("x", dtype::uint8, {1, 5, 11, 9});
+            const value_id y =
+                n.b.apply("QLinearConv",
+                          {x, n.scalar(dtype::float32, 1.0 / 128), n.scalar(dtype::uint8, 131), n.constant(made(dtype::uint8, {7, 5, 3, 3}, 120, 126)),
+                           n.scalar(dtype::float32, 0.01), n.scalar(dtype::uint8, zero_points ? 3 : 128), n.scalar(dtype::float32, zero_points ? 0.4 : 0.1),
+                           n.scalar(dtype::uint8, 90), n.constant(made(dtype::int32, {7}, 3000))},
+                          {graft::integers_attribute("strides", {2, 1}), graft::integers_attribute("pads", {0, 2, 1, 1})});
+            check_against_reference(n.b, y, made(dtype::uint8, {1, 5, 11, 9}, 120, 128), 1, true);
+        }
+    });
 }
 
 TEST_CASE("cpu quantized graphs: reals that somebody else reads, and scales that a run gives, stay reals") {

@@ -13,10 +13,9 @@ namespace cpu {
 const kernel_table& kernels(isa set) noexcept;
 /// A kernel of convolutions of 8-bit images, for one task.
 using quantized_task = void (*)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
-/// The convolution that multiplies four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI); else null. Its
-/// arguments and tasks are those of the table's `quantized->conv`.
-quantized_task byte_products(isa set) noexcept;
-/// The same by tiles (AMX); asks the system for the use of them.
+/// The kernels that multiply four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI); else null.
+const byte_kernels* byte_products(isa set) noexcept;
+/// Their convolution by tiles (AMX); asks the system for the use of them.
 quantized_task byte_tiles(isa set) noexcept;
 /// The kernels of bfloat16, of a set and a machine that multiply it: tiles (AMX; asks the system for the use of them), else pairs (AVX-512 BF16); else null.
 const bfloat16_kernels* bfloat16_products(isa set) noexcept;
@@ -55,7 +54,11 @@ GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c"
 GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace avx512 {
-#include "kernels/quantized_vnni.inl"
+namespace vnni {
+#include "simd/vnni.inl"
+
+#include "kernels/quantized_lanes.inl"
+}  // namespace vnni
 }  // namespace avx512
 }  // namespace cpu
 GRAFT_END_KERNEL_NAMESPACE
@@ -63,12 +66,12 @@ GRAFT_END_TARGET
 #endif
 
 #if GRAFT_EMULATED_PRODUCTS
-#define GRAFT_KERNEL_TEXTS "kernels/bfloat16_emulated.inl"
+#define GRAFT_KERNEL_TEXTS "kernels/emulated_products.inl"
 #include "regions.inl"
 #undef GRAFT_KERNEL_TEXTS
 #endif
 #if GRAFT_HAS_AVX512_BF16
-GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")
+GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16,avx2,fma,f16c")
 GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace avx512 {
@@ -79,6 +82,7 @@ namespace bf16 {
 #include "kernels/bfloat16_vectors.inl"
 #if GRAFT_HAS_AMX
 namespace amx {
+using namespace vnni;
 #include "simd/amx.inl"
 
 #include "kernels/bfloat16_tiles.inl"
@@ -102,20 +106,26 @@ GRAFT_INLINE const kernel_table& kernels(isa set) noexcept {
     return baseline::table();
 }
 
-GRAFT_INLINE quantized_task byte_products(isa set) noexcept {
-#if GRAFT_ARCH_X86_64
-    if (set == isa::avx512 && has_byte_products()) return quantized_conv_wanted() ? &avx512::conv_quantized_bytes : nullptr;
-#endif
-    static_cast<void>(set);
-    return nullptr;
-}
-
 #if GRAFT_EMULATED_PRODUCTS
 inline bool emulates(const char* what) noexcept {
     const char* wish = std::getenv("GRAFT_EMULATED_PRODUCTS");
     return wish && std::strcmp(wish, what) == 0;
 }
 #endif
+
+GRAFT_INLINE const byte_kernels* byte_products(isa set) noexcept {
+#if GRAFT_EMULATED_PRODUCTS
+#define GRAFT_X(id, width, here) \
+    GRAFT_ISA_HERE(here, if (set == isa::id && (emulates("avx512_vnni") || emulates("amx"))) return id::emulated::bytes_in_lanes();)
+    GRAFT_ISA_LIST(GRAFT_X)
+#undef GRAFT_X
+#endif
+#if GRAFT_ARCH_X86_64
+    if (set == isa::avx512 && has_byte_products()) return quantized_conv_wanted() ? avx512::vnni::bytes_in_lanes() : nullptr;
+#endif
+    static_cast<void>(set);
+    return nullptr;
+}
 
 GRAFT_INLINE const bfloat16_kernels* bfloat16_products(isa set) noexcept {
 #if GRAFT_EMULATED_PRODUCTS

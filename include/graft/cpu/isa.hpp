@@ -115,8 +115,9 @@ inline std::uint32_t detect() noexcept {
         found |= 1u << static_cast<int>(isa::avx2);
         if (f && dq && bw && vl && (saved & 0xe6) == 0xe6) {
             found |= 1u << static_cast<int>(isa::avx512);
-            if (leaf7_c >> 11 & 1) found |= byte_products_bit;
-            const bool bf16 = leaf7_1_a >> 5 & 1, tiles = leaf7_d >> 24 & 1, of_bf16 = leaf7_d >> 22 & 1, of_bytes = leaf7_d >> 25 & 1;
+            const bool vnni = leaf7_c >> 11 & 1;
+            if (vnni) found |= byte_products_bit;
+            const bool bf16 = vnni && leaf7_1_a >> 5 & 1, tiles = leaf7_d >> 24 & 1, of_bf16 = leaf7_d >> 22 & 1, of_bytes = leaf7_d >> 25 & 1;
             if (bf16) found |= bfloat16_pairs_bit;
             if (bf16 && tiles && of_bf16 && of_bytes && (saved & 0x60000) == 0x60000) found |= tiles_bit;
         }

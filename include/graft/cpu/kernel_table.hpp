@@ -15,6 +15,7 @@ struct rows_kernels;
 struct move_kernels;
 struct quantized_kernels;
 struct quantized_conv_args;
+struct byte_kernels;
 struct bfloat16_kernels;
 
 /// The kernels of one instruction set. A null function means that GRAFT_OPS left its operators out.

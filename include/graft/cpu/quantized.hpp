@@ -19,23 +19,30 @@ bool multiplies_bytes(isa set) noexcept;
 bool multiplies_tiles(isa set, const quantized_conv_problem& problem) noexcept;
 /// Whether products of 16 bits, two a lane, are faster than those of floats on the set: a multiplication and an addition for twice as many.
 constexpr bool pairs_of_16_bits_pay(isa set) noexcept { return set == isa::avx2; }
+/// Whether a convolution of bytes is faster with vectors of output channels: where too many of a tile's neighbouring pixels are none of an output.
+bool prefers_few_pixels(const quantized_conv_problem& problem) noexcept;
 /// Bytes of the packed weights, and of the memory that a run needs beside its tensors.
 std::int64_t packed_quantized_bytes(const quantized_conv_problem& problem);
 std::int64_t quantized_conv_workspace(const quantized_conv_problem& problem);
 /// Packs the weights of block `block` of problem.rows() output channels, given as differences from their zero points: [oc of the block][ic / groups]
 /// [kh][kw] of int16. `packed` is room for all blocks.
 void pack_quantized_rows(const quantized_conv_problem& problem, std::int64_t block, const std::int16_t* weights, void* packed);
-/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each; scale and bias are [oc]. For `unsigned_pixels()` the bias is less the
-/// sum of the channel's weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The memory of `workspace` is aligned to 64 bytes.
+/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each, and for `bytes` both in lanes of four channels; scale and bias are [oc]. For `unsigned_pixels()`
+/// the bias is less the sum of the channel's weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The memory of `workspace` is
+/// aligned to 64 bytes.
 void run_quantized_conv(isa set, const quantized_conv_problem& problem, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
                         void* y, void* workspace, executor& pool);
 /// The bias of a channel as the run wants it: `weights` are the channel's differences, [ic / groups * kh * kw].
 std::int32_t quantized_bias(const quantized_conv_problem& problem, const std::int16_t* weights, std::int32_t bias);
+/// Codes [n][c][pixels], signed or not, to lanes of four channels [n][ceil(c / 4)][pixels][4] (see byte_kernels), and back. On a set that `multiplies_bytes`.
+void codes_to_lanes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
+void lanes_to_codes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
 /// y = a + b, requantised; n codes each.
 void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool);
 /// Whether the windows of a row are no wider than the kernel has room for.
 bool takes_max_pool_of_codes(const pool_problem& problem);
-/// The largest code of each window; padding never wins. x is [n][c][ih][iw] and y [n][c][oh][ow].
+/// The largest code of each window; padding never wins. x is [n][c][ih][iw] and y [n][c][oh][ow], or both in lanes of four channels where the problem's layout
+/// is blocked, in which all codes are unsigned.
 void run_max_pool_of_codes(isa set, const pool_problem& problem, bool is_signed, const void* x, void* y, executor& pool);
 
 }  // namespace cpu
@@ -52,13 +59,14 @@ namespace detail {
 
 constexpr int most_quantized_products = 1 << 14, most_quantized_stride = 64;
 
-// Tiles of neighbouring pixels, of those of the padded image where they are gathered whole; of Winograd's tiles, as many for a task.
+// Tiles of neighbouring pixels, of those of the padded image where it is gathered whole; of Winograd's tiles, as many for a task.
 inline std::int64_t tiles_of(const quantized_conv_problem& p) {
     std::int64_t pixels = p.oh * p.ow;
     if (p.winograd)
         pixels = p.winograd_tiles_high() * p.winograd_tiles_wide();
-    else if (!p.gathers_tiles())
+    else if (p.bytes && !p.in_place())
         pixels = (p.oh - 1) * planes_of(p).pitch + p.ow;
+    if (p.few) return (p.oh * p.ow + quantized_pixels_of_few - 1) / quantized_pixels_of_few;
     return (pixels + quantized_pixels - 1) / quantized_pixels;
 }
 // Numbers of a gathered tile, and how many tiles are gathered at a time: what a second cache or two hold, whatever the number of threads.
@@ -83,9 +91,9 @@ inline void transform_quantized_weights(const std::int16_t* low, const std::int1
     }
 }
 // Of a block of rows, as quantized_conv_args has it, with Width channels a lane.
-template <int Width, bool Tiles>
+template <int Width, int Rows, bool Tiles>
 inline void pack_quantized_lanes(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
-    constexpr std::int64_t rows = Tiles ? quantized_rows_of_tiles : quantized_rows;
+    constexpr std::int64_t rows = Rows;
     constexpr std::uint32_t mask = Width == 4 ? 0xffu : 0xffffu;
     const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * rows, size = p.lanes_of_channels() * taps * rows;
     to += block * size;
@@ -145,27 +153,49 @@ GRAFT_INLINE bool takes_quantized_winograd(const quantized_conv_problem& p) {
 GRAFT_INLINE bool multiplies_bytes(isa set) noexcept { return byte_products(set) != nullptr; }
 GRAFT_INLINE bool multiplies_tiles(isa set, const quantized_conv_problem& p) noexcept { return !p.depthwise() && p.ic >= 24 && byte_tiles(set) != nullptr; }
 
+GRAFT_INLINE bool prefers_few_pixels(const quantized_conv_problem& p) noexcept {
+    if (!p.bytes || p.tiles || p.depthwise()) return false;
+    // Multiplications for a lane of channels of one tap.
+    const std::int64_t pixels = p.oh * p.ow, neighbours = p.in_place() ? pixels : (p.oh - 1) * detail::planes_of(p).pitch + p.ow;
+    const std::int64_t along_pixels = (neighbours + 15) / 16 * ((p.oc + quantized_rows - 1) / quantized_rows * quantized_rows);
+    const std::int64_t rest = pixels % 10, along_channels = (pixels - rest + (rest > 2 ? 10 : 2)) * ((p.oc + 31) / 32 * 2);
+    return along_channels * 12 < along_pixels * 11;
+}
+
 GRAFT_INLINE std::int64_t packed_quantized_bytes(const quantized_conv_problem& p) {
     const std::int64_t taps = std::int64_t(p.kh) * p.kw;
-    if (p.depthwise()) return 4 * p.oc * ((taps + 1) / 2);
+    if (p.depthwise()) return p.bytes ? 16 * p.lanes(p.oc) * ((taps + 3) / 4) : 4 * p.oc * ((taps + 1) / 2);
     if (p.winograd) return 4 * ((p.oc + quantized_rows - 1) / quantized_rows) * quantized_rows * p.lanes_of_channels() * 16;
     return 4 * p.blocks() * p.rows() * p.lanes_of_channels() * taps;
 }
 
 GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem& p) {
     const std::int64_t lists = detail::plane_list_bytes(p);
-    if (p.depthwise()) return lists;
-    if (p.gathers_tiles()) return lists + 4 * detail::quantized_slots(p) * detail::quantized_slot(p);
+    if (p.depthwise() || p.in_place()) return lists;
+    if (!p.bytes) return lists + 4 * detail::quantized_slots(p) * detail::quantized_slot(p);
     // A tile of the last pixels reads beyond the last plane.
     return lists + 4 * (p.lanes_of_channels() * detail::planes_of(p).planes() + quantized_pixels);
 }
 
 GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, void* packed) {
-    std::uint32_t* const to = static_cast<std::uint32_t*>(packed);
+    std::uint32_t* to = static_cast<std::uint32_t*>(packed);
     if (p.winograd) return detail::pack_quantized_winograd(p, block, weights, to);
-    if (p.tiles) return detail::pack_quantized_lanes<4, true>(p, block, weights, to);
-    if (!p.depthwise()) return (p.bytes ? detail::pack_quantized_lanes<4, false> : detail::pack_quantized_lanes<2, false>)(p, block, weights, to);
+    if (!p.depthwise())
+        return (p.tiles   ? detail::pack_quantized_lanes<4, quantized_rows_of_tiles, true>
+                : p.few   ? detail::pack_quantized_lanes<4, quantized_rows_of_tiles, false>
+                : p.bytes ? detail::pack_quantized_lanes<4, quantized_rows, false>
+                          : detail::pack_quantized_lanes<2, quantized_rows, false>)(p, block, weights, to);
     const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * quantized_rows, rows = p.oc - first < quantized_rows ? p.oc - first : quantized_rows;
+    if (p.bytes) {
+        // Four taps of a channel a word, the channels of a lane beside each other.
+        const std::int64_t groups = (taps + 3) / 4, lanes = p.lanes(rows);
+        to += first * groups;
+        std::memset(to, 0, static_cast<std::size_t>(lanes * groups) * 16);
+        for (std::int64_t m = 0; m < rows; ++m)
+            for (std::int64_t t = 0; t < taps; ++t)
+                to[(m / 4 * groups + t / 4) * 4 + m % 4] |= (static_cast<std::uint32_t>(*weights++) & 0xffu) << (8 * (t % 4));
+        return;
+    }
     // Two taps a word, the last with none beside it where their number is odd.
     std::int16_t* at = static_cast<std::int16_t*>(packed) + first * ((taps + 1) / 2 * 2);
     for (std::int64_t m = 0; m < rows; ++m) {
@@ -199,21 +229,25 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
         }
     a.tap = depthwise_taps;
     const quantized_kernels& k = *kernels(set).quantized;
+    const byte_kernels* const bytes = p.bytes ? byte_products(set) : nullptr;
+    const std::int64_t x_image = bytes ? p.lanes(p.ic) * 4 * p.ih * p.iw : p.ic * p.ih * p.iw,
+                       y_image = bytes ? p.lanes(p.oc) * 4 * p.oh * p.ow : p.oc * p.oh * p.ow;
     const std::int64_t tiles = detail::tiles_of(p), blocks = p.blocks();
     // About a million products a task, as many times eight by tiles, whatever the number of threads.
     const std::int64_t products = p.rows() * quantized_pixels * p.ic * (p.winograd ? 16 : p.kh * p.kw);
     a.blocks_a_task = products ? (std::int64_t(1) << (p.tiles ? 23 : 20)) / products + 1 : 1;
     a.blocks_a_task = a.blocks_a_task < blocks ? a.blocks_a_task : blocks;
-    const quantized_task conv = p.winograd ? k.winograd : p.tiles ? byte_tiles(set) : p.bytes ? byte_products(set) : k.conv;
+    const quantized_task conv = p.winograd ? k.winograd : p.tiles ? byte_tiles(set) : p.few ? bytes->conv_few : bytes ? bytes->conv : k.conv;
     for (std::int64_t image = 0; image < p.n; ++image) {
-        a.x = static_cast<const std::uint8_t*>(x) + image * p.ic * p.ih * p.iw;
-        a.y = static_cast<std::uint8_t*>(y) + image * p.oc * p.oh * p.ow;
+        a.x = static_cast<const std::uint8_t*>(x) + image * x_image;
+        a.y = static_cast<std::uint8_t*>(y) + image * y_image;
         if (p.depthwise()) {
-            parallel_for(pool, p.oc, [&](std::int64_t channel) { k.depthwise(a, channel); });
+            const auto depthwise = bytes ? bytes->depthwise : k.depthwise;
+            parallel_for(pool, bytes ? p.lanes(p.oc) : p.oc, [&](std::int64_t channels) { depthwise(a, channels); });
             continue;
         }
         const std::int64_t parts = (blocks + a.blocks_a_task - 1) / a.blocks_a_task;
-        if (p.gathers_tiles()) {
+        if (!bytes) {
             a.slot = detail::quantized_slot(p);
             const std::int64_t slots = detail::quantized_slots(p), lanes = p.lanes_of_channels(), last = p.winograd_tiles_high() * p.winograd_tiles_wide();
             for (std::int64_t first = 0; first < tiles; first += slots) {
@@ -227,10 +261,42 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
             }
             continue;
         }
-        parallel_for(pool, p.lanes_of_channels(), [&](std::int64_t lane) { k.gather(a, lane); });
-        std::memset(a.gathered + p.lanes_of_channels() * a.from.planes(), 0, quantized_pixels * sizeof(std::int32_t));
+        if (!p.in_place()) {
+            parallel_for(pool, p.lanes_of_channels(), [&](std::int64_t lane) { bytes->gather(a, lane); });
+            std::memset(a.gathered + p.lanes_of_channels() * a.from.planes(), 0, quantized_pixels * sizeof(std::int32_t));
+        }
         parallel_for(pool, tiles * parts, [&](std::int64_t task) { conv(a, task % tiles, 0, task / tiles); });
     }
+}
+
+namespace detail {
+
+// A task takes some pixels of a lane.
+template <class Kernel>
+inline void for_lanes(std::int64_t n, std::int64_t c, std::int64_t pixels, executor& pool, const Kernel& kernel) {
+    constexpr std::int64_t band = 4096;
+    const std::int64_t lanes = quantized_conv_problem::lanes(c), bands = (pixels + band - 1) / band;
+    parallel_for(pool, n * lanes * bands, [&](std::int64_t task) {
+        const std::int64_t first = task % bands * band, lane = task / bands % lanes, image = task / bands / lanes;
+        const int channels = static_cast<int>(c - lane * 4 < 4 ? c - lane * 4 : 4);
+        kernel((image * c + lane * 4) * pixels + first, (image * lanes + lane) * pixels + first, channels, pixels - first < band ? pixels - first : band);
+    });
+}
+inline std::int32_t flip_of(bool is_signed) { return is_signed ? static_cast<std::int32_t>(0x80808080u) : 0; }
+
+}  // namespace detail
+
+GRAFT_INLINE void codes_to_lanes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool) {
+    detail::for_lanes(n, c, pixels, pool, [&](std::int64_t code, std::int64_t lane, int channels, std::int64_t count) {
+        byte_products(set)->to_lanes(static_cast<const std::uint8_t*>(x) + code, pixels, channels, detail::flip_of(is_signed), count,
+                                     static_cast<std::int32_t*>(y) + lane);
+    });
+}
+GRAFT_INLINE void lanes_to_codes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool) {
+    detail::for_lanes(n, c, pixels, pool, [&](std::int64_t code, std::int64_t lane, int channels, std::int64_t count) {
+        byte_products(set)->to_planes(static_cast<const std::int32_t*>(x) + lane, pixels, channels, detail::flip_of(is_signed), count,
+                                      static_cast<std::uint8_t*>(y) + code);
+    });
 }
 
 GRAFT_INLINE void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool) {
@@ -240,10 +306,14 @@ GRAFT_INLINE void run_quantized_sum(isa set, const quantized_sum_problem& proble
     });
 }
 
-GRAFT_INLINE bool takes_max_pool_of_codes(const pool_problem& p) {
-    return (p.ow - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1 <= quantized_row && p.l == layout::row_major;
-}
+GRAFT_INLINE bool takes_max_pool_of_codes(const pool_problem& p) { return (p.ow - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1 <= quantized_row; }
 GRAFT_INLINE void run_max_pool_of_codes(isa set, const pool_problem& p, bool is_signed, const void* x, void* y, executor& pool) {
+    if (p.l == layout::blocked) {
+        parallel_for(pool, p.n * quantized_conv_problem::lanes(p.c), [&](std::int64_t lane) {
+            byte_products(set)->max_pool(p, static_cast<const std::int32_t*>(x) + lane * p.ih * p.iw, static_cast<std::int32_t*>(y) + lane * p.oh * p.ow);
+        });
+        return;
+    }
     parallel_for(pool, p.n * p.c, [&](std::int64_t plane) {
         kernels(set).quantized->max_pool(p, is_signed, static_cast<const std::uint8_t*>(x) + plane * p.ih * p.iw,
                                          static_cast<std::uint8_t*>(y) + plane * p.oh * p.ow);

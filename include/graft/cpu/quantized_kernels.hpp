@@ -24,13 +24,18 @@ struct quantized_conv_problem {
     int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
     bool x_signed = false, y_signed = false;
     int x_zero = 0, y_zero = 0, low = 0, high = 255;
-    bool bytes = false;     ///< four 8-bit products a sum; else two of 16 bits. The integers are the same
+    bool bytes = false;     ///< four 8-bit products a sum, of images in lanes of four channels; else two of 16 bits, of planes. The integers are the same
     bool tiles = false;     ///< of bytes: sixteen lanes of channels at once, by the machine's tiles. The integers are the same
+    bool few = false;       ///< of bytes: vectors of output channels, not of neighbouring pixels, of which there are few. The integers are the same
     bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
 
     bool depthwise() const noexcept { return groups != 1; }
     /// Whether pixels are multiplied as unsigned numbers: their zero point is the bias's to take back.
     bool unsigned_pixels() const noexcept { return bytes || depthwise(); }
+    /// Whether neighbours are read where they lie: one tap, no border, no steps. Tiles want whole ones of channels.
+    bool in_place() const noexcept {
+        return bytes && !tiles && !depthwise() && kh * kw == 1 && sh == 1 && sw == 1 && pt == 0 && pl == 0 && oh == ih && ow == iw;
+    }
     /// The zero point of x as an unsigned byte.
     int unsigned_zero() const noexcept { return x_zero + (x_signed ? 128 : 0); }
     /// Channels that one 32-bit lane holds.
@@ -46,19 +51,21 @@ struct quantized_conv_problem {
     /// Tiles of 2 x 2 outputs.
     std::int64_t winograd_tiles_high() const noexcept { return (oh + 1) / 2; }
     std::int64_t winograd_tiles_wide() const noexcept { return (ow + 1) / 2; }
-    /// Whether the image is gathered tile by tile, each tap apart. For bytes this costs too much of what multiplying them saves, unless a tap is all.
-    bool gathers_tiles() const noexcept { return !bytes || (kh * kw == 1 && pt == 0 && pl == 0 && (oh - 1) * sh < ih && (ow - 1) * sw < iw); }
+    /// Lanes of four channels that an image of so many has in memory.
+    static constexpr std::int64_t lanes(std::int64_t channels) noexcept { return (channels + 3) / 4; }
 };
 
 constexpr int quantized_rows = 8;                 ///< output channels of a tile of sums
-constexpr int quantized_rows_of_tiles = 32;       ///< the same by the machine's tiles
+constexpr int quantized_rows_of_tiles = 32;       ///< the same by the machine's tiles, and of few pixels
 constexpr int quantized_taps = 256;               ///< at most, of a window
 constexpr int quantized_pixels = 48;              ///< pixels of a tile, which are neighbours in the padded image
 constexpr int quantized_winograd_width = 512;     ///< of an image, at most, where the convolution is Winograd's
 constexpr int quantized_row = 4096;               ///< pixels at most that the windows of a row of pooling cover
 constexpr int quantized_depthwise_pixels = 8192;  ///< of a channel's image that a depthwise task holds at a time
 
-inline int quantized_conv_problem::rows() const noexcept { return tiles ? quantized_rows_of_tiles : quantized_rows; }
+constexpr int quantized_pixels_of_few = 50;  ///< of a task where vectors are of output channels, ten at a time
+
+inline int quantized_conv_problem::rows() const noexcept { return tiles || few ? quantized_rows_of_tiles : quantized_rows; }
 
 /// Numbers of a row of the image that a depthwise task makes: the first pixel that is none of padding is to stand at a multiple of the lead.
 constexpr int depthwise_lead = 16;
@@ -76,10 +83,10 @@ struct quantized_conv_args {
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
     const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles [oc / 32][lanes / 16][taps][2][16][16
-                                            // lanes]; depthwise: [oc][taps / 2]
+                                            // lanes], of few pixels [oc / 32][lanes][taps][32]; depthwise: [oc][taps / 2], of bytes [oc / 4][taps / 4][4]
     const float* scale = nullptr;           // [oc]
     const std::int32_t* bias = nullptr;     // [oc]
-    std::int32_t* gathered = nullptr;       // [lanes][planes], or [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
+    std::int32_t* gathered = nullptr;       // of bytes [lanes][planes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
     std::int64_t slot = 0;                  // numbers of a slot
     std::int64_t blocks_a_task = 1;         // of output channels
     const depthwise_tap* tap = nullptr;     // [taps], where it is depthwise
@@ -92,10 +99,9 @@ struct quantized_sum_problem {
     float a_scale = 1, b_scale = 1, y_scale = 1;
 };
 
-/// Tasks: `gather` and `gather_winograd` take one lane of channels each (the latter of some tiles), `gather_tile` the tile of pixels for a slot of the
-/// memory, `conv` and `winograd` a tile, its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane.
+/// Tasks: `gather_winograd` takes one lane of channels of some tiles, `gather_tile` the tile of pixels for a slot of the memory, `conv` and `winograd` a tile,
+/// its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane.
 struct quantized_kernels {
-    void (*gather)(const quantized_conv_args&, std::int64_t lane);
     void (*gather_tile)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot);
     void (*gather_winograd)(const quantized_conv_args&, std::int64_t lane, std::int64_t first, std::int64_t count);
     void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
@@ -103,6 +109,19 @@ struct quantized_kernels {
     void (*depthwise)(const quantized_conv_args&, std::int64_t channel);
     void (*sum)(const quantized_sum_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
     void (*max_pool)(const pool_problem&, bool is_signed, const std::uint8_t* x, std::uint8_t* y);
+};
+
+/// Kernels of images in lanes of four channels, [ceil(c / 4)][pixels][4], as unsigned numbers: codes that are signed stand 128 higher. Lanes past c hold
+/// anything. Tasks: `to_lanes` and `to_planes` take `count` pixels of up to four planes, `gather` one lane of channels, `conv` and `conv_few` a tile of pixels
+/// and a part of the blocks of channels (they have no slots), `depthwise` a lane, and so does `max_pool`.
+struct byte_kernels {
+    void (*to_lanes)(const std::uint8_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::int32_t* y);
+    void (*to_planes)(const std::int32_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::uint8_t* y);
+    void (*gather)(const quantized_conv_args&, std::int64_t lane);
+    void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
+    void (*conv_few)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
+    void (*depthwise)(const quantized_conv_args&, std::int64_t lane);
+    void (*max_pool)(const pool_problem&, const std::int32_t* x, std::int32_t* y);
 };
 
 }  // namespace cpu

@@ -1,29 +1,24 @@
 // Convolutions of 8-bit images: text, included once for each instruction set. Sums are integers, so their order changes nothing;
 // reals behind them are computed one by one, in the same steps on every set.
 
-// Pixels of two or four channels in 32-bit lanes: differences from the zero point in 16 bits, or unsigned bytes.
+// Pixels of two channels in 32-bit lanes: differences from the zero point in 16 bits.
 struct quantized_lanes {
-    const std::uint8_t* plane[4];
-    const std::uint8_t* limit;  // of what may be read
-    int channels;
+    const std::uint8_t* plane[2];
+    const std::uint8_t* limit;           // of what may be read
     std::uint32_t flip, add, flip_back;  // ((codes ^ flip) + add) ^ flip_back; no sum carries into the next channel
-    std::uint32_t empty;                 // the lane of a pixel of padding
 };
 GRAFT_VECTOR quantized_lanes lanes_of(const quantized_conv_args& a, std::int64_t lane) {
     const quantized_conv_problem& p = a.p;
-    const std::uint32_t zero = static_cast<std::uint32_t>(p.unsigned_zero());
     quantized_lanes l{};
-    l.channels = p.channels_a_lane();
-    for (int c = 0; c < l.channels; ++c) {
-        const std::int64_t channel = lane * l.channels + c;
+    for (int c = 0; c < 2; ++c) {
+        const std::int64_t channel = lane * 2 + c;
         // Channels that are not there meet weights of zero.
         l.plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
     }
     l.limit = a.x + p.ic * p.ih * p.iw;
-    l.flip = p.x_signed ? (p.bytes ? 0x80808080u : 0x00800080u) : 0;
-    l.add = p.bytes ? 0 : (0x8000u - zero) * 0x00010001u;
-    l.flip_back = p.bytes ? 0 : 0x80008000u;
-    l.empty = p.bytes ? zero * 0x01010101u : 0;
+    l.flip = p.x_signed ? 0x00800080u : 0;
+    l.add = (0x8000u - static_cast<std::uint32_t>(p.unsigned_zero())) * 0x00010001u;
+    l.flip_back = 0x80008000u;
     return l;
 }
 // n / step, rounded up: a division only where the step is no common one.
@@ -37,8 +32,7 @@ GRAFT_VECTOR I load_apart(const std::uint8_t* from, std::int64_t stride) {
 }
 // to[i] = the lane of the pixel `offset + i * stride` of each plane, for i in [0, count); up to `room` may be written.
 GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std::int64_t stride, std::int64_t count, std::int64_t room, std::uint32_t* to) {
-    const std::uint8_t* last = l.plane[0];
-    for (int c = 1; c < l.channels; ++c) last = l.plane[c] > last ? l.plane[c] : last;
+    const std::uint8_t* const last = l.plane[0] < l.plane[1] ? l.plane[1] : l.plane[0];
     const I flip = I::set1(static_cast<std::int32_t>(l.flip)), add = I::set1(static_cast<std::int32_t>(l.add)),
             back = I::set1(static_cast<std::int32_t>(l.flip_back));
     std::int64_t i = 0;
@@ -46,19 +40,13 @@ GRAFT_VECTOR void fill_lanes(const quantized_lanes& l, std::int64_t offset, std:
         const std::int64_t bytes = l.limit - (last + offset), readable = stride == 2 ? bytes >> 1 : bytes, most = room < readable ? room : readable;
         for (; i < count && i + V::W <= most; i += V::W) {
             const std::int64_t at = offset + i * stride;
-            I all = load_apart(l.plane[0] + at, stride);
-            if (l.channels == 2)
-                all = all | shift_left<16>(load_apart(l.plane[1] + at, stride));
-            else
-                all = (all | shift_left<8>(load_apart(l.plane[1] + at, stride))) |
-                      (shift_left<16>(load_apart(l.plane[2] + at, stride)) | shift_left<24>(load_apart(l.plane[3] + at, stride)));
-            (((all ^ flip) + add) ^ back).store(reinterpret_cast<std::int32_t*>(to + i));
+            const I both = load_apart(l.plane[0] + at, stride) | shift_left<16>(load_apart(l.plane[1] + at, stride));
+            (((both ^ flip) + add) ^ back).store(reinterpret_cast<std::int32_t*>(to + i));
         }
     }
     for (; i < count; ++i) {
-        std::uint32_t all = 0;
-        for (int c = 0; c < l.channels; ++c) all |= std::uint32_t(l.plane[c][offset + i * stride]) << (32 / l.channels * c);
-        to[i] = ((all ^ l.flip) + l.add) ^ l.flip_back;
+        const std::uint32_t both = l.plane[0][offset + i * stride] | std::uint32_t(l.plane[1][offset + i * stride]) << 16;
+        to[i] = ((both ^ l.flip) + l.add) ^ l.flip_back;
     }
 }
 // Of columns ix, ix + step, ...: which of the first `count` are inside an image of that width.
@@ -73,21 +61,10 @@ GRAFT_VECTOR column_span columns_inside(std::int64_t ix, std::int64_t width, std
 GRAFT_VECTOR void fill_row(const quantized_conv_problem& p, const quantized_lanes& l, std::int64_t iy, std::int64_t ix, std::int64_t step, std::int64_t count,
                            std::int64_t room, std::uint32_t* to) {
     const column_span inside = columns_inside(ix, p.iw, step, iy >= 0 && iy < p.ih ? count : 0);
-    for (std::int64_t i = 0; i < inside.first; ++i) to[i] = l.empty;
+    for (std::int64_t i = 0; i < inside.first; ++i) to[i] = 0;
     if (inside.first < inside.last)
         fill_lanes(l, iy * p.iw + ix + inside.first * step, step, inside.last - inside.first, room - inside.first, to + inside.first);
-    for (std::int64_t i = inside.last; i < count; ++i) to[i] = l.empty;
-}
-// What the taps of all tiles read, of one lane of channels.
-inline void gather_quantized(const quantized_conv_args& a, std::int64_t lane) {
-    const quantized_conv_problem& p = a.p;
-    const image_planes& g = a.from;
-    const quantized_lanes l = lanes_of(a, lane);
-    std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
-    for (std::int64_t py = 0; py < g.row_phases; ++py)
-        for (std::int64_t px = 0; px < g.column_phases; ++px)
-            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch)
-                fill_row(p, l, row * p.sh + g.row_phase[py] - p.pt, g.column_phase[px] - p.pl, p.sw, g.pitch, g.pitch, to);
+    for (std::int64_t i = inside.last; i < count; ++i) to[i] = 0;
 }
 // What the taps of one tile read: [lanes][taps][pixels of the tile], which it takes in one stream. `slot` is the tile's place in the memory.
 inline void gather_quantized_tile(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot) {
@@ -132,53 +109,20 @@ GRAFT_VECTOR void copy_bytes(const std::uint8_t* from, std::int64_t count, std::
         for (; i < count; ++i) to[i] = from[i];
 }
 
-// Sums of consecutive pixels of the padded image become bytes, and those that are outputs go to their rows.
-GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, std::int64_t pitch,
-                                  const std::int32_t* sums) {
+// Sums of a tile of outputs become bytes in a channel's rows.
+GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, const std::int32_t* sums) {
     const quantized_conv_problem& p = a.p;
     const V scale = V::set1(a.scale[channel]);
     const I bias = I::set1(a.bias[channel]);
-    std::uint8_t codes[quantized_pixels], *const y = a.y + channel * p.oh * p.ow;
-    const bool rows_touch = pitch == p.ow;
-    std::uint8_t* const to = rows_touch && count == quantized_pixels ? y + first : codes;
+    std::uint8_t codes[quantized_pixels], *const y = a.y + channel * p.oh * p.ow + first;
+    std::uint8_t* const to = count == quantized_pixels ? y : codes;
     for (std::int64_t i = 0; i < count; i += 16) {
         V steps[16 / V::W];
         GRAFT_UNROLL
         for (int k = 0; k < 16 / V::W; ++k) steps[k] = to_float(I::load(sums + i + k * V::W) + bias) * scale;
         store_codes(steps, p.y_zero, p.low, p.high, to + i);
     }
-    if (rows_touch) {
-        if (to == codes) copy_bytes(codes, count, y + first);
-        return;
-    }
-    std::int64_t row = first / pitch, column = first % pitch;
-    for (std::int64_t i = 0; i < count; ++row, column = 0) {
-        const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
-        if (used > 0) copy_bytes(codes + i, used, y + row * p.ow + column);
-        i += here;
-    }
-}
-
-// The tasks of a convolution: `slot` and the tile of pixels that is gathered there, and some blocks of channels. `multiply` makes a tile of sums,
-// [Rows][48], of `pixels` pixels from `x` on (those of the last vectors that nobody asked for may be written too): `steps` lanes of channels lie `step` apart.
-template <int Rows, class Tile>
-GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part, const Tile& multiply) {
-    const quantized_conv_problem& p = a.p;
-    const bool by_tiles = p.gathers_tiles();
-    const std::int64_t pitch = by_tiles ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, taps = std::int64_t(p.kh) * p.kw;
-    const std::int64_t blocks = (p.oc + Rows - 1) / Rows, steps = p.lanes_of_channels();
-    const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
-    constexpr std::int64_t here = 0;
-    alignas(64) std::int32_t sums[Rows * quantized_pixels];
-    for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * steps * taps * Rows;
-        if (by_tiles)
-            multiply(a.gathered + slot * a.slot, &here, 1, steps * taps, quantized_pixels, w, static_cast<int>(count), sums);
-        else
-            multiply(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), w, static_cast<int>(count), sums);
-        for (int r = 0; r < Rows && block * Rows + r < p.oc; ++r) store_quantized(a, block * Rows + r, first, count, pitch, sums + r * quantized_pixels);
-    }
+    if (to == codes) copy_bytes(codes, count, y);
 }
 
 // Two 16-bit products a lane.
@@ -215,10 +159,16 @@ GRAFT_VECTOR void sum_tile(const std::int32_t* x, std::int64_t steps, const std:
         for (int r = 0; r < quantized_rows; r += rows) sum_pairs<rows, columns>(x + c, steps, w + r, sums + r * quantized_pixels + c);
     if (c < pixels) sum_pairs<quantized_rows, 1>(x + c, steps, w, sums + c);
 }
-GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t*, int, std::int64_t steps, std::int64_t, const std::int32_t* w, int pixels,
-                                std::int32_t* sums) {
-    sum_tile(x, steps, w, pixels, sums);
-}
+// A task of a convolution: the tile of pixels that is gathered in `slot`, and some blocks of channels.
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
-    conv_quantized_by<quantized_rows>(a, tile, slot, part, tile_of_pairs);
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw, blocks = p.blocks();
+    const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        sum_tile(a.gathered + slot * a.slot, steps, a.weights + block * steps * quantized_rows, count, sums);
+        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
+            store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
+    }
 }

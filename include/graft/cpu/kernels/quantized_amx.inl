@@ -1,4 +1,4 @@
-// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels that were gathered are the rows of a tile already.
+// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels of an image are the rows of a tile already.
 
 // 32 output channels by some pixels, 16 lanes of channels of one tap at a time: Columns vectors of sixteen pixels.
 template <int Columns>
@@ -30,16 +30,35 @@ GRAFT_VECTOR void sum_bytes(tile_unit& tiles, const std::int32_t* x, const std::
         tiles.store<3>(sums + 16 * quantized_pixels + 16, row);
     }
 }
-inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
+// What is not there is none of an output's: past the last pixel of an image the next lane's are read, or what the gathered memory has behind it.
+inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
     static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
+    constexpr int rows = quantized_rows_of_tiles, columns = quantized_pixels / V::W;
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks(), steps = p.lanes_of_channels();
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t first = tile * quantized_pixels, left = pixels - first;
+    const int window = p.kh * p.kw, count = static_cast<int>(left < quantized_pixels ? left : quantized_pixels);
+    const std::int32_t* const x = a.gathered + first;
     tile_unit tiles;
-    const auto multiply = [&tiles](const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
-                                   int pixels, std::int32_t* sums) {
-        if (pixels > 16)
-            sum_bytes<2>(tiles, x, taps, count, steps, step, w, sums);
+    alignas(64) std::int32_t made[rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * steps * window * rows;
+        if (count > 16)
+            sum_bytes<2>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
         else
-            sum_bytes<1>(tiles, x, taps, count, steps, step, w, sums);
-        if (pixels > 32) sum_bytes<1>(tiles, x + 32, taps, count, steps, step, w, sums + 32);
-    };
-    conv_quantized_by<quantized_rows_of_tiles>(a, tile, slot, part, multiply);
+            sum_bytes<1>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
+        if (count > 32) sum_bytes<1>(tiles, x + 32, a.from.taps, window, steps, a.from.planes(), w, made + 32);
+        for (int r = 0; r < rows && block * rows + r < p.oc; r += 4) {
+            I sums[4][1];
+            for (int c = 0; c < columns && c * V::W < count; ++c) {
+                for (int k = 0; k < 4; ++k) {
+                    const std::int64_t channel = block * rows + r + k;
+                    sums[k][0] = I::load(made + (r + k) * quantized_pixels + c * V::W) + I::set1(channel < p.oc ? a.bias[channel] : 0);
+                }
+                const int here = count - c * V::W < V::W ? count - c * V::W : V::W;
+                store_lane<1>(a, block * rows + r, first + c * V::W, here, pitch, sums);
+            }
+        }
+    }
 }

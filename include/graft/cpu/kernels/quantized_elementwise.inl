@@ -59,7 +59,6 @@ inline void max_pool_codes(const pool_problem& p, bool is_signed, const std::uin
 inline const quantized_kernels* quantized_table() {
     constexpr bool conv = quantized_conv_wanted();
     static constexpr quantized_kernels all = {
-        conv ? &gather_quantized : nullptr,
         conv ? &gather_quantized_tile : nullptr,
         conv ? &gather_winograd : nullptr,
         conv ? &conv_quantized : nullptr,

@@ -6,6 +6,7 @@
 #include "../ops/conv.hpp"
 #include "../ops/matmul.hpp"
 #include "../ops/ops.hpp"
+#include "../ops/quantized.hpp"
 #include "../../lower/rewriter.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -16,7 +17,8 @@ namespace detail {
 class layouter : public rewriter {
 public:
     layouter(graph& target, const lowering& with, const cpu::arithmetic& by)
-        : rewriter(target, with.on), with_(with), level_(by.level), bfloat16_(by.bfloat16), blocks_{layout::blocked, cpu::vector_width(by.level)} {}
+        : rewriter(target, with.on), with_(with), level_(by.level),
+          bfloat16_(by.bfloat16), blocks_{layout::blocked, cpu::vector_width(by.level)}, lanes_{layout::blocked, 4} {}
     inline virtual ~layouter() {}
 
     status run() {
@@ -53,7 +55,7 @@ protected:
         become(n, "Reorder", "graft");
         // One pixel in whole blocks lies the same way in both layouts.
         const shape& s = at(id).extents;
-        if (s.rank() == 4 && s[2] * s[3] == 1 && s[1] % blocks_.channels == 0) set(n, "same", std::int64_t(1));
+        if (is_float32(id) && s.rank() == 4 && s[2] * s[3] == 1 && s[1] % blocks_.channels == 0) set(n, "same", std::int64_t(1));
         n.inputs = {id};
         n.outputs = {made};
         g.nodes.push_back(std::move(n));
@@ -68,7 +70,7 @@ protected:
         if (!here(n)) return place_other(n);
         if (is(n, "Conv", "graft")) return place_conv(n);
         if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
-        const layout lies = takes_blocks(n) ? blocks_ : layout();
+        const layout lies = takes_blocks(n) ? blocks_ : takes_lanes(n) ? lanes_ : layout();
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const value_id id = n.inputs[i];
             if (id == no_value) continue;
@@ -105,8 +107,9 @@ protected:
 
     // Whether input i has to lie as the output does; per-channel constants and numbers stay as they are.
     bool follows_layout(const node& n, std::size_t i) {
-        if (is(n, "ScaleShift", "graft")) return i == 0;
-        return at(n.inputs[i]).extents.rank() == 4 && at(n.inputs[i]).extents.elements() != 1;
+        if (is(n, "ScaleShift", "graft") || is(n, "QuantizedConv", "graft")) return i == 0;
+        const shape& x = at(n.inputs[i]).extents;
+        return x.rank() == 4 && (x.elements() != 1 || !broadcasts(n));
     }
 
     // Whether a node should work on blocks: it can, and an input already lies so.
@@ -120,27 +123,43 @@ protected:
         }
         const shape& y = at(n.outputs[0]).extents;
         if (!any || y.rank() != 4 || !is_float32(n.outputs[0])) return false;
-        return may_take_blocks(n) && kernel_on_blocks(n);
+        return may_take_blocks(n) && kernel_on(n, blocks_);
+    }
+    // Whether a node works on codes in lanes of four channels: a convolution of bytes does, others where an input lies so.
+    bool takes_lanes(const node& n) {
+        cpu::quantized_conv_problem p;
+        if (is(n, "QuantizedConv", "graft")) return cpu::problem_in(n, p) && p.bytes;
+        bool any = false;
+        for (const value_id id : n.inputs) any |= blocked(id) && !is_float32(id);
+        if (!any || n.outputs.size() != 1 || at(n.outputs[0]).extents.rank() != 4) return false;
+        const bool may = is(n, "QuantizedSum", "graft") || (is(n, "MaxPool") && pool_on_blocks(n)) || (is(n, "Concat") && concat_on(n, lanes_));
+        return may && kernel_on(n, lanes_);
     }
     // Images put together are another operator where they lie in blocks.
     void be_on_blocks(node& n) {
         if (is(n, "Concat")) become(n, "Concat", "graft");
     }
     // Whether there is a kernel for it then: what else keeps one away, such as an attribute of an older operator set, the kernel itself knows.
-    bool kernel_on_blocks(node n) {
+    bool kernel_on(node n, layout lies) {
         be_on_blocks(n);
         std::vector<tensor_view> in;
         std::vector<layout> lie;
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const bool given = n.inputs[i] != no_value;
             in.push_back(given ? view_at_hand(at(n.inputs[i])) : tensor_view{});
-            lie.push_back(given && follows_layout(n, i) ? blocks_ : layout());
+            lie.push_back(given && follows_layout(n, i) ? lies : layout());
         }
         tensor_view out = view_at_hand(at(n.outputs[0]));
-        const cpu::kernel_query query{{n, in.data(), static_cast<int>(in.size()), &out, 1, with_.limit}, lie.data(), &blocks_, level_, with_.exact};
+        const cpu::kernel_query query{{n, in.data(), static_cast<int>(in.size()), &out, 1, with_.limit}, lie.data(), &lies, level_, with_.exact};
         cpu::kernel_choice choice;
         const char* refusal = nullptr;
         return cpu::choose_kernel(query, choice, refusal) != nullptr;
+    }
+    // Numbers are one operand of these, wherever the other lies.
+    bool broadcasts(const node& n) {
+        for (const char* op : {"Mul", "Add", "Sub", "Div", "Max", "Min"})
+            if (is(n, op)) return true;
+        return false;
     }
     bool may_take_blocks(const node& n) {
         static constexpr struct {
@@ -179,12 +198,13 @@ protected:
         }
         return true;
     }
-    bool concat_on_blocks(const node& n) {
+    bool concat_on_blocks(const node& n) { return concat_on(n, blocks_); }
+    bool concat_on(const node& n, layout lies) {
         const std::int64_t axis = integer(n, "axis", 1);
         if (axis != 1 && axis != -3) return false;
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const shape& s = at(n.inputs[i]).extents;
-            if (s.rank() != 4 || (i + 1 < n.inputs.size() && s[1] % blocks_.channels != 0)) return false;
+            if (s.rank() != 4 || (i + 1 < n.inputs.size() && s[1] % lies.channels != 0)) return false;
         }
         return true;
     }
@@ -318,6 +338,7 @@ protected:
     cpu::isa level_;
     bool bfloat16_;           // operands of convolutions and products, where the kernels take them
     layout blocks_;           // of this instruction set
+    layout lanes_;            // of codes, where bytes are multiplied
     bool convolves_ = false;  // whether the graph has a convolution, so that blocks are wanted
     std::vector<value_id> other_;
 };

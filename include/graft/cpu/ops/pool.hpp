@@ -58,6 +58,7 @@ inline void run_global_max_kernel(const kernel_call& c) {
 
 // A change of layout.
 inline const char* choose_reorder(const kernel_query& q, kernel_choice& choice) {
+    if (q.in[0].type != dtype::float32) return "it is not of float32";
     const shape& x = q.in[0].extents;
     choice.set(plane_parameters{q.in_layout[0].as, x[0], x[1], x.product(2, x.rank())});
     choice.note = q.in_layout[0] == layout::blocked ? "to planes" : "to blocks";
@@ -72,23 +73,27 @@ inline void run_reorder(const kernel_call& c) {
 }
 
 // Blocked images put together along their channels; all but the last have whole blocks, so each image is one run of memory.
+struct concat_parameters {
+    std::int64_t block, element;  // channels, and bytes
+};
 inline const char* choose_concat(const kernel_query& q, kernel_choice& choice) {
-    choice.set(static_cast<std::int64_t>(q.out_layout[0].channels));
+    choice.set(concat_parameters{q.out_layout[0].channels, bytes_of(q.out[0].type, shape{1})});
     choice.note = "copies of whole blocks";
     return nullptr;
 }
 inline void run_concat(const kernel_call& c) {
-    const std::int64_t block = c.parameters<std::int64_t>();
+    const auto [block, element] = c.parameters<concat_parameters>();
     const shape& y = c.out[0].extents;
-    const std::int64_t pixels = y[2] * y[3], out_floats = (y[1] + block - 1) / block * block * pixels;
+    const std::int64_t pixel_bytes = y[2] * y[3] * element, out_bytes = (y[1] + block - 1) / block * block * pixel_bytes;
     parallel_for(c.pool, y[0] * c.inputs, [&](std::int64_t task) {
         const std::int64_t image = task / c.inputs;
         const int which = static_cast<int>(task % c.inputs);
         std::int64_t before = 0;
         for (int i = 0; i < which; ++i) before += c.in[i].extents[1];
-        const std::int64_t floats = (c.in[which].extents[1] + block - 1) / block * block * pixels;
-        if (floats)
-            std::memcpy(c.output(0) + image * out_floats + before * pixels, c.input(which) + image * floats, static_cast<std::size_t>(floats) * sizeof(float));
+        const std::int64_t bytes = (c.in[which].extents[1] + block - 1) / block * block * pixel_bytes;
+        if (bytes)
+            std::memcpy(c.out[0].as<char>() + image * out_bytes + before * pixel_bytes, c.in[which].as<const char>() + image * bytes,
+                        static_cast<std::size_t>(bytes));
     });
 }
 

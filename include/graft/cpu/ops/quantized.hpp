@@ -5,6 +5,8 @@
 #include "attributes.hpp"
 #include "pool.hpp"
 
+#include <initializer_list>
+
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
@@ -12,9 +14,10 @@ template <>
 struct problem_fields<quantized_conv_problem> {
     template <class Problem, class Field>
     static void visit(Problem& p, const Field& field) {
-        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, winograd] = p;
+        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, few, winograd] =
+            p;
         const auto each = [&](auto&... fields) { (field(fields), ...); };
-        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, winograd);
+        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, few, winograd);
     }
 };
 template <>
@@ -31,9 +34,12 @@ inline const char* choose_quantized_conv(const kernel_query& q, kernel_choice& c
     quantized_conv_problem p;
     if (!problem_in(q.n, p)) return "its parameters are missing";
     choice.workspace_bytes = quantized_conv_workspace(p);
+    if (p.bytes != (q.in_layout[0] == layout::blocked) || p.bytes != (q.out_layout[0] == layout::blocked))
+        return "its images lie otherwise than it was lowered for";
     choice.note = p.depthwise() ? "8 bits, depthwise"
                   : p.winograd  ? "8 bits, Winograd F(2x2, 3x3)"
                   : p.tiles     ? "8 bits, by tiles"
+                  : p.few       ? "8 bits, four products a lane of channels"
                   : p.bytes     ? "8 bits, four products a lane"
                                 : "8 bits, two products a lane";
     choice.set(p);
@@ -43,15 +49,48 @@ inline void run_quantized_conv_kernel(const kernel_call& c) {
     run_quantized_conv(c.level, c.parameters<quantized_conv_problem>(), c.in[0].data, c.in[1].data, c.input(2), c.in[3].as<const std::int32_t>(), c.out[0].data,
                        c.workspace, c.pool);
 }
+struct stored_sum_problem {
+    quantized_sum_problem sum;
+    std::int64_t codes;
+};
 inline const char* choose_quantized_sum(const kernel_query& q, kernel_choice& choice) {
-    quantized_sum_problem p;
-    if (!problem_in(q.n, p)) return "its parameters are missing";
+    stored_sum_problem p{};
+    if (!problem_in(q.n, p.sum)) return "its parameters are missing";
+    if (q.out_layout[0] == layout::blocked) {
+        // In lanes all codes are unsigned.
+        const auto lift = [](bool& is_signed, std::initializer_list<int*> codes) {
+            for (int* const code : codes) *code += is_signed ? 128 : 0;
+            is_signed = false;
+        };
+        lift(p.sum.a_signed, {&p.sum.a_zero});
+        lift(p.sum.b_signed, {&p.sum.b_zero});
+        lift(p.sum.y_signed, {&p.sum.y_zero, &p.sum.low, &p.sum.high});
+    }
+    p.codes = stored_bytes(q.out[0].type, q.out[0].extents, q.out_layout[0]);
     choice.note = "8 bits";
     choice.set(p);
     return nullptr;
 }
 inline void run_quantized_sum_kernel(const kernel_call& c) {
-    run_quantized_sum(c.level, c.parameters<quantized_sum_problem>(), c.in[0].data, c.in[1].data, c.out[0].data, c.out[0].elements(), c.pool);
+    const auto& p = c.parameters<stored_sum_problem>();
+    run_quantized_sum(c.level, p.sum, c.in[0].data, c.in[1].data, c.out[0].data, p.codes, c.pool);
+}
+
+struct code_plane_parameters {
+    bool to_planes, is_signed;
+    std::int64_t n, c, pixels;
+};
+inline const char* choose_reorder_of_codes(const kernel_query& q, kernel_choice& choice) {
+    const dtype type = q.in[0].type;
+    if (type != dtype::uint8 && type != dtype::int8) return "it is not of 8 bits";
+    const shape& x = q.in[0].extents;
+    choice.set(code_plane_parameters{q.in_layout[0] == layout::blocked, type == dtype::int8, x[0], x[1], x.product(2, x.rank())});
+    choice.note = q.in_layout[0] == layout::blocked ? "codes to planes" : "codes to lanes";
+    return nullptr;
+}
+inline void run_reorder_of_codes(const kernel_call& c) {
+    const auto& p = c.parameters<code_plane_parameters>();
+    (p.to_planes ? lanes_to_codes : codes_to_lanes)(c.level, p.is_signed, c.in[0].data, p.n, p.c, p.pixels, c.out[0].data, c.pool);
 }
 
 struct code_pool_problem {
@@ -65,7 +104,7 @@ inline const char* choose_max_pool_of_codes(const kernel_query& q, kernel_choice
     if (const char* reason = pool_problem_of(q, p.window)) return reason;
     if (!takes_max_pool_of_codes(p.window)) return "its rows are too long";
     choice.set(p);
-    choice.note = "8 bits, planes";
+    choice.note = p.window.l == layout::blocked ? "8 bits, lanes" : "8 bits, planes";
     return nullptr;
 }
 inline void run_max_pool_of_codes_kernel(const kernel_call& c) {
@@ -78,6 +117,7 @@ inline kernel_rows quantized_kernel_rows() {
     static constexpr kernel_row rows[] = {
         {"QuantizedConv", "graft", conv ? choose_quantized_conv : nullptr, conv ? run_quantized_conv_kernel : nullptr, false},
         {"QuantizedSum", "graft", sum ? choose_quantized_sum : nullptr, sum ? run_quantized_sum_kernel : nullptr, false},
+        {"Reorder", "graft", conv ? choose_reorder_of_codes : nullptr, conv ? run_reorder_of_codes : nullptr, false},
         {"MaxPool", "", max_pool ? choose_max_pool_of_codes : nullptr, max_pool ? run_max_pool_of_codes_kernel : nullptr, false},
     };
     return rows;
