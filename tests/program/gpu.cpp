@@ -140,11 +140,19 @@ TEST_CASE("--device takes the device of that number, among those that CUDA_VISIB
     CHECK(times(none.err, "graft: warning: ") == 1);
 }
 
-TEST_CASE("a precision that a GPU does not have is refused, and does not run on the CPU instead") {
+TEST_CASE("a precision that a GPU does not have is refused, and runs on a CPU that has it with a warning, where any device will do") {
     const std::string old = "GRAFT_SIMULATOR_COMPUTE=7.5 ", verb = "classify " + demo + " " + fish + " --json ";
-    for (const char* device : {"", "--device cuda ", "--device cuda:0 "})
-        for (const char* precision : {"--precision bfloat16", "--precision tf32"}) {
+    const bool on_cpu = program_test::cpu_has_bfloat16();
+    for (const std::string device : {"", "--device cuda ", "--device cuda:0 "})
+        for (const std::string precision : {"--precision bfloat16", "--precision tf32"}) {
             CAPTURE(device);
+            if (on_cpu && device.empty() && precision == "--precision bfloat16") {
+                const done d = on_devices(1, verb + precision, old);
+                CHECK(d.has("\"device\":\"cpu\""));
+                CHECK(d.err.find("running on the CPU") != std::string::npos);
+                CHECK(d.err.find("this device has 7.5") != std::string::npos);
+                continue;
+            }
             const done d = on_devices(1, verb + device + precision, old);
             CHECK(d.refused("device.unavailable"));
             CHECK(d.last().find("needs compute capability 8.0; this device has 7.5") != std::string::npos);

@@ -39,6 +39,9 @@ inline done graft_program(const std::string& arguments, const std::string& befor
     }
 }
 
+/// Whether this machine's processor multiplies bfloat16, as the program says.
+inline bool cpu_has_bfloat16() { return graft_program("doctor --json").has("\"bfloat16\":true"); }
+
 // What is printed, without the numbers that are times.
 inline std::string timeless(const done& d) {
     std::string text = d.out;

@@ -238,19 +238,21 @@ GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& want
     const std::string kind = wanted.substr(0, wanted.find(':'));
     std::string names;
     status unusable;
+    bool expected = false;  // of what is unusable
     for (int i = 0; i < count; ++i) {
         names += std::string(i ? ", " : "") + backends[i]->name;
         if (!any && (backends[i]->host ? wanted : kind) != backends[i]->name) continue;
         if (backends[i]->host) {
             GRAFT_TRY(backends[i]->available());
-            return detail::open_host(*backends[i], options, unusable);
+            auto opened = detail::open_host(*backends[i], options, unusable);
+            if (opened.ok() && !unusable.ok() && warn && expected && !warned.test_and_set())
+                warn((std::string("running on the CPU: ") + unusable.error().what()).c_str());
+            return opened;
         }
         auto opened = backends[i]->open(any ? backends[i]->name : wanted, options, warn);
         if (opened.ok() || !any) return opened;
         unusable = opened.take_status();
-        const bool expected = !backends[i]->expected || backends[i]->expected();
-        if (warn && expected && detail::host_precision(options.precision).ok() && !warned.test_and_set())
-            warn((std::string("running on the CPU: ") + unusable.error().what()).c_str());
+        expected = !backends[i]->expected || backends[i]->expected();
     }
     if (!unusable.ok()) return unusable;
     return fail(errc::device_unavailable, wanted, "this program has no such back end; it has: " + names);
