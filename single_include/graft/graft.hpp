@@ -32967,6 +32967,7 @@ struct quantized_conv_problem {
     bool bytes = false;     ///< four 8-bit products a sum, of images in lanes of four channels; else two of 16 bits, of planes. The integers are the same
     bool tiles = false;     ///< of bytes: sixteen lanes of channels at once, by the machine's tiles. The integers are the same
     bool few = false;       ///< of bytes: vectors of output channels, not of neighbouring pixels, of which there are few. The integers are the same
+    bool matrix = false;    ///< of few: x is a matrix [ow][ic] and y [ow][oc], row-major codes; the window is one tap
     bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
 
     bool depthwise() const noexcept { return groups != 1; }
@@ -32974,7 +32975,7 @@ struct quantized_conv_problem {
     bool unsigned_pixels() const noexcept { return bytes || depthwise(); }
     /// Whether neighbours are read where they lie: one tap, no border, no steps. Tiles want whole ones of channels.
     bool in_place() const noexcept {
-        return bytes && !tiles && !depthwise() && kh * kw == 1 && sh == 1 && sw == 1 && pt == 0 && pl == 0 && oh == ih && ow == iw;
+        return bytes && !tiles && !matrix && !depthwise() && kh * kw == 1 && sh == 1 && sw == 1 && pt == 0 && pl == 0 && oh == ih && ow == iw;
     }
     /// The zero point of x as an unsigned byte.
     int unsigned_zero() const noexcept { return x_zero + (x_signed ? 128 : 0); }
@@ -32991,6 +32992,9 @@ struct quantized_conv_problem {
     /// Tiles of 2 x 2 outputs.
     std::int64_t winograd_tiles_high() const noexcept { return (oh + 1) / 2; }
     std::int64_t winograd_tiles_wide() const noexcept { return (ow + 1) / 2; }
+    /// Where tap t of a depthwise window of bytes stands among the four that are multiplied at once, and how many fours there are: rows of three are one each.
+    int slot_of_tap(int t) const noexcept { return kw == 3 ? t / 3 * 4 + t % 3 : t; }
+    int fours_of_taps() const noexcept { return kw == 3 ? kh : (kh * kw + 3) / 4; }
     /// Lanes of four channels that an image of so many has in memory.
     static constexpr std::int64_t lanes(std::int64_t channels) noexcept { return (channels + 3) / 4; }
 };
@@ -33023,13 +33027,14 @@ struct quantized_conv_args {
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
     const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles [oc / 32][lanes / 16][taps][2][16][16
-                                            // lanes], of few pixels [oc / 32][lanes][taps][32]; depthwise: [oc][taps / 2], of bytes [oc / 4][taps / 4][4]
+                                            // lanes], of few pixels [oc / 32][lanes][taps][32]; depthwise: [oc][taps / 2], of bytes [oc / 4][fours of taps][4]
     const float* scale = nullptr;           // [oc]
     const std::int32_t* bias = nullptr;     // [oc]
-    std::int32_t* gathered = nullptr;       // of bytes [lanes][planes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
-    std::int64_t slot = 0;                  // numbers of a slot
-    std::int64_t blocks_a_task = 1;         // of output channels
-    const depthwise_tap* tap = nullptr;     // [taps], where it is depthwise
+    std::int32_t* gathered =
+        nullptr;  // of bytes [lanes][planes], of a matrix [rows][lanes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
+    std::int64_t slot = 0;               // numbers of a slot
+    std::int64_t blocks_a_task = 1;      // of output channels
+    const depthwise_tap* tap = nullptr;  // [taps], where it is depthwise
 };
 
 /// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
@@ -33052,12 +33057,13 @@ struct quantized_kernels {
 };
 
 /// Kernels of images in lanes of four channels, [ceil(c / 4)][pixels][4], as unsigned numbers: codes that are signed stand 128 higher. Lanes past c hold
-/// anything. Tasks: `to_lanes` and `to_planes` take `count` pixels of up to four planes, `gather` one lane of channels, `conv` and `conv_few` a tile of pixels
-/// and a part of the blocks of channels (they have no slots), `depthwise` a lane, and so does `max_pool`.
+/// anything. Tasks: `to_lanes` and `to_planes` take `count` pixels of up to four planes, `gather` one lane of channels, `gather_row` a row of a matrix, `conv`
+/// and `conv_few` a tile of pixels and a part of the blocks of channels (they have no slots), `depthwise` a lane, and so does `max_pool`.
 struct byte_kernels {
     void (*to_lanes)(const std::uint8_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::int32_t* y);
     void (*to_planes)(const std::int32_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::uint8_t* y);
     void (*gather)(const quantized_conv_args&, std::int64_t lane);
+    void (*gather_row)(const quantized_conv_args&, std::int64_t row);
     void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
     void (*conv_few)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
     void (*depthwise)(const quantized_conv_args&, std::int64_t lane);
@@ -47098,6 +47104,15 @@ inline void gather_lanes(const quantized_conv_args& a, std::int64_t lane) {
         fill_lanes_with(0, a.from.planes(), to);
 }
 
+// A row of a matrix, its codes unsigned; what is beyond its columns meets weights of zero.
+inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) {
+    const std::int64_t columns = a.p.ic, bytes = a.p.lanes(columns) * 4;
+    const std::uint8_t* const from = a.x + row * columns;
+    std::uint8_t *const to = reinterpret_cast<std::uint8_t*>(a.gathered) + row * bytes, flip = a.p.x_signed ? 0x80 : 0;
+    for (std::int64_t i = 0; i < columns; ++i) to[i] = static_cast<std::uint8_t>(from[i] ^ flip);
+    for (std::int64_t i = columns; i < bytes; ++i) to[i] = 0;
+}
+
 // Sums become codes, as store_codes has it, but unsigned ones.
 struct lane_end {
     float least, most;
@@ -47246,14 +47261,17 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
-    const lane_end e = end_of(p);
-    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow + first;
+    lane_end e = end_of(p);
+    if (p.matrix) e.zero = p.y_zero;
+    const std::int64_t y_pixel = p.matrix ? p.oc : 4, y_lane = p.matrix ? 4 : 4 * p.oh * p.ow;
     for (int v = 0; v < vectors; ++v) {
         const V scale = as_float(of_channels(a.scale, v));
+        const std::int64_t left = p.oc - channel - v * V::W;
         for (int i = 0; i < Pixels && i < count; ++i) {
-            std::uint8_t codes[V::W];
+            std::uint8_t codes[V::W], *to = a.y + (first + i) * y_pixel + (channel + v * V::W) / 4 * y_lane;
             store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
-            for (int r = 0; r < V::W && channel + v * V::W + r < p.oc; r += 4) std::memcpy(y + (v * V::W + r) / 4 * p.oh * p.ow + i, codes + r, sizeof *y);
+            for (int r = 0; r < V::W && r < left; r += 4, to += y_lane)
+                std::memcpy(to, codes + r, p.matrix && left - r < 4 ? static_cast<std::size_t>(left - r) : 4);
         }
     }
 }
@@ -47263,14 +47281,15 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
     const quantized_conv_problem& p = a.p;
     const bool in_place = p.in_place();
-    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = in_place ? p.ih * p.iw : a.from.planes(), pixels = p.oh * p.ow, blocks = p.blocks();
+    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = p.matrix ? 1 : in_place ? p.ih * p.iw : a.from.planes();
+    const std::int64_t pixels = p.oh * p.ow, blocks = p.blocks(), between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
     const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
     std::int64_t at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
-        at[i] = pixel / p.ow * pitch + pixel % p.ow;
+        at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
@@ -47281,43 +47300,88 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     }
 }
 
-// A vector of neighbours of a lane: four taps at a time are brought together, so that the products of each channel are one lane's.
-// Pixels 4 q + k of the sums in vector k lie in its lanes 4 q to 4 q + 3.
-template <int Groups>
-GRAFT_VECTOR I depthwise_lane(const std::int32_t* const* x, std::int64_t at, int groups, const std::int32_t* w, I bias, V scale, const lane_end& e) {
-    I sums[4] = {bias, bias, bias, bias};
-    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
-        const I a = I::load(x[4 * g] + at), b = I::load(x[4 * g + 1] + at), c = I::load(x[4 * g + 2] + at), d = I::load(x[4 * g + 3] + at);
-        const I weights = repeat_four(w + 4 * g), ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b),
-                cd_high = zip_bytes_high(c, d);
-        sums[0] = add_bytes(sums[0], zip_halves_low(ab_low, cd_low), weights);
-        sums[1] = add_bytes(sums[1], zip_halves_high(ab_low, cd_low), weights);
-        sums[2] = add_bytes(sums[2], zip_halves_low(ab_high, cd_high), weights);
-        sums[3] = add_bytes(sums[3], zip_halves_high(ab_high, cd_high), weights);
-    }
+// What a vector of neighbours of a lane reads for four taps, brought together so that the products of each channel are one lane's: pixels 4 q + k are
+// lanes 4 q to 4 q + 3 of vector k.
+struct four_taps {
+    I of[4];
+};
+GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
+    const I ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b), cd_high = zip_bytes_high(c, d);
+    to.of[0] = zip_halves_low(ab_low, cd_low);
+    to.of[1] = zip_halves_high(ab_low, cd_low);
+    to.of[2] = zip_halves_low(ab_high, cd_high);
+    to.of[3] = zip_halves_high(ab_high, cd_high);
+}
+GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
     return pack_bytes(codes_of(e, sums[0], scale), codes_of(e, sums[1], scale), codes_of(e, sums[2], scale), codes_of(e, sums[3], scale));
 }
+// Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
+struct lane_rows {
+    const quantized_conv_problem* p;
+    const std::int32_t* const* x;
+    std::int64_t pitch, rows;
+    const std::int32_t *weights, *bias, *scale;
+};
 template <int Groups>
-GRAFT_NOINLINE inline void depthwise_lane_rows(const quantized_conv_problem& p, const std::int32_t* const* x, std::int64_t pitch, int groups,
-                                               const std::int32_t* w, const std::int32_t* bias, const std::int32_t* scale, std::int64_t rows, std::int32_t* y) {
+GRAFT_VECTOR I depthwise_lane(const lane_rows& of, std::int64_t at, int groups, I bias, V scale, const lane_end& e) {
+    I sums[4] = {bias, bias, bias, bias};
+    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
+        const std::int32_t* const* x = of.x + 4 * g;
+        four_taps taps;
+        bring_together(I::load(x[0] + at), I::load(x[1] + at), I::load(x[2] + at), I::load(x[3] + at), taps);
+        const I weights = repeat_four(of.weights + 4 * g);
+        GRAFT_UNROLL
+        for (int k = 0; k < 4; ++k) sums[k] = add_bytes(sums[k], taps.of[k], weights);
+    }
+    return lane_of_sums(e, sums, scale);
+}
+template <int Groups>
+GRAFT_NOINLINE inline void depthwise_lane_rows(const lane_rows& of, int groups, std::int32_t* y) {
+    const quantized_conv_problem& p = *of.p;
     const lane_end e = end_of(p);
-    const I first_sum = repeat_four(bias);
-    const V by = as_float(repeat_four(scale));
+    const I bias = repeat_four(of.bias);
+    const V scale = as_float(repeat_four(of.scale));
     if (p.ow >= V::W) {
-        for (std::int64_t row = 0; row < rows; ++row)
+        for (std::int64_t row = 0; row < of.rows; ++row)
             for (std::int64_t next = 0; next < p.ow; next += V::W) {
                 // The last of a row with some of those before.
                 const std::int64_t column = next + V::W > p.ow ? p.ow - V::W : next;
-                depthwise_lane<Groups>(x, row * pitch + column, groups, w, first_sum, by, e).store(y + row * p.ow + column);
+                depthwise_lane<Groups>(of, row * of.pitch + column, groups, bias, scale, e).store(y + row * p.ow + column);
             }
         return;
     }
     // Narrow rows are one, with what lies between them.
-    const std::int64_t pixels = (rows - 1) * pitch + p.ow;
+    const std::int64_t pixels = (of.rows - 1) * of.pitch + p.ow;
     for (std::int64_t first = 0; first < pixels; first += V::W) {
         std::int32_t codes[V::W];
-        depthwise_lane<Groups>(x, first, groups, w, first_sum, by, e).store(codes);
-        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, pitch, y);
+        depthwise_lane<Groups>(of, first, groups, bias, scale, e).store(codes);
+        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, of.pitch, y);
+    }
+}
+// A window of 3 x 3 whose rows are neighbours: what is brought together of a row of the image serves three rows of outputs.
+GRAFT_NOINLINE inline void depthwise_lane_columns(const lane_rows& of, std::int32_t* y) {
+    const quantized_conv_problem& p = *of.p;
+    const lane_end e = end_of(p);
+    const I bias = repeat_four(of.bias), upper = repeat_four(of.weights), middle = repeat_four(of.weights + 4), lower = repeat_four(of.weights + 8);
+    const V scale = as_float(repeat_four(of.scale));
+    for (std::int64_t next = 0; next < p.ow; next += V::W) {
+        const std::int64_t column = next + V::W > p.ow && p.ow >= V::W ? p.ow - V::W : next;
+        const int count = static_cast<int>(p.ow - column < V::W ? p.ow - column : V::W);
+        I last[4] = {bias, bias, bias, bias}, second[4] = {bias, bias, bias, bias};
+        for (std::int64_t row = 0; row < of.rows + 2; ++row) {
+            const std::int64_t at = row * of.pitch + column;
+            const I right = I::load(of.x[2] + at);
+            four_taps taps;
+            bring_together(I::load(of.x[0] + at), I::load(of.x[1] + at), right, right, taps);
+            I whole[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) {
+                whole[k] = add_bytes(last[k], taps.of[k], lower);
+                last[k] = add_bytes(second[k], taps.of[k], middle);
+                second[k] = add_bytes(bias, taps.of[k], upper);
+            }
+            if (row >= 2) store_some(lane_of_sums(e, whole, scale), y + (row - 2) * p.ow + column, count);
+        }
     }
 }
 // Four channels.
@@ -47326,7 +47390,8 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     const image_planes& g = a.from;
     // Beyond the planes: what the last vectors read.
     alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
-    const int taps = p.kh * p.kw, groups = (taps + 3) / 4;
+    const int groups = p.fours_of_taps();
+    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
     const std::int64_t below = g.rows - p.oh;
     std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
@@ -47335,16 +47400,21 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
         bias[c] = a.bias[lane * 4 + c];
         std::memcpy(scale + c, a.scale + lane * 4 + c, sizeof *scale);
     }
-    const std::int32_t* at[quantized_taps + 3];
+    const std::int32_t* at[4 * quantized_taps];
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
         const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
         copy_planes(p, g, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, oy, rows, image);
-        for (int t = 0; t < 4 * groups; ++t) {
-            const depthwise_tap& tap = a.tap[t < taps ? t : 0];  // what is not there meets weights of zero
-            at[t] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+        for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = image;  // what no tap has meets weights of zero
+        for (int t = 0; t < p.kh * p.kw; ++t) {
+            const depthwise_tap& tap = a.tap[t];
+            at[p.slot_of_tap(t)] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
         }
+        const lane_rows of = {&p, at, g.pitch, height, a.weights + lane * 4 * groups, bias, scale};
         std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
-        (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(p, at, g.pitch, groups, a.weights + lane * 4 * groups, bias, scale, height, y);
+        if (neighbours)
+            depthwise_lane_columns(of, y);
+        else
+            (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(of, groups, y);
     }
 }
 
@@ -47375,7 +47445,8 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
 }
 
 inline const byte_kernels* bytes_in_lanes() {
-    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes, &gather_lanes, &conv_lanes, &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes,    &gather_lanes,    &gather_row_of_codes,
+                                         &conv_lanes,     &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
     return &all;
 }
 }  // namespace vnni
@@ -47531,6 +47602,15 @@ inline void gather_lanes(const quantized_conv_args& a, std::int64_t lane) {
         fill_lanes_with(0, a.from.planes(), to);
 }
 
+// A row of a matrix, its codes unsigned; what is beyond its columns meets weights of zero.
+inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) {
+    const std::int64_t columns = a.p.ic, bytes = a.p.lanes(columns) * 4;
+    const std::uint8_t* const from = a.x + row * columns;
+    std::uint8_t *const to = reinterpret_cast<std::uint8_t*>(a.gathered) + row * bytes, flip = a.p.x_signed ? 0x80 : 0;
+    for (std::int64_t i = 0; i < columns; ++i) to[i] = static_cast<std::uint8_t>(from[i] ^ flip);
+    for (std::int64_t i = columns; i < bytes; ++i) to[i] = 0;
+}
+
 // Sums become codes, as store_codes has it, but unsigned ones.
 struct lane_end {
     float least, most;
@@ -47679,14 +47759,17 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
-    const lane_end e = end_of(p);
-    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow + first;
+    lane_end e = end_of(p);
+    if (p.matrix) e.zero = p.y_zero;
+    const std::int64_t y_pixel = p.matrix ? p.oc : 4, y_lane = p.matrix ? 4 : 4 * p.oh * p.ow;
     for (int v = 0; v < vectors; ++v) {
         const V scale = as_float(of_channels(a.scale, v));
+        const std::int64_t left = p.oc - channel - v * V::W;
         for (int i = 0; i < Pixels && i < count; ++i) {
-            std::uint8_t codes[V::W];
+            std::uint8_t codes[V::W], *to = a.y + (first + i) * y_pixel + (channel + v * V::W) / 4 * y_lane;
             store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
-            for (int r = 0; r < V::W && channel + v * V::W + r < p.oc; r += 4) std::memcpy(y + (v * V::W + r) / 4 * p.oh * p.ow + i, codes + r, sizeof *y);
+            for (int r = 0; r < V::W && r < left; r += 4, to += y_lane)
+                std::memcpy(to, codes + r, p.matrix && left - r < 4 ? static_cast<std::size_t>(left - r) : 4);
         }
     }
 }
@@ -47696,14 +47779,15 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
     const quantized_conv_problem& p = a.p;
     const bool in_place = p.in_place();
-    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = in_place ? p.ih * p.iw : a.from.planes(), pixels = p.oh * p.ow, blocks = p.blocks();
+    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = p.matrix ? 1 : in_place ? p.ih * p.iw : a.from.planes();
+    const std::int64_t pixels = p.oh * p.ow, blocks = p.blocks(), between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
     const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
     std::int64_t at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
-        at[i] = pixel / p.ow * pitch + pixel % p.ow;
+        at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
@@ -47714,43 +47798,88 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     }
 }
 
-// A vector of neighbours of a lane: four taps at a time are brought together, so that the products of each channel are one lane's.
-// Pixels 4 q + k of the sums in vector k lie in its lanes 4 q to 4 q + 3.
-template <int Groups>
-GRAFT_VECTOR I depthwise_lane(const std::int32_t* const* x, std::int64_t at, int groups, const std::int32_t* w, I bias, V scale, const lane_end& e) {
-    I sums[4] = {bias, bias, bias, bias};
-    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
-        const I a = I::load(x[4 * g] + at), b = I::load(x[4 * g + 1] + at), c = I::load(x[4 * g + 2] + at), d = I::load(x[4 * g + 3] + at);
-        const I weights = repeat_four(w + 4 * g), ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b),
-                cd_high = zip_bytes_high(c, d);
-        sums[0] = add_bytes(sums[0], zip_halves_low(ab_low, cd_low), weights);
-        sums[1] = add_bytes(sums[1], zip_halves_high(ab_low, cd_low), weights);
-        sums[2] = add_bytes(sums[2], zip_halves_low(ab_high, cd_high), weights);
-        sums[3] = add_bytes(sums[3], zip_halves_high(ab_high, cd_high), weights);
-    }
+// What a vector of neighbours of a lane reads for four taps, brought together so that the products of each channel are one lane's: pixels 4 q + k are
+// lanes 4 q to 4 q + 3 of vector k.
+struct four_taps {
+    I of[4];
+};
+GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
+    const I ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b), cd_high = zip_bytes_high(c, d);
+    to.of[0] = zip_halves_low(ab_low, cd_low);
+    to.of[1] = zip_halves_high(ab_low, cd_low);
+    to.of[2] = zip_halves_low(ab_high, cd_high);
+    to.of[3] = zip_halves_high(ab_high, cd_high);
+}
+GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
     return pack_bytes(codes_of(e, sums[0], scale), codes_of(e, sums[1], scale), codes_of(e, sums[2], scale), codes_of(e, sums[3], scale));
 }
+// Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
+struct lane_rows {
+    const quantized_conv_problem* p;
+    const std::int32_t* const* x;
+    std::int64_t pitch, rows;
+    const std::int32_t *weights, *bias, *scale;
+};
 template <int Groups>
-GRAFT_NOINLINE inline void depthwise_lane_rows(const quantized_conv_problem& p, const std::int32_t* const* x, std::int64_t pitch, int groups,
-                                               const std::int32_t* w, const std::int32_t* bias, const std::int32_t* scale, std::int64_t rows, std::int32_t* y) {
+GRAFT_VECTOR I depthwise_lane(const lane_rows& of, std::int64_t at, int groups, I bias, V scale, const lane_end& e) {
+    I sums[4] = {bias, bias, bias, bias};
+    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
+        const std::int32_t* const* x = of.x + 4 * g;
+        four_taps taps;
+        bring_together(I::load(x[0] + at), I::load(x[1] + at), I::load(x[2] + at), I::load(x[3] + at), taps);
+        const I weights = repeat_four(of.weights + 4 * g);
+        GRAFT_UNROLL
+        for (int k = 0; k < 4; ++k) sums[k] = add_bytes(sums[k], taps.of[k], weights);
+    }
+    return lane_of_sums(e, sums, scale);
+}
+template <int Groups>
+GRAFT_NOINLINE inline void depthwise_lane_rows(const lane_rows& of, int groups, std::int32_t* y) {
+    const quantized_conv_problem& p = *of.p;
     const lane_end e = end_of(p);
-    const I first_sum = repeat_four(bias);
-    const V by = as_float(repeat_four(scale));
+    const I bias = repeat_four(of.bias);
+    const V scale = as_float(repeat_four(of.scale));
     if (p.ow >= V::W) {
-        for (std::int64_t row = 0; row < rows; ++row)
+        for (std::int64_t row = 0; row < of.rows; ++row)
             for (std::int64_t next = 0; next < p.ow; next += V::W) {
                 // The last of a row with some of those before.
                 const std::int64_t column = next + V::W > p.ow ? p.ow - V::W : next;
-                depthwise_lane<Groups>(x, row * pitch + column, groups, w, first_sum, by, e).store(y + row * p.ow + column);
+                depthwise_lane<Groups>(of, row * of.pitch + column, groups, bias, scale, e).store(y + row * p.ow + column);
             }
         return;
     }
     // Narrow rows are one, with what lies between them.
-    const std::int64_t pixels = (rows - 1) * pitch + p.ow;
+    const std::int64_t pixels = (of.rows - 1) * of.pitch + p.ow;
     for (std::int64_t first = 0; first < pixels; first += V::W) {
         std::int32_t codes[V::W];
-        depthwise_lane<Groups>(x, first, groups, w, first_sum, by, e).store(codes);
-        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, pitch, y);
+        depthwise_lane<Groups>(of, first, groups, bias, scale, e).store(codes);
+        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, of.pitch, y);
+    }
+}
+// A window of 3 x 3 whose rows are neighbours: what is brought together of a row of the image serves three rows of outputs.
+GRAFT_NOINLINE inline void depthwise_lane_columns(const lane_rows& of, std::int32_t* y) {
+    const quantized_conv_problem& p = *of.p;
+    const lane_end e = end_of(p);
+    const I bias = repeat_four(of.bias), upper = repeat_four(of.weights), middle = repeat_four(of.weights + 4), lower = repeat_four(of.weights + 8);
+    const V scale = as_float(repeat_four(of.scale));
+    for (std::int64_t next = 0; next < p.ow; next += V::W) {
+        const std::int64_t column = next + V::W > p.ow && p.ow >= V::W ? p.ow - V::W : next;
+        const int count = static_cast<int>(p.ow - column < V::W ? p.ow - column : V::W);
+        I last[4] = {bias, bias, bias, bias}, second[4] = {bias, bias, bias, bias};
+        for (std::int64_t row = 0; row < of.rows + 2; ++row) {
+            const std::int64_t at = row * of.pitch + column;
+            const I right = I::load(of.x[2] + at);
+            four_taps taps;
+            bring_together(I::load(of.x[0] + at), I::load(of.x[1] + at), right, right, taps);
+            I whole[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) {
+                whole[k] = add_bytes(last[k], taps.of[k], lower);
+                last[k] = add_bytes(second[k], taps.of[k], middle);
+                second[k] = add_bytes(bias, taps.of[k], upper);
+            }
+            if (row >= 2) store_some(lane_of_sums(e, whole, scale), y + (row - 2) * p.ow + column, count);
+        }
     }
 }
 // Four channels.
@@ -47759,7 +47888,8 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     const image_planes& g = a.from;
     // Beyond the planes: what the last vectors read.
     alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
-    const int taps = p.kh * p.kw, groups = (taps + 3) / 4;
+    const int groups = p.fours_of_taps();
+    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
     const std::int64_t below = g.rows - p.oh;
     std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
@@ -47768,16 +47898,21 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
         bias[c] = a.bias[lane * 4 + c];
         std::memcpy(scale + c, a.scale + lane * 4 + c, sizeof *scale);
     }
-    const std::int32_t* at[quantized_taps + 3];
+    const std::int32_t* at[4 * quantized_taps];
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
         const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
         copy_planes(p, g, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, oy, rows, image);
-        for (int t = 0; t < 4 * groups; ++t) {
-            const depthwise_tap& tap = a.tap[t < taps ? t : 0];  // what is not there meets weights of zero
-            at[t] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+        for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = image;  // what no tap has meets weights of zero
+        for (int t = 0; t < p.kh * p.kw; ++t) {
+            const depthwise_tap& tap = a.tap[t];
+            at[p.slot_of_tap(t)] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
         }
+        const lane_rows of = {&p, at, g.pitch, height, a.weights + lane * 4 * groups, bias, scale};
         std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
-        (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(p, at, g.pitch, groups, a.weights + lane * 4 * groups, bias, scale, height, y);
+        if (neighbours)
+            depthwise_lane_columns(of, y);
+        else
+            (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(of, groups, y);
     }
 }
 
@@ -47808,7 +47943,8 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
 }
 
 inline const byte_kernels* bytes_in_lanes() {
-    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes, &gather_lanes, &conv_lanes, &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes,    &gather_lanes,    &gather_row_of_codes,
+                                         &conv_lanes,     &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
     return &all;
 }
 
@@ -48405,6 +48541,15 @@ inline void gather_lanes(const quantized_conv_args& a, std::int64_t lane) {
         fill_lanes_with(0, a.from.planes(), to);
 }
 
+// A row of a matrix, its codes unsigned; what is beyond its columns meets weights of zero.
+inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) {
+    const std::int64_t columns = a.p.ic, bytes = a.p.lanes(columns) * 4;
+    const std::uint8_t* const from = a.x + row * columns;
+    std::uint8_t *const to = reinterpret_cast<std::uint8_t*>(a.gathered) + row * bytes, flip = a.p.x_signed ? 0x80 : 0;
+    for (std::int64_t i = 0; i < columns; ++i) to[i] = static_cast<std::uint8_t>(from[i] ^ flip);
+    for (std::int64_t i = columns; i < bytes; ++i) to[i] = 0;
+}
+
 // Sums become codes, as store_codes has it, but unsigned ones.
 struct lane_end {
     float least, most;
@@ -48553,14 +48698,17 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
-    const lane_end e = end_of(p);
-    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow + first;
+    lane_end e = end_of(p);
+    if (p.matrix) e.zero = p.y_zero;
+    const std::int64_t y_pixel = p.matrix ? p.oc : 4, y_lane = p.matrix ? 4 : 4 * p.oh * p.ow;
     for (int v = 0; v < vectors; ++v) {
         const V scale = as_float(of_channels(a.scale, v));
+        const std::int64_t left = p.oc - channel - v * V::W;
         for (int i = 0; i < Pixels && i < count; ++i) {
-            std::uint8_t codes[V::W];
+            std::uint8_t codes[V::W], *to = a.y + (first + i) * y_pixel + (channel + v * V::W) / 4 * y_lane;
             store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
-            for (int r = 0; r < V::W && channel + v * V::W + r < p.oc; r += 4) std::memcpy(y + (v * V::W + r) / 4 * p.oh * p.ow + i, codes + r, sizeof *y);
+            for (int r = 0; r < V::W && r < left; r += 4, to += y_lane)
+                std::memcpy(to, codes + r, p.matrix && left - r < 4 ? static_cast<std::size_t>(left - r) : 4);
         }
     }
 }
@@ -48570,14 +48718,15 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
     const quantized_conv_problem& p = a.p;
     const bool in_place = p.in_place();
-    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = in_place ? p.ih * p.iw : a.from.planes(), pixels = p.oh * p.ow, blocks = p.blocks();
+    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = p.matrix ? 1 : in_place ? p.ih * p.iw : a.from.planes();
+    const std::int64_t pixels = p.oh * p.ow, blocks = p.blocks(), between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
     const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
     std::int64_t at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
-        at[i] = pixel / p.ow * pitch + pixel % p.ow;
+        at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
@@ -48588,43 +48737,88 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     }
 }
 
-// A vector of neighbours of a lane: four taps at a time are brought together, so that the products of each channel are one lane's.
-// Pixels 4 q + k of the sums in vector k lie in its lanes 4 q to 4 q + 3.
-template <int Groups>
-GRAFT_VECTOR I depthwise_lane(const std::int32_t* const* x, std::int64_t at, int groups, const std::int32_t* w, I bias, V scale, const lane_end& e) {
-    I sums[4] = {bias, bias, bias, bias};
-    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
-        const I a = I::load(x[4 * g] + at), b = I::load(x[4 * g + 1] + at), c = I::load(x[4 * g + 2] + at), d = I::load(x[4 * g + 3] + at);
-        const I weights = repeat_four(w + 4 * g), ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b),
-                cd_high = zip_bytes_high(c, d);
-        sums[0] = add_bytes(sums[0], zip_halves_low(ab_low, cd_low), weights);
-        sums[1] = add_bytes(sums[1], zip_halves_high(ab_low, cd_low), weights);
-        sums[2] = add_bytes(sums[2], zip_halves_low(ab_high, cd_high), weights);
-        sums[3] = add_bytes(sums[3], zip_halves_high(ab_high, cd_high), weights);
-    }
+// What a vector of neighbours of a lane reads for four taps, brought together so that the products of each channel are one lane's: pixels 4 q + k are
+// lanes 4 q to 4 q + 3 of vector k.
+struct four_taps {
+    I of[4];
+};
+GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
+    const I ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b), cd_high = zip_bytes_high(c, d);
+    to.of[0] = zip_halves_low(ab_low, cd_low);
+    to.of[1] = zip_halves_high(ab_low, cd_low);
+    to.of[2] = zip_halves_low(ab_high, cd_high);
+    to.of[3] = zip_halves_high(ab_high, cd_high);
+}
+GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
     return pack_bytes(codes_of(e, sums[0], scale), codes_of(e, sums[1], scale), codes_of(e, sums[2], scale), codes_of(e, sums[3], scale));
 }
+// Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
+struct lane_rows {
+    const quantized_conv_problem* p;
+    const std::int32_t* const* x;
+    std::int64_t pitch, rows;
+    const std::int32_t *weights, *bias, *scale;
+};
 template <int Groups>
-GRAFT_NOINLINE inline void depthwise_lane_rows(const quantized_conv_problem& p, const std::int32_t* const* x, std::int64_t pitch, int groups,
-                                               const std::int32_t* w, const std::int32_t* bias, const std::int32_t* scale, std::int64_t rows, std::int32_t* y) {
+GRAFT_VECTOR I depthwise_lane(const lane_rows& of, std::int64_t at, int groups, I bias, V scale, const lane_end& e) {
+    I sums[4] = {bias, bias, bias, bias};
+    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
+        const std::int32_t* const* x = of.x + 4 * g;
+        four_taps taps;
+        bring_together(I::load(x[0] + at), I::load(x[1] + at), I::load(x[2] + at), I::load(x[3] + at), taps);
+        const I weights = repeat_four(of.weights + 4 * g);
+        GRAFT_UNROLL
+        for (int k = 0; k < 4; ++k) sums[k] = add_bytes(sums[k], taps.of[k], weights);
+    }
+    return lane_of_sums(e, sums, scale);
+}
+template <int Groups>
+GRAFT_NOINLINE inline void depthwise_lane_rows(const lane_rows& of, int groups, std::int32_t* y) {
+    const quantized_conv_problem& p = *of.p;
     const lane_end e = end_of(p);
-    const I first_sum = repeat_four(bias);
-    const V by = as_float(repeat_four(scale));
+    const I bias = repeat_four(of.bias);
+    const V scale = as_float(repeat_four(of.scale));
     if (p.ow >= V::W) {
-        for (std::int64_t row = 0; row < rows; ++row)
+        for (std::int64_t row = 0; row < of.rows; ++row)
             for (std::int64_t next = 0; next < p.ow; next += V::W) {
                 // The last of a row with some of those before.
                 const std::int64_t column = next + V::W > p.ow ? p.ow - V::W : next;
-                depthwise_lane<Groups>(x, row * pitch + column, groups, w, first_sum, by, e).store(y + row * p.ow + column);
+                depthwise_lane<Groups>(of, row * of.pitch + column, groups, bias, scale, e).store(y + row * p.ow + column);
             }
         return;
     }
     // Narrow rows are one, with what lies between them.
-    const std::int64_t pixels = (rows - 1) * pitch + p.ow;
+    const std::int64_t pixels = (of.rows - 1) * of.pitch + p.ow;
     for (std::int64_t first = 0; first < pixels; first += V::W) {
         std::int32_t codes[V::W];
-        depthwise_lane<Groups>(x, first, groups, w, first_sum, by, e).store(codes);
-        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, pitch, y);
+        depthwise_lane<Groups>(of, first, groups, bias, scale, e).store(codes);
+        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, of.pitch, y);
+    }
+}
+// A window of 3 x 3 whose rows are neighbours: what is brought together of a row of the image serves three rows of outputs.
+GRAFT_NOINLINE inline void depthwise_lane_columns(const lane_rows& of, std::int32_t* y) {
+    const quantized_conv_problem& p = *of.p;
+    const lane_end e = end_of(p);
+    const I bias = repeat_four(of.bias), upper = repeat_four(of.weights), middle = repeat_four(of.weights + 4), lower = repeat_four(of.weights + 8);
+    const V scale = as_float(repeat_four(of.scale));
+    for (std::int64_t next = 0; next < p.ow; next += V::W) {
+        const std::int64_t column = next + V::W > p.ow && p.ow >= V::W ? p.ow - V::W : next;
+        const int count = static_cast<int>(p.ow - column < V::W ? p.ow - column : V::W);
+        I last[4] = {bias, bias, bias, bias}, second[4] = {bias, bias, bias, bias};
+        for (std::int64_t row = 0; row < of.rows + 2; ++row) {
+            const std::int64_t at = row * of.pitch + column;
+            const I right = I::load(of.x[2] + at);
+            four_taps taps;
+            bring_together(I::load(of.x[0] + at), I::load(of.x[1] + at), right, right, taps);
+            I whole[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) {
+                whole[k] = add_bytes(last[k], taps.of[k], lower);
+                last[k] = add_bytes(second[k], taps.of[k], middle);
+                second[k] = add_bytes(bias, taps.of[k], upper);
+            }
+            if (row >= 2) store_some(lane_of_sums(e, whole, scale), y + (row - 2) * p.ow + column, count);
+        }
     }
 }
 // Four channels.
@@ -48633,7 +48827,8 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     const image_planes& g = a.from;
     // Beyond the planes: what the last vectors read.
     alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
-    const int taps = p.kh * p.kw, groups = (taps + 3) / 4;
+    const int groups = p.fours_of_taps();
+    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
     const std::int64_t below = g.rows - p.oh;
     std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
@@ -48642,16 +48837,21 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
         bias[c] = a.bias[lane * 4 + c];
         std::memcpy(scale + c, a.scale + lane * 4 + c, sizeof *scale);
     }
-    const std::int32_t* at[quantized_taps + 3];
+    const std::int32_t* at[4 * quantized_taps];
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
         const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
         copy_planes(p, g, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, oy, rows, image);
-        for (int t = 0; t < 4 * groups; ++t) {
-            const depthwise_tap& tap = a.tap[t < taps ? t : 0];  // what is not there meets weights of zero
-            at[t] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+        for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = image;  // what no tap has meets weights of zero
+        for (int t = 0; t < p.kh * p.kw; ++t) {
+            const depthwise_tap& tap = a.tap[t];
+            at[p.slot_of_tap(t)] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
         }
+        const lane_rows of = {&p, at, g.pitch, height, a.weights + lane * 4 * groups, bias, scale};
         std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
-        (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(p, at, g.pitch, groups, a.weights + lane * 4 * groups, bias, scale, height, y);
+        if (neighbours)
+            depthwise_lane_columns(of, y);
+        else
+            (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(of, groups, y);
     }
 }
 
@@ -48682,7 +48882,8 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
 }
 
 inline const byte_kernels* bytes_in_lanes() {
-    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes, &gather_lanes, &conv_lanes, &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes,    &gather_lanes,    &gather_row_of_codes,
+                                         &conv_lanes,     &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
     return &all;
 }
 
@@ -49280,6 +49481,15 @@ inline void gather_lanes(const quantized_conv_args& a, std::int64_t lane) {
         fill_lanes_with(0, a.from.planes(), to);
 }
 
+// A row of a matrix, its codes unsigned; what is beyond its columns meets weights of zero.
+inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) {
+    const std::int64_t columns = a.p.ic, bytes = a.p.lanes(columns) * 4;
+    const std::uint8_t* const from = a.x + row * columns;
+    std::uint8_t *const to = reinterpret_cast<std::uint8_t*>(a.gathered) + row * bytes, flip = a.p.x_signed ? 0x80 : 0;
+    for (std::int64_t i = 0; i < columns; ++i) to[i] = static_cast<std::uint8_t>(from[i] ^ flip);
+    for (std::int64_t i = columns; i < bytes; ++i) to[i] = 0;
+}
+
 // Sums become codes, as store_codes has it, but unsigned ones.
 struct lane_end {
     float least, most;
@@ -49428,14 +49638,17 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
-    const lane_end e = end_of(p);
-    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow + first;
+    lane_end e = end_of(p);
+    if (p.matrix) e.zero = p.y_zero;
+    const std::int64_t y_pixel = p.matrix ? p.oc : 4, y_lane = p.matrix ? 4 : 4 * p.oh * p.ow;
     for (int v = 0; v < vectors; ++v) {
         const V scale = as_float(of_channels(a.scale, v));
+        const std::int64_t left = p.oc - channel - v * V::W;
         for (int i = 0; i < Pixels && i < count; ++i) {
-            std::uint8_t codes[V::W];
+            std::uint8_t codes[V::W], *to = a.y + (first + i) * y_pixel + (channel + v * V::W) / 4 * y_lane;
             store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
-            for (int r = 0; r < V::W && channel + v * V::W + r < p.oc; r += 4) std::memcpy(y + (v * V::W + r) / 4 * p.oh * p.ow + i, codes + r, sizeof *y);
+            for (int r = 0; r < V::W && r < left; r += 4, to += y_lane)
+                std::memcpy(to, codes + r, p.matrix && left - r < 4 ? static_cast<std::size_t>(left - r) : 4);
         }
     }
 }
@@ -49445,14 +49658,15 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
     const quantized_conv_problem& p = a.p;
     const bool in_place = p.in_place();
-    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = in_place ? p.ih * p.iw : a.from.planes(), pixels = p.oh * p.ow, blocks = p.blocks();
+    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = p.matrix ? 1 : in_place ? p.ih * p.iw : a.from.planes();
+    const std::int64_t pixels = p.oh * p.ow, blocks = p.blocks(), between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
     const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
     std::int64_t at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
-        at[i] = pixel / p.ow * pitch + pixel % p.ow;
+        at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
@@ -49463,43 +49677,88 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     }
 }
 
-// A vector of neighbours of a lane: four taps at a time are brought together, so that the products of each channel are one lane's.
-// Pixels 4 q + k of the sums in vector k lie in its lanes 4 q to 4 q + 3.
-template <int Groups>
-GRAFT_VECTOR I depthwise_lane(const std::int32_t* const* x, std::int64_t at, int groups, const std::int32_t* w, I bias, V scale, const lane_end& e) {
-    I sums[4] = {bias, bias, bias, bias};
-    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
-        const I a = I::load(x[4 * g] + at), b = I::load(x[4 * g + 1] + at), c = I::load(x[4 * g + 2] + at), d = I::load(x[4 * g + 3] + at);
-        const I weights = repeat_four(w + 4 * g), ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b),
-                cd_high = zip_bytes_high(c, d);
-        sums[0] = add_bytes(sums[0], zip_halves_low(ab_low, cd_low), weights);
-        sums[1] = add_bytes(sums[1], zip_halves_high(ab_low, cd_low), weights);
-        sums[2] = add_bytes(sums[2], zip_halves_low(ab_high, cd_high), weights);
-        sums[3] = add_bytes(sums[3], zip_halves_high(ab_high, cd_high), weights);
-    }
+// What a vector of neighbours of a lane reads for four taps, brought together so that the products of each channel are one lane's: pixels 4 q + k are
+// lanes 4 q to 4 q + 3 of vector k.
+struct four_taps {
+    I of[4];
+};
+GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
+    const I ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b), cd_high = zip_bytes_high(c, d);
+    to.of[0] = zip_halves_low(ab_low, cd_low);
+    to.of[1] = zip_halves_high(ab_low, cd_low);
+    to.of[2] = zip_halves_low(ab_high, cd_high);
+    to.of[3] = zip_halves_high(ab_high, cd_high);
+}
+GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
     return pack_bytes(codes_of(e, sums[0], scale), codes_of(e, sums[1], scale), codes_of(e, sums[2], scale), codes_of(e, sums[3], scale));
 }
+// Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
+struct lane_rows {
+    const quantized_conv_problem* p;
+    const std::int32_t* const* x;
+    std::int64_t pitch, rows;
+    const std::int32_t *weights, *bias, *scale;
+};
 template <int Groups>
-GRAFT_NOINLINE inline void depthwise_lane_rows(const quantized_conv_problem& p, const std::int32_t* const* x, std::int64_t pitch, int groups,
-                                               const std::int32_t* w, const std::int32_t* bias, const std::int32_t* scale, std::int64_t rows, std::int32_t* y) {
+GRAFT_VECTOR I depthwise_lane(const lane_rows& of, std::int64_t at, int groups, I bias, V scale, const lane_end& e) {
+    I sums[4] = {bias, bias, bias, bias};
+    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
+        const std::int32_t* const* x = of.x + 4 * g;
+        four_taps taps;
+        bring_together(I::load(x[0] + at), I::load(x[1] + at), I::load(x[2] + at), I::load(x[3] + at), taps);
+        const I weights = repeat_four(of.weights + 4 * g);
+        GRAFT_UNROLL
+        for (int k = 0; k < 4; ++k) sums[k] = add_bytes(sums[k], taps.of[k], weights);
+    }
+    return lane_of_sums(e, sums, scale);
+}
+template <int Groups>
+GRAFT_NOINLINE inline void depthwise_lane_rows(const lane_rows& of, int groups, std::int32_t* y) {
+    const quantized_conv_problem& p = *of.p;
     const lane_end e = end_of(p);
-    const I first_sum = repeat_four(bias);
-    const V by = as_float(repeat_four(scale));
+    const I bias = repeat_four(of.bias);
+    const V scale = as_float(repeat_four(of.scale));
     if (p.ow >= V::W) {
-        for (std::int64_t row = 0; row < rows; ++row)
+        for (std::int64_t row = 0; row < of.rows; ++row)
             for (std::int64_t next = 0; next < p.ow; next += V::W) {
                 // The last of a row with some of those before.
                 const std::int64_t column = next + V::W > p.ow ? p.ow - V::W : next;
-                depthwise_lane<Groups>(x, row * pitch + column, groups, w, first_sum, by, e).store(y + row * p.ow + column);
+                depthwise_lane<Groups>(of, row * of.pitch + column, groups, bias, scale, e).store(y + row * p.ow + column);
             }
         return;
     }
     // Narrow rows are one, with what lies between them.
-    const std::int64_t pixels = (rows - 1) * pitch + p.ow;
+    const std::int64_t pixels = (of.rows - 1) * of.pitch + p.ow;
     for (std::int64_t first = 0; first < pixels; first += V::W) {
         std::int32_t codes[V::W];
-        depthwise_lane<Groups>(x, first, groups, w, first_sum, by, e).store(codes);
-        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, pitch, y);
+        depthwise_lane<Groups>(of, first, groups, bias, scale, e).store(codes);
+        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, of.pitch, y);
+    }
+}
+// A window of 3 x 3 whose rows are neighbours: what is brought together of a row of the image serves three rows of outputs.
+GRAFT_NOINLINE inline void depthwise_lane_columns(const lane_rows& of, std::int32_t* y) {
+    const quantized_conv_problem& p = *of.p;
+    const lane_end e = end_of(p);
+    const I bias = repeat_four(of.bias), upper = repeat_four(of.weights), middle = repeat_four(of.weights + 4), lower = repeat_four(of.weights + 8);
+    const V scale = as_float(repeat_four(of.scale));
+    for (std::int64_t next = 0; next < p.ow; next += V::W) {
+        const std::int64_t column = next + V::W > p.ow && p.ow >= V::W ? p.ow - V::W : next;
+        const int count = static_cast<int>(p.ow - column < V::W ? p.ow - column : V::W);
+        I last[4] = {bias, bias, bias, bias}, second[4] = {bias, bias, bias, bias};
+        for (std::int64_t row = 0; row < of.rows + 2; ++row) {
+            const std::int64_t at = row * of.pitch + column;
+            const I right = I::load(of.x[2] + at);
+            four_taps taps;
+            bring_together(I::load(of.x[0] + at), I::load(of.x[1] + at), right, right, taps);
+            I whole[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) {
+                whole[k] = add_bytes(last[k], taps.of[k], lower);
+                last[k] = add_bytes(second[k], taps.of[k], middle);
+                second[k] = add_bytes(bias, taps.of[k], upper);
+            }
+            if (row >= 2) store_some(lane_of_sums(e, whole, scale), y + (row - 2) * p.ow + column, count);
+        }
     }
 }
 // Four channels.
@@ -49508,7 +49767,8 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     const image_planes& g = a.from;
     // Beyond the planes: what the last vectors read.
     alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
-    const int taps = p.kh * p.kw, groups = (taps + 3) / 4;
+    const int groups = p.fours_of_taps();
+    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
     const std::int64_t below = g.rows - p.oh;
     std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
@@ -49517,16 +49777,21 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
         bias[c] = a.bias[lane * 4 + c];
         std::memcpy(scale + c, a.scale + lane * 4 + c, sizeof *scale);
     }
-    const std::int32_t* at[quantized_taps + 3];
+    const std::int32_t* at[4 * quantized_taps];
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
         const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
         copy_planes(p, g, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, oy, rows, image);
-        for (int t = 0; t < 4 * groups; ++t) {
-            const depthwise_tap& tap = a.tap[t < taps ? t : 0];  // what is not there meets weights of zero
-            at[t] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+        for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = image;  // what no tap has meets weights of zero
+        for (int t = 0; t < p.kh * p.kw; ++t) {
+            const depthwise_tap& tap = a.tap[t];
+            at[p.slot_of_tap(t)] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
         }
+        const lane_rows of = {&p, at, g.pitch, height, a.weights + lane * 4 * groups, bias, scale};
         std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
-        (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(p, at, g.pitch, groups, a.weights + lane * 4 * groups, bias, scale, height, y);
+        if (neighbours)
+            depthwise_lane_columns(of, y);
+        else
+            (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(of, groups, y);
     }
 }
 
@@ -49557,7 +49822,8 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
 }
 
 inline const byte_kernels* bytes_in_lanes() {
-    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes, &gather_lanes, &conv_lanes, &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes,    &gather_lanes,    &gather_row_of_codes,
+                                         &conv_lanes,     &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
     return &all;
 }
 
@@ -50155,6 +50421,15 @@ inline void gather_lanes(const quantized_conv_args& a, std::int64_t lane) {
         fill_lanes_with(0, a.from.planes(), to);
 }
 
+// A row of a matrix, its codes unsigned; what is beyond its columns meets weights of zero.
+inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) {
+    const std::int64_t columns = a.p.ic, bytes = a.p.lanes(columns) * 4;
+    const std::uint8_t* const from = a.x + row * columns;
+    std::uint8_t *const to = reinterpret_cast<std::uint8_t*>(a.gathered) + row * bytes, flip = a.p.x_signed ? 0x80 : 0;
+    for (std::int64_t i = 0; i < columns; ++i) to[i] = static_cast<std::uint8_t>(from[i] ^ flip);
+    for (std::int64_t i = columns; i < bytes; ++i) to[i] = 0;
+}
+
 // Sums become codes, as store_codes has it, but unsigned ones.
 struct lane_end {
     float least, most;
@@ -50303,14 +50578,17 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
-    const lane_end e = end_of(p);
-    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow + first;
+    lane_end e = end_of(p);
+    if (p.matrix) e.zero = p.y_zero;
+    const std::int64_t y_pixel = p.matrix ? p.oc : 4, y_lane = p.matrix ? 4 : 4 * p.oh * p.ow;
     for (int v = 0; v < vectors; ++v) {
         const V scale = as_float(of_channels(a.scale, v));
+        const std::int64_t left = p.oc - channel - v * V::W;
         for (int i = 0; i < Pixels && i < count; ++i) {
-            std::uint8_t codes[V::W];
+            std::uint8_t codes[V::W], *to = a.y + (first + i) * y_pixel + (channel + v * V::W) / 4 * y_lane;
             store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
-            for (int r = 0; r < V::W && channel + v * V::W + r < p.oc; r += 4) std::memcpy(y + (v * V::W + r) / 4 * p.oh * p.ow + i, codes + r, sizeof *y);
+            for (int r = 0; r < V::W && r < left; r += 4, to += y_lane)
+                std::memcpy(to, codes + r, p.matrix && left - r < 4 ? static_cast<std::size_t>(left - r) : 4);
         }
     }
 }
@@ -50320,14 +50598,15 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
     const quantized_conv_problem& p = a.p;
     const bool in_place = p.in_place();
-    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = in_place ? p.ih * p.iw : a.from.planes(), pixels = p.oh * p.ow, blocks = p.blocks();
+    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = p.matrix ? 1 : in_place ? p.ih * p.iw : a.from.planes();
+    const std::int64_t pixels = p.oh * p.ow, blocks = p.blocks(), between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
     const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
     std::int64_t at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
-        at[i] = pixel / p.ow * pitch + pixel % p.ow;
+        at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
@@ -50338,43 +50617,88 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     }
 }
 
-// A vector of neighbours of a lane: four taps at a time are brought together, so that the products of each channel are one lane's.
-// Pixels 4 q + k of the sums in vector k lie in its lanes 4 q to 4 q + 3.
-template <int Groups>
-GRAFT_VECTOR I depthwise_lane(const std::int32_t* const* x, std::int64_t at, int groups, const std::int32_t* w, I bias, V scale, const lane_end& e) {
-    I sums[4] = {bias, bias, bias, bias};
-    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
-        const I a = I::load(x[4 * g] + at), b = I::load(x[4 * g + 1] + at), c = I::load(x[4 * g + 2] + at), d = I::load(x[4 * g + 3] + at);
-        const I weights = repeat_four(w + 4 * g), ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b),
-                cd_high = zip_bytes_high(c, d);
-        sums[0] = add_bytes(sums[0], zip_halves_low(ab_low, cd_low), weights);
-        sums[1] = add_bytes(sums[1], zip_halves_high(ab_low, cd_low), weights);
-        sums[2] = add_bytes(sums[2], zip_halves_low(ab_high, cd_high), weights);
-        sums[3] = add_bytes(sums[3], zip_halves_high(ab_high, cd_high), weights);
-    }
+// What a vector of neighbours of a lane reads for four taps, brought together so that the products of each channel are one lane's: pixels 4 q + k are
+// lanes 4 q to 4 q + 3 of vector k.
+struct four_taps {
+    I of[4];
+};
+GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
+    const I ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b), cd_high = zip_bytes_high(c, d);
+    to.of[0] = zip_halves_low(ab_low, cd_low);
+    to.of[1] = zip_halves_high(ab_low, cd_low);
+    to.of[2] = zip_halves_low(ab_high, cd_high);
+    to.of[3] = zip_halves_high(ab_high, cd_high);
+}
+GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
     return pack_bytes(codes_of(e, sums[0], scale), codes_of(e, sums[1], scale), codes_of(e, sums[2], scale), codes_of(e, sums[3], scale));
 }
+// Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
+struct lane_rows {
+    const quantized_conv_problem* p;
+    const std::int32_t* const* x;
+    std::int64_t pitch, rows;
+    const std::int32_t *weights, *bias, *scale;
+};
 template <int Groups>
-GRAFT_NOINLINE inline void depthwise_lane_rows(const quantized_conv_problem& p, const std::int32_t* const* x, std::int64_t pitch, int groups,
-                                               const std::int32_t* w, const std::int32_t* bias, const std::int32_t* scale, std::int64_t rows, std::int32_t* y) {
+GRAFT_VECTOR I depthwise_lane(const lane_rows& of, std::int64_t at, int groups, I bias, V scale, const lane_end& e) {
+    I sums[4] = {bias, bias, bias, bias};
+    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
+        const std::int32_t* const* x = of.x + 4 * g;
+        four_taps taps;
+        bring_together(I::load(x[0] + at), I::load(x[1] + at), I::load(x[2] + at), I::load(x[3] + at), taps);
+        const I weights = repeat_four(of.weights + 4 * g);
+        GRAFT_UNROLL
+        for (int k = 0; k < 4; ++k) sums[k] = add_bytes(sums[k], taps.of[k], weights);
+    }
+    return lane_of_sums(e, sums, scale);
+}
+template <int Groups>
+GRAFT_NOINLINE inline void depthwise_lane_rows(const lane_rows& of, int groups, std::int32_t* y) {
+    const quantized_conv_problem& p = *of.p;
     const lane_end e = end_of(p);
-    const I first_sum = repeat_four(bias);
-    const V by = as_float(repeat_four(scale));
+    const I bias = repeat_four(of.bias);
+    const V scale = as_float(repeat_four(of.scale));
     if (p.ow >= V::W) {
-        for (std::int64_t row = 0; row < rows; ++row)
+        for (std::int64_t row = 0; row < of.rows; ++row)
             for (std::int64_t next = 0; next < p.ow; next += V::W) {
                 // The last of a row with some of those before.
                 const std::int64_t column = next + V::W > p.ow ? p.ow - V::W : next;
-                depthwise_lane<Groups>(x, row * pitch + column, groups, w, first_sum, by, e).store(y + row * p.ow + column);
+                depthwise_lane<Groups>(of, row * of.pitch + column, groups, bias, scale, e).store(y + row * p.ow + column);
             }
         return;
     }
     // Narrow rows are one, with what lies between them.
-    const std::int64_t pixels = (rows - 1) * pitch + p.ow;
+    const std::int64_t pixels = (of.rows - 1) * of.pitch + p.ow;
     for (std::int64_t first = 0; first < pixels; first += V::W) {
         std::int32_t codes[V::W];
-        depthwise_lane<Groups>(x, first, groups, w, first_sum, by, e).store(codes);
-        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, pitch, y);
+        depthwise_lane<Groups>(of, first, groups, bias, scale, e).store(codes);
+        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, of.pitch, y);
+    }
+}
+// A window of 3 x 3 whose rows are neighbours: what is brought together of a row of the image serves three rows of outputs.
+GRAFT_NOINLINE inline void depthwise_lane_columns(const lane_rows& of, std::int32_t* y) {
+    const quantized_conv_problem& p = *of.p;
+    const lane_end e = end_of(p);
+    const I bias = repeat_four(of.bias), upper = repeat_four(of.weights), middle = repeat_four(of.weights + 4), lower = repeat_four(of.weights + 8);
+    const V scale = as_float(repeat_four(of.scale));
+    for (std::int64_t next = 0; next < p.ow; next += V::W) {
+        const std::int64_t column = next + V::W > p.ow && p.ow >= V::W ? p.ow - V::W : next;
+        const int count = static_cast<int>(p.ow - column < V::W ? p.ow - column : V::W);
+        I last[4] = {bias, bias, bias, bias}, second[4] = {bias, bias, bias, bias};
+        for (std::int64_t row = 0; row < of.rows + 2; ++row) {
+            const std::int64_t at = row * of.pitch + column;
+            const I right = I::load(of.x[2] + at);
+            four_taps taps;
+            bring_together(I::load(of.x[0] + at), I::load(of.x[1] + at), right, right, taps);
+            I whole[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) {
+                whole[k] = add_bytes(last[k], taps.of[k], lower);
+                last[k] = add_bytes(second[k], taps.of[k], middle);
+                second[k] = add_bytes(bias, taps.of[k], upper);
+            }
+            if (row >= 2) store_some(lane_of_sums(e, whole, scale), y + (row - 2) * p.ow + column, count);
+        }
     }
 }
 // Four channels.
@@ -50383,7 +50707,8 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     const image_planes& g = a.from;
     // Beyond the planes: what the last vectors read.
     alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
-    const int taps = p.kh * p.kw, groups = (taps + 3) / 4;
+    const int groups = p.fours_of_taps();
+    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
     const std::int64_t below = g.rows - p.oh;
     std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
@@ -50392,16 +50717,21 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
         bias[c] = a.bias[lane * 4 + c];
         std::memcpy(scale + c, a.scale + lane * 4 + c, sizeof *scale);
     }
-    const std::int32_t* at[quantized_taps + 3];
+    const std::int32_t* at[4 * quantized_taps];
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
         const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
         copy_planes(p, g, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, oy, rows, image);
-        for (int t = 0; t < 4 * groups; ++t) {
-            const depthwise_tap& tap = a.tap[t < taps ? t : 0];  // what is not there meets weights of zero
-            at[t] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+        for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = image;  // what no tap has meets weights of zero
+        for (int t = 0; t < p.kh * p.kw; ++t) {
+            const depthwise_tap& tap = a.tap[t];
+            at[p.slot_of_tap(t)] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
         }
+        const lane_rows of = {&p, at, g.pitch, height, a.weights + lane * 4 * groups, bias, scale};
         std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
-        (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(p, at, g.pitch, groups, a.weights + lane * 4 * groups, bias, scale, height, y);
+        if (neighbours)
+            depthwise_lane_columns(of, y);
+        else
+            (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(of, groups, y);
     }
 }
 
@@ -50432,7 +50762,8 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
 }
 
 inline const byte_kernels* bytes_in_lanes() {
-    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes, &gather_lanes, &conv_lanes, &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes,    &gather_lanes,    &gather_row_of_codes,
+                                         &conv_lanes,     &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
     return &all;
 }
 
@@ -51028,6 +51359,15 @@ inline void gather_lanes(const quantized_conv_args& a, std::int64_t lane) {
         fill_lanes_with(0, a.from.planes(), to);
 }
 
+// A row of a matrix, its codes unsigned; what is beyond its columns meets weights of zero.
+inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) {
+    const std::int64_t columns = a.p.ic, bytes = a.p.lanes(columns) * 4;
+    const std::uint8_t* const from = a.x + row * columns;
+    std::uint8_t *const to = reinterpret_cast<std::uint8_t*>(a.gathered) + row * bytes, flip = a.p.x_signed ? 0x80 : 0;
+    for (std::int64_t i = 0; i < columns; ++i) to[i] = static_cast<std::uint8_t>(from[i] ^ flip);
+    for (std::int64_t i = columns; i < bytes; ++i) to[i] = 0;
+}
+
 // Sums become codes, as store_codes has it, but unsigned ones.
 struct lane_end {
     float least, most;
@@ -51176,14 +51516,17 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
-    const lane_end e = end_of(p);
-    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow + first;
+    lane_end e = end_of(p);
+    if (p.matrix) e.zero = p.y_zero;
+    const std::int64_t y_pixel = p.matrix ? p.oc : 4, y_lane = p.matrix ? 4 : 4 * p.oh * p.ow;
     for (int v = 0; v < vectors; ++v) {
         const V scale = as_float(of_channels(a.scale, v));
+        const std::int64_t left = p.oc - channel - v * V::W;
         for (int i = 0; i < Pixels && i < count; ++i) {
-            std::uint8_t codes[V::W];
+            std::uint8_t codes[V::W], *to = a.y + (first + i) * y_pixel + (channel + v * V::W) / 4 * y_lane;
             store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
-            for (int r = 0; r < V::W && channel + v * V::W + r < p.oc; r += 4) std::memcpy(y + (v * V::W + r) / 4 * p.oh * p.ow + i, codes + r, sizeof *y);
+            for (int r = 0; r < V::W && r < left; r += 4, to += y_lane)
+                std::memcpy(to, codes + r, p.matrix && left - r < 4 ? static_cast<std::size_t>(left - r) : 4);
         }
     }
 }
@@ -51193,14 +51536,15 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
     const quantized_conv_problem& p = a.p;
     const bool in_place = p.in_place();
-    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = in_place ? p.ih * p.iw : a.from.planes(), pixels = p.oh * p.ow, blocks = p.blocks();
+    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = p.matrix ? 1 : in_place ? p.ih * p.iw : a.from.planes();
+    const std::int64_t pixels = p.oh * p.ow, blocks = p.blocks(), between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
     const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
     std::int64_t at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
-        at[i] = pixel / p.ow * pitch + pixel % p.ow;
+        at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
@@ -51211,43 +51555,88 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     }
 }
 
-// A vector of neighbours of a lane: four taps at a time are brought together, so that the products of each channel are one lane's.
-// Pixels 4 q + k of the sums in vector k lie in its lanes 4 q to 4 q + 3.
-template <int Groups>
-GRAFT_VECTOR I depthwise_lane(const std::int32_t* const* x, std::int64_t at, int groups, const std::int32_t* w, I bias, V scale, const lane_end& e) {
-    I sums[4] = {bias, bias, bias, bias};
-    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
-        const I a = I::load(x[4 * g] + at), b = I::load(x[4 * g + 1] + at), c = I::load(x[4 * g + 2] + at), d = I::load(x[4 * g + 3] + at);
-        const I weights = repeat_four(w + 4 * g), ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b),
-                cd_high = zip_bytes_high(c, d);
-        sums[0] = add_bytes(sums[0], zip_halves_low(ab_low, cd_low), weights);
-        sums[1] = add_bytes(sums[1], zip_halves_high(ab_low, cd_low), weights);
-        sums[2] = add_bytes(sums[2], zip_halves_low(ab_high, cd_high), weights);
-        sums[3] = add_bytes(sums[3], zip_halves_high(ab_high, cd_high), weights);
-    }
+// What a vector of neighbours of a lane reads for four taps, brought together so that the products of each channel are one lane's: pixels 4 q + k are
+// lanes 4 q to 4 q + 3 of vector k.
+struct four_taps {
+    I of[4];
+};
+GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
+    const I ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b), cd_high = zip_bytes_high(c, d);
+    to.of[0] = zip_halves_low(ab_low, cd_low);
+    to.of[1] = zip_halves_high(ab_low, cd_low);
+    to.of[2] = zip_halves_low(ab_high, cd_high);
+    to.of[3] = zip_halves_high(ab_high, cd_high);
+}
+GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
     return pack_bytes(codes_of(e, sums[0], scale), codes_of(e, sums[1], scale), codes_of(e, sums[2], scale), codes_of(e, sums[3], scale));
 }
+// Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
+struct lane_rows {
+    const quantized_conv_problem* p;
+    const std::int32_t* const* x;
+    std::int64_t pitch, rows;
+    const std::int32_t *weights, *bias, *scale;
+};
 template <int Groups>
-GRAFT_NOINLINE inline void depthwise_lane_rows(const quantized_conv_problem& p, const std::int32_t* const* x, std::int64_t pitch, int groups,
-                                               const std::int32_t* w, const std::int32_t* bias, const std::int32_t* scale, std::int64_t rows, std::int32_t* y) {
+GRAFT_VECTOR I depthwise_lane(const lane_rows& of, std::int64_t at, int groups, I bias, V scale, const lane_end& e) {
+    I sums[4] = {bias, bias, bias, bias};
+    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
+        const std::int32_t* const* x = of.x + 4 * g;
+        four_taps taps;
+        bring_together(I::load(x[0] + at), I::load(x[1] + at), I::load(x[2] + at), I::load(x[3] + at), taps);
+        const I weights = repeat_four(of.weights + 4 * g);
+        GRAFT_UNROLL
+        for (int k = 0; k < 4; ++k) sums[k] = add_bytes(sums[k], taps.of[k], weights);
+    }
+    return lane_of_sums(e, sums, scale);
+}
+template <int Groups>
+GRAFT_NOINLINE inline void depthwise_lane_rows(const lane_rows& of, int groups, std::int32_t* y) {
+    const quantized_conv_problem& p = *of.p;
     const lane_end e = end_of(p);
-    const I first_sum = repeat_four(bias);
-    const V by = as_float(repeat_four(scale));
+    const I bias = repeat_four(of.bias);
+    const V scale = as_float(repeat_four(of.scale));
     if (p.ow >= V::W) {
-        for (std::int64_t row = 0; row < rows; ++row)
+        for (std::int64_t row = 0; row < of.rows; ++row)
             for (std::int64_t next = 0; next < p.ow; next += V::W) {
                 // The last of a row with some of those before.
                 const std::int64_t column = next + V::W > p.ow ? p.ow - V::W : next;
-                depthwise_lane<Groups>(x, row * pitch + column, groups, w, first_sum, by, e).store(y + row * p.ow + column);
+                depthwise_lane<Groups>(of, row * of.pitch + column, groups, bias, scale, e).store(y + row * p.ow + column);
             }
         return;
     }
     // Narrow rows are one, with what lies between them.
-    const std::int64_t pixels = (rows - 1) * pitch + p.ow;
+    const std::int64_t pixels = (of.rows - 1) * of.pitch + p.ow;
     for (std::int64_t first = 0; first < pixels; first += V::W) {
         std::int32_t codes[V::W];
-        depthwise_lane<Groups>(x, first, groups, w, first_sum, by, e).store(codes);
-        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, pitch, y);
+        depthwise_lane<Groups>(of, first, groups, bias, scale, e).store(codes);
+        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, of.pitch, y);
+    }
+}
+// A window of 3 x 3 whose rows are neighbours: what is brought together of a row of the image serves three rows of outputs.
+GRAFT_NOINLINE inline void depthwise_lane_columns(const lane_rows& of, std::int32_t* y) {
+    const quantized_conv_problem& p = *of.p;
+    const lane_end e = end_of(p);
+    const I bias = repeat_four(of.bias), upper = repeat_four(of.weights), middle = repeat_four(of.weights + 4), lower = repeat_four(of.weights + 8);
+    const V scale = as_float(repeat_four(of.scale));
+    for (std::int64_t next = 0; next < p.ow; next += V::W) {
+        const std::int64_t column = next + V::W > p.ow && p.ow >= V::W ? p.ow - V::W : next;
+        const int count = static_cast<int>(p.ow - column < V::W ? p.ow - column : V::W);
+        I last[4] = {bias, bias, bias, bias}, second[4] = {bias, bias, bias, bias};
+        for (std::int64_t row = 0; row < of.rows + 2; ++row) {
+            const std::int64_t at = row * of.pitch + column;
+            const I right = I::load(of.x[2] + at);
+            four_taps taps;
+            bring_together(I::load(of.x[0] + at), I::load(of.x[1] + at), right, right, taps);
+            I whole[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) {
+                whole[k] = add_bytes(last[k], taps.of[k], lower);
+                last[k] = add_bytes(second[k], taps.of[k], middle);
+                second[k] = add_bytes(bias, taps.of[k], upper);
+            }
+            if (row >= 2) store_some(lane_of_sums(e, whole, scale), y + (row - 2) * p.ow + column, count);
+        }
     }
 }
 // Four channels.
@@ -51256,7 +51645,8 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     const image_planes& g = a.from;
     // Beyond the planes: what the last vectors read.
     alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
-    const int taps = p.kh * p.kw, groups = (taps + 3) / 4;
+    const int groups = p.fours_of_taps();
+    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
     const std::int64_t below = g.rows - p.oh;
     std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
@@ -51265,16 +51655,21 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
         bias[c] = a.bias[lane * 4 + c];
         std::memcpy(scale + c, a.scale + lane * 4 + c, sizeof *scale);
     }
-    const std::int32_t* at[quantized_taps + 3];
+    const std::int32_t* at[4 * quantized_taps];
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
         const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
         copy_planes(p, g, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, oy, rows, image);
-        for (int t = 0; t < 4 * groups; ++t) {
-            const depthwise_tap& tap = a.tap[t < taps ? t : 0];  // what is not there meets weights of zero
-            at[t] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+        for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = image;  // what no tap has meets weights of zero
+        for (int t = 0; t < p.kh * p.kw; ++t) {
+            const depthwise_tap& tap = a.tap[t];
+            at[p.slot_of_tap(t)] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
         }
+        const lane_rows of = {&p, at, g.pitch, height, a.weights + lane * 4 * groups, bias, scale};
         std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
-        (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(p, at, g.pitch, groups, a.weights + lane * 4 * groups, bias, scale, height, y);
+        if (neighbours)
+            depthwise_lane_columns(of, y);
+        else
+            (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(of, groups, y);
     }
 }
 
@@ -51305,7 +51700,8 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
 }
 
 inline const byte_kernels* bytes_in_lanes() {
-    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes, &gather_lanes, &conv_lanes, &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes,    &gather_lanes,    &gather_row_of_codes,
+                                         &conv_lanes,     &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
     return &all;
 }
 
@@ -55261,6 +55657,7 @@ struct quantized_conv_problem {
     bool bytes = false;     ///< four 8-bit products a sum, of images in lanes of four channels; else two of 16 bits, of planes. The integers are the same
     bool tiles = false;     ///< of bytes: sixteen lanes of channels at once, by the machine's tiles. The integers are the same
     bool few = false;       ///< of bytes: vectors of output channels, not of neighbouring pixels, of which there are few. The integers are the same
+    bool matrix = false;    ///< of few: x is a matrix [ow][ic] and y [ow][oc], row-major codes; the window is one tap
     bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
 
     bool depthwise() const noexcept { return groups != 1; }
@@ -55268,7 +55665,7 @@ struct quantized_conv_problem {
     bool unsigned_pixels() const noexcept { return bytes || depthwise(); }
     /// Whether neighbours are read where they lie: one tap, no border, no steps. Tiles want whole ones of channels.
     bool in_place() const noexcept {
-        return bytes && !tiles && !depthwise() && kh * kw == 1 && sh == 1 && sw == 1 && pt == 0 && pl == 0 && oh == ih && ow == iw;
+        return bytes && !tiles && !matrix && !depthwise() && kh * kw == 1 && sh == 1 && sw == 1 && pt == 0 && pl == 0 && oh == ih && ow == iw;
     }
     /// The zero point of x as an unsigned byte.
     int unsigned_zero() const noexcept { return x_zero + (x_signed ? 128 : 0); }
@@ -55285,6 +55682,9 @@ struct quantized_conv_problem {
     /// Tiles of 2 x 2 outputs.
     std::int64_t winograd_tiles_high() const noexcept { return (oh + 1) / 2; }
     std::int64_t winograd_tiles_wide() const noexcept { return (ow + 1) / 2; }
+    /// Where tap t of a depthwise window of bytes stands among the four that are multiplied at once, and how many fours there are: rows of three are one each.
+    int slot_of_tap(int t) const noexcept { return kw == 3 ? t / 3 * 4 + t % 3 : t; }
+    int fours_of_taps() const noexcept { return kw == 3 ? kh : (kh * kw + 3) / 4; }
     /// Lanes of four channels that an image of so many has in memory.
     static constexpr std::int64_t lanes(std::int64_t channels) noexcept { return (channels + 3) / 4; }
 };
@@ -55317,13 +55717,14 @@ struct quantized_conv_args {
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
     const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles [oc / 32][lanes / 16][taps][2][16][16
-                                            // lanes], of few pixels [oc / 32][lanes][taps][32]; depthwise: [oc][taps / 2], of bytes [oc / 4][taps / 4][4]
+                                            // lanes], of few pixels [oc / 32][lanes][taps][32]; depthwise: [oc][taps / 2], of bytes [oc / 4][fours of taps][4]
     const float* scale = nullptr;           // [oc]
     const std::int32_t* bias = nullptr;     // [oc]
-    std::int32_t* gathered = nullptr;       // of bytes [lanes][planes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
-    std::int64_t slot = 0;                  // numbers of a slot
-    std::int64_t blocks_a_task = 1;         // of output channels
-    const depthwise_tap* tap = nullptr;     // [taps], where it is depthwise
+    std::int32_t* gathered =
+        nullptr;  // of bytes [lanes][planes], of a matrix [rows][lanes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
+    std::int64_t slot = 0;               // numbers of a slot
+    std::int64_t blocks_a_task = 1;      // of output channels
+    const depthwise_tap* tap = nullptr;  // [taps], where it is depthwise
 };
 
 /// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
@@ -55346,12 +55747,13 @@ struct quantized_kernels {
 };
 
 /// Kernels of images in lanes of four channels, [ceil(c / 4)][pixels][4], as unsigned numbers: codes that are signed stand 128 higher. Lanes past c hold
-/// anything. Tasks: `to_lanes` and `to_planes` take `count` pixels of up to four planes, `gather` one lane of channels, `conv` and `conv_few` a tile of pixels
-/// and a part of the blocks of channels (they have no slots), `depthwise` a lane, and so does `max_pool`.
+/// anything. Tasks: `to_lanes` and `to_planes` take `count` pixels of up to four planes, `gather` one lane of channels, `gather_row` a row of a matrix, `conv`
+/// and `conv_few` a tile of pixels and a part of the blocks of channels (they have no slots), `depthwise` a lane, and so does `max_pool`.
 struct byte_kernels {
     void (*to_lanes)(const std::uint8_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::int32_t* y);
     void (*to_planes)(const std::int32_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::uint8_t* y);
     void (*gather)(const quantized_conv_args&, std::int64_t lane);
+    void (*gather_row)(const quantized_conv_args&, std::int64_t row);
     void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
     void (*conv_few)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
     void (*depthwise)(const quantized_conv_args&, std::int64_t lane);
@@ -55384,9 +55786,9 @@ std::int64_t quantized_conv_workspace(const quantized_conv_problem& problem);
 /// Packs the weights of block `block` of problem.rows() output channels, given as differences from their zero points: [oc of the block][ic / groups]
 /// [kh][kw] of int16. `packed` is room for all blocks.
 void pack_quantized_rows(const quantized_conv_problem& problem, std::int64_t block, const std::int16_t* weights, void* packed);
-/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each, and for `bytes` both in lanes of four channels; scale and bias are [oc]. For `unsigned_pixels()`
-/// the bias is less the sum of the channel's weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The memory of `workspace` is
-/// aligned to 64 bytes.
+/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each, for `bytes` both in lanes of four channels, or matrices; scale and bias are [oc]. For
+/// `unsigned_pixels()` the bias is less the sum of the channel's weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The memory
+/// of `workspace` is aligned to 64 bytes.
 void run_quantized_conv(isa set, const quantized_conv_problem& problem, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
                         void* y, void* workspace, executor& pool);
 /// The bias of a channel as the run wants it: `weights` are the channel's differences, [ic / groups * kh * kw].
@@ -55520,7 +55922,7 @@ GRAFT_INLINE bool prefers_few_pixels(const quantized_conv_problem& p) noexcept {
 
 GRAFT_INLINE std::int64_t packed_quantized_bytes(const quantized_conv_problem& p) {
     const std::int64_t taps = std::int64_t(p.kh) * p.kw;
-    if (p.depthwise()) return p.bytes ? 16 * p.lanes(p.oc) * ((taps + 3) / 4) : 4 * p.oc * ((taps + 1) / 2);
+    if (p.depthwise()) return p.bytes ? 16 * p.lanes(p.oc) * p.fours_of_taps() : 4 * p.oc * ((taps + 1) / 2);
     if (p.winograd) return 4 * ((p.oc + quantized_rows - 1) / quantized_rows) * quantized_rows * p.lanes_of_channels() * 16;
     return 4 * p.blocks() * p.rows() * p.lanes_of_channels() * taps;
 }
@@ -55544,12 +55946,14 @@ GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int6
     const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * quantized_rows, rows = p.oc - first < quantized_rows ? p.oc - first : quantized_rows;
     if (p.bytes) {
         // Four taps of a channel a word, the channels of a lane beside each other.
-        const std::int64_t groups = (taps + 3) / 4, lanes = p.lanes(rows);
+        const std::int64_t groups = p.fours_of_taps(), lanes = p.lanes(rows);
         to += first * groups;
         std::memset(to, 0, static_cast<std::size_t>(lanes * groups) * 16);
         for (std::int64_t m = 0; m < rows; ++m)
-            for (std::int64_t t = 0; t < taps; ++t)
-                to[(m / 4 * groups + t / 4) * 4 + m % 4] |= (static_cast<std::uint32_t>(*weights++) & 0xffu) << (8 * (t % 4));
+            for (int t = 0; t < taps; ++t) {
+                const int slot = p.slot_of_tap(t);
+                to[(m / 4 * groups + slot / 4) * 4 + m % 4] |= (static_cast<std::uint32_t>(*weights++) & 0xffu) << (8 * (slot % 4));
+            }
         return;
     }
     // Two taps a word, the last with none beside it where their number is odd.
@@ -55617,7 +56021,9 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
             }
             continue;
         }
-        if (!p.in_place()) {
+        if (p.matrix)
+            parallel_for(pool, p.ow, [&](std::int64_t row) { bytes->gather_row(a, row); });
+        else if (!p.in_place()) {
             parallel_for(pool, p.lanes_of_channels(), [&](std::int64_t lane) { bytes->gather(a, lane); });
             std::memset(a.gathered + p.lanes_of_channels() * a.from.planes(), 0, quantized_pixels * sizeof(std::int32_t));
         }
@@ -55690,10 +56096,11 @@ template <>
 struct problem_fields<quantized_conv_problem> {
     template <class Problem, class Field>
     static void visit(Problem& p, const Field& field) {
-        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, few, winograd] =
-            p;
+        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, few, matrix,
+               winograd] = p;
         const auto each = [&](auto&... fields) { (field(fields), ...); };
-        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, few, winograd);
+        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, few, matrix,
+             winograd);
     }
 };
 template <>
@@ -55710,11 +56117,13 @@ inline const char* choose_quantized_conv(const kernel_query& q, kernel_choice& c
     quantized_conv_problem p;
     if (!problem_in(q.n, p)) return "its parameters are missing";
     choice.workspace_bytes = quantized_conv_workspace(p);
-    if (p.bytes != (q.in_layout[0] == layout::blocked) || p.bytes != (q.out_layout[0] == layout::blocked))
+    const bool lanes = p.bytes && !p.matrix;
+    if (lanes != (q.in_layout[0] == layout::blocked) || lanes != (q.out_layout[0] == layout::blocked))
         return "its images lie otherwise than it was lowered for";
     choice.note = p.depthwise() ? "8 bits, depthwise"
                   : p.winograd  ? "8 bits, Winograd F(2x2, 3x3)"
                   : p.tiles     ? "8 bits, by tiles"
+                  : p.matrix    ? "8 bits, matrix product"
                   : p.few       ? "8 bits, four products a lane of channels"
                   : p.bytes     ? "8 bits, four products a lane"
                                 : "8 bits, two products a lane";
@@ -56272,7 +56681,7 @@ protected:
     // Whether a node works on codes in lanes of four channels: a convolution of bytes does, others where an input lies so.
     bool takes_lanes(const node& n) {
         cpu::quantized_conv_problem p;
-        if (is(n, "QuantizedConv", "graft")) return cpu::problem_in(n, p) && p.bytes;
+        if (is(n, "QuantizedConv", "graft")) return cpu::problem_in(n, p) && p.bytes && !p.matrix;
         bool any = false;
         for (const value_id id : n.inputs) any |= blocked(id) && !is_float32(id);
         if (!any || n.outputs.size() != 1 || at(n.outputs[0]).extents.rank() != 4) return false;
@@ -56511,6 +56920,7 @@ namespace detail {
 
 //   QuantizeLinear(act?(Conv(DequantizeLinear(x), DequantizeLinear(W), B?)))    graft.QuantizedConv(x)
 //   QLinearConv(x, ...)                                                         graft.QuantizedConv(x)
+//   QuantizeLinear(act?(Gemm or MatMul(DequantizeLinear(x), DequantizeLinear(W), B?)))  graft.QuantizedConv(x), where bytes are multiplied
 //   QuantizeLinear(act?(Add(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedSum(a, b)
 //   QuantizeLinear(MaxPool(DequantizeLinear(x))), with one scale                MaxPool(x); so all operators that choose among numbers or move them
 // where scales, zero points and weights are constants and nobody else reads the reals between. act is Relu or Clip: what it cuts off are codes. Pairs are
@@ -56592,8 +57002,10 @@ private:
     bool most_fit_bytes() {
         double all = 0, bytes = 0;
         for (const node& n : g.nodes) {
-            if (!is(n, "Conv") || n.inputs.size() < 2) continue;
+            const bool conv = is(n, "Conv");
+            if ((!conv && !is(n, "Gemm") && !is(n, "MatMul")) || n.inputs.size() < 2) continue;
             const value& w = at(n.inputs[1]);
+            if (!conv && !w.constant) continue;  // products of two activations stay reals wherever
             const double products = static_cast<double>(n.multiply_adds);
             all += products;
             if (!w.constant || !w.integers || !w.integers->floats.watches(w.constant.storage())) continue;
@@ -56619,10 +57031,10 @@ private:
         static constexpr struct {
             const char* op;
             void (quantized_lowering::*lower)(node&, const node&, const codes&, int, int);
-        } operators[] = {{"Conv", &quantized_lowering::conv},      {"Add", &quantized_lowering::sum},          {"MaxPool", &quantized_lowering::choice},
-                         {"Concat", &quantized_lowering::choice},  {"Transpose", &quantized_lowering::choice}, {"Reshape", &quantized_lowering::choice},
-                         {"Flatten", &quantized_lowering::choice}, {"Squeeze", &quantized_lowering::choice},   {"Unsqueeze", &quantized_lowering::choice},
-                         {"Slice", &quantized_lowering::choice}};
+        } operators[] = {{"Conv", &quantized_lowering::conv},        {"Gemm", &quantized_lowering::product},     {"MatMul", &quantized_lowering::product},
+                         {"Add", &quantized_lowering::sum},          {"MaxPool", &quantized_lowering::choice},   {"Concat", &quantized_lowering::choice},
+                         {"Transpose", &quantized_lowering::choice}, {"Reshape", &quantized_lowering::choice},   {"Flatten", &quantized_lowering::choice},
+                         {"Squeeze", &quantized_lowering::choice},   {"Unsqueeze", &quantized_lowering::choice}, {"Slice", &quantized_lowering::choice}};
         for (const auto& one : operators)
             if (is(*m, one.op)) return (this->*one.lower)(n, *m, y, low, high);
     }
@@ -56672,6 +57084,30 @@ private:
         if (bias != no_value && (!is_constant(bias) || at(bias).type != dtype::float32)) return;
         make_conv(n, from, image, x, y, {w.integers, w.scale, w.zero_point, bias == no_value ? tensor() : at(bias).constant}, low, high);
     }
+    // Rows of x by constant columns, as a convolution of one tap over pixels that are the rows.
+    void product(node& n, const node& from, const codes& y, int low, int high) {
+        codes x;
+        const bool gemm = is(from, "Gemm"), transposed = gemm && integer(from, "transB", 0) != 0;
+        const value_id matrix = dequantized_from(from.inputs[0], x), bias = gemm ? input_of(from, 2) : no_value;
+        const value& weight = at(from.inputs[1]);
+        if (!cpu::multiplies_bytes(level_) || matrix == no_value || !weight.constant || !weight.integers) return;
+        if (!weight.integers->floats.watches(weight.constant.storage())) return;
+        if (gemm && (integer(from, "transA", 0) || real(from, "alpha", 1) != 1 || (bias != no_value && real(from, "beta", 1) != 1))) return;
+        const dequantized& w = *weight.integers;
+        const shape &in = at(matrix).extents, &extents = w.integers.shape();
+        if (in.rank() < 2 || extents.rank() != 2 || !is_8_bits(w.integers.type()) || w.scale.type() != dtype::float32) return;
+        const int of_channels = transposed ? 0 : 1;
+        if (w.axis != of_channels && w.axis != of_channels - 2 && w.scale.elements() != 1) return;
+        if (bias != no_value &&
+            (!is_constant(bias) || at(bias).type != dtype::float32 || at(bias).extents.rank() == 0 || at(bias).extents.back() != at(bias).extents.elements()))
+            return;
+        cpu::quantized_conv_problem p;
+        p.ic = in.back(), p.oc = extents[of_channels], p.iw = p.ow = in.product(0, in.rank() - 1), p.matrix = true;
+        p.x_signed = x.is_signed, p.y_signed = y.is_signed, p.x_zero = x.zero, p.y_zero = y.zero, p.low = low, p.high = high;
+        const constants k{w.integers, w.scale, w.zero_point, bias == no_value ? tensor() : at(bias).constant};
+        if (p.oc < 1 || extents[1 - of_channels] != p.ic || !cpu::takes_quantized_conv(p) || !fit_channels(k, p.oc)) return;
+        pack_conv(n, from, matrix, p, x, y, k, transposed ? p.ic : 0);
+    }
     void qlinear_conv(node& n) {
         codes x, y;
         if (!codes_of(at(n.inputs[0]).type, n.inputs[1], n.inputs[2], x) || !codes_of(at(n.outputs[0]).type, n.inputs[6], n.inputs[7], y)) return;
@@ -56699,8 +57135,16 @@ private:
         p.dh = window.dh, p.dw = window.dw, p.pt = window.pt, p.pl = window.pl;
         p.x_signed = x.is_signed, p.y_signed = y.is_signed, p.x_zero = x.zero, p.y_zero = y.zero, p.low = low, p.high = high;
         if (!cpu::takes_quantized_conv(p)) return;
-        const std::int64_t per_channel = w.product(1, 4), channels = p.oc, scales = k.scale.elements(), zeros = k.zero ? k.zero.elements() : 0;
-        if ((scales != 1 && scales != channels) || (zeros > 1 && zeros != channels) || (k.bias && k.bias.elements() != channels)) return;
+        if (fit_channels(k, p.oc)) pack_conv(n, from, image, p, x, y, k, w.product(1, 4));
+    }
+    // One scale and zero point for all channels or one for each, and a bias for each.
+    static bool fit_channels(const constants& k, std::int64_t channels) {
+        const std::int64_t scales = k.scale.elements(), zeros = k.zero ? k.zero.elements() : 0;
+        return (scales == 1 || scales == channels) && (zeros <= 1 || zeros == channels) && (!k.bias || k.bias.elements() == channels);
+    }
+    // `per_channel`: weights of an output channel, which lie side by side; 0: they are a column of a matrix.
+    void pack_conv(node& n, const node& from, value_id image, const cpu::quantized_conv_problem& p, const codes& x, const codes& y, const constants& k,
+                   std::int64_t per_channel) {
         const std::int64_t multiply_adds = from.multiply_adds;
         failure_ = pack(n, image, p, x, y, k, per_channel);
         if (n.domain == "graft") n.multiply_adds = multiply_adds;
@@ -56736,16 +57180,32 @@ private:
         });
         return all;
     }
+    // The bytes of [rows][columns] as [columns][rows].
+    result<tensor> turned(const tensor& from, std::int64_t rows, std::int64_t columns) {
+        tensor to;
+        GRAFT_TRY_ASSIGN(to, tensor::make(from.type(), {columns, rows}, with_.budget));
+        const std::byte* const a = from.raw();
+        std::byte* const b = to.raw();
+        parallel_for(with_.pool, columns, [&](std::int64_t c) {
+            for (std::int64_t r = 0; r < rows; ++r) b[c * rows + r] = a[r * columns + c];
+        });
+        return to;
+    }
     status pack(node& n, value_id image, cpu::quantized_conv_problem p, const codes& x, const codes& y, const constants& k, std::int64_t per_channel) {
         const std::int64_t scales = k.scale.elements(), zeros = k.zero ? k.zero.elements() : 0;
         tensor weight, scale, bias;
         GRAFT_TRY_ASSIGN(weight, k.weight.to_read_once());
+        if (per_channel == 0) {
+            per_channel = p.ic;
+            GRAFT_TRY_ASSIGN(weight, turned(weight, p.ic, p.oc));
+        }
         GRAFT_TRY_ASSIGN(scale, tensor::make(dtype::float32, {p.oc}, with_.budget));
         GRAFT_TRY_ASSIGN(bias, tensor::make(dtype::int32, {p.oc}, with_.budget));
-        p.tiles = cpu::multiplies_tiles(level_, p);
+        p.tiles = !p.matrix && cpu::multiplies_tiles(level_, p);
         p.bytes = cpu::multiplies_bytes(level_) && fit_bytes(k, weight, p.oc, per_channel);
         p.tiles &= p.bytes;
-        p.few = cpu::prefers_few_pixels(p);
+        if (p.matrix && !p.bytes) return {};
+        p.few = p.matrix || cpu::prefers_few_pixels(p);
         p.winograd = cpu::takes_quantized_winograd(p);
         for (std::int64_t m = 0; m < p.oc; ++m) {
             const float of_weight = k.scale.data<float>()[scales == 1 ? 0 : m], of_sum = x.scale * of_weight;
@@ -56757,8 +57217,8 @@ private:
             if (!std::isnormal(of_sum) || of_sum < 0 || !std::isnormal(scale.data<float>()[m]) || !(std::fabs(steps) <= 1 << 30)) return {};
             bias.data<std::int32_t>()[m] = static_cast<std::int32_t>(steps);
         }
-        std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.tiles) + std::to_string(p.few) + std::to_string(p.winograd) + " " +
-                          std::to_string(p.groups);
+        std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.tiles) + std::to_string(p.few) + std::to_string(p.winograd) +
+                          std::to_string(p.matrix) + " " + std::to_string(p.groups);
         for (std::int64_t m = 0; m < (zeros > 1 ? p.oc : 1); ++m) key += " " + std::to_string(zero_of(k, m));
         tensor packed = with_.packed ? with_.packed->find(k.weight, key) : tensor();
         const bool anew = !packed;

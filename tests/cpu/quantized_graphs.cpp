@@ -44,11 +44,11 @@ struct net {
         return b.apply("DequantizeLinear", {x, scalar(dtype::float32, scale), scalar(type, zero)});
     }
     // A weight with a scale for each output channel.
-    value_id weight(const graft::shape& extents) {
+    value_id weight(const graft::shape& extents, int axis = 0) {
         return b.apply("DequantizeLinear",
-                       {constant(made(dtype::int8, extents, 120)), constant(made(dtype::float32, {extents[0]}, 0.002, 0.006)),
-                        constant(made(dtype::int8, {extents[0]}, 0))},
-                       {graft::integer_attribute("axis", 0)});
+                       {constant(made(dtype::int8, extents, 120)), constant(made(dtype::float32, {extents[axis]}, 0.002, 0.006)),
+                        constant(made(dtype::int8, {extents[axis]}, 0))},
+                       {graft::integer_attribute("axis", axis)});
     }
     value_id bias(std::int64_t channels) { return dequantize(constant(made(dtype::int32, {channels}, 9000)), 0.0001, 0, dtype::int32); }
 };
@@ -183,6 +183,38 @@ TEST_CASE("cpu quantized graphs: what chooses among numbers or moves them does s
                 const answers a = check_against_reference(n.b, y, made(dtype::float32, {2, 3, 14, 15}, 1.1), pairs_pay() ? 1 : 0);
                 if (pairs_pay()) CHECK(a.reals == (one_scale ? 0 : 1));
             }
+    });
+}
+
+TEST_CASE("cpu quantized graphs: products of rows by constant weights are convolutions of one tap where bytes are multiplied") {
+    by_every_product([] {
+        const int integers = graft::cpu::multiplies_bytes(graft::cpu::active_isa().value()) ? 1 : 0;
+        for (const dtype type : {dtype::uint8, dtype::int8})
+            for (const std::int64_t rows : {1, 3, 60})
+                for (const std::int64_t columns : {12, 45}) {
+                    INFO(rows, " rows of ", columns);
+                    const double zero = type == dtype::int8 ? -3 : 120;
+                    const auto check = [&](std::initializer_list<graft::dimension> dims, const graft::shape& extents, auto&& product) {
+                        net n;
+                        const value_id x = n.b.input("x", dtype::float32, dims);
+                        const value_id y = product(n, n.dequantize(n.quantize(x, 0.01, zero, type), 0.01, zero, type));
+                        check_against_reference(n.b, n.quantize(y, 0.03, zero, type), made(dtype::float32, extents, 1.1), integers);
+                    };
+                    check({rows, columns}, {rows, columns}, [&](net& n, value_id x) {
+                        return n.b.apply("Gemm", {x, n.weight({37, columns}), n.bias(37)}, {graft::integer_attribute("transB", 1)});
+                    });
+                    check({rows, columns}, {rows, columns}, [&](net& n, value_id x) {
+                        return n.b.apply("Relu", {n.b.apply("Gemm", {x, n.weight({columns, 70}, 1), n.bias(70)})});
+                    });
+                    check({2, rows, columns}, {2, rows, columns}, [&](net& n, value_id x) { return n.b.apply("MatMul", {x, n.weight({columns, 64}, 1)}); });
+                }
+        // Scaled and turned products stay reals.
+        for (const graft::attribute& how : {graft::real_attribute("alpha", 0.5f), graft::integer_attribute("transA", 1)}) {
+            net n;
+            const value_id x = n.b.input("x", dtype::float32, {8, 8});
+            const value_id y = n.b.apply("Gemm", {n.dequantize(n.quantize(x, 0.01, 120), 0.01, 120), n.weight({8, 9}, 1)}, {how});
+            check_against_reference(n.b, n.quantize(y, 0.03, 120), made(dtype::float32, {8, 8}, 1.1), 0);
+        }
     });
 }
 

@@ -27,9 +27,9 @@ std::int64_t quantized_conv_workspace(const quantized_conv_problem& problem);
 /// Packs the weights of block `block` of problem.rows() output channels, given as differences from their zero points: [oc of the block][ic / groups]
 /// [kh][kw] of int16. `packed` is room for all blocks.
 void pack_quantized_rows(const quantized_conv_problem& problem, std::int64_t block, const std::int16_t* weights, void* packed);
-/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each, and for `bytes` both in lanes of four channels; scale and bias are [oc]. For `unsigned_pixels()`
-/// the bias is less the sum of the channel's weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The memory of `workspace` is
-/// aligned to 64 bytes.
+/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each, for `bytes` both in lanes of four channels, or matrices; scale and bias are [oc]. For
+/// `unsigned_pixels()` the bias is less the sum of the channel's weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The memory
+/// of `workspace` is aligned to 64 bytes.
 void run_quantized_conv(isa set, const quantized_conv_problem& problem, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
                         void* y, void* workspace, executor& pool);
 /// The bias of a channel as the run wants it: `weights` are the channel's differences, [ic / groups * kh * kw].
@@ -164,7 +164,7 @@ GRAFT_INLINE bool prefers_few_pixels(const quantized_conv_problem& p) noexcept {
 
 GRAFT_INLINE std::int64_t packed_quantized_bytes(const quantized_conv_problem& p) {
     const std::int64_t taps = std::int64_t(p.kh) * p.kw;
-    if (p.depthwise()) return p.bytes ? 16 * p.lanes(p.oc) * ((taps + 3) / 4) : 4 * p.oc * ((taps + 1) / 2);
+    if (p.depthwise()) return p.bytes ? 16 * p.lanes(p.oc) * p.fours_of_taps() : 4 * p.oc * ((taps + 1) / 2);
     if (p.winograd) return 4 * ((p.oc + quantized_rows - 1) / quantized_rows) * quantized_rows * p.lanes_of_channels() * 16;
     return 4 * p.blocks() * p.rows() * p.lanes_of_channels() * taps;
 }
@@ -188,12 +188,14 @@ GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int6
     const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * quantized_rows, rows = p.oc - first < quantized_rows ? p.oc - first : quantized_rows;
     if (p.bytes) {
         // Four taps of a channel a word, the channels of a lane beside each other.
-        const std::int64_t groups = (taps + 3) / 4, lanes = p.lanes(rows);
+        const std::int64_t groups = p.fours_of_taps(), lanes = p.lanes(rows);
         to += first * groups;
         std::memset(to, 0, static_cast<std::size_t>(lanes * groups) * 16);
         for (std::int64_t m = 0; m < rows; ++m)
-            for (std::int64_t t = 0; t < taps; ++t)
-                to[(m / 4 * groups + t / 4) * 4 + m % 4] |= (static_cast<std::uint32_t>(*weights++) & 0xffu) << (8 * (t % 4));
+            for (int t = 0; t < taps; ++t) {
+                const int slot = p.slot_of_tap(t);
+                to[(m / 4 * groups + slot / 4) * 4 + m % 4] |= (static_cast<std::uint32_t>(*weights++) & 0xffu) << (8 * (slot % 4));
+            }
         return;
     }
     // Two taps a word, the last with none beside it where their number is odd.
@@ -261,7 +263,9 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
             }
             continue;
         }
-        if (!p.in_place()) {
+        if (p.matrix)
+            parallel_for(pool, p.ow, [&](std::int64_t row) { bytes->gather_row(a, row); });
+        else if (!p.in_place()) {
             parallel_for(pool, p.lanes_of_channels(), [&](std::int64_t lane) { bytes->gather(a, lane); });
             std::memset(a.gathered + p.lanes_of_channels() * a.from.planes(), 0, quantized_pixels * sizeof(std::int32_t));
         }

@@ -27,6 +27,7 @@ struct quantized_conv_problem {
     bool bytes = false;     ///< four 8-bit products a sum, of images in lanes of four channels; else two of 16 bits, of planes. The integers are the same
     bool tiles = false;     ///< of bytes: sixteen lanes of channels at once, by the machine's tiles. The integers are the same
     bool few = false;       ///< of bytes: vectors of output channels, not of neighbouring pixels, of which there are few. The integers are the same
+    bool matrix = false;    ///< of few: x is a matrix [ow][ic] and y [ow][oc], row-major codes; the window is one tap
     bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
 
     bool depthwise() const noexcept { return groups != 1; }
@@ -34,7 +35,7 @@ struct quantized_conv_problem {
     bool unsigned_pixels() const noexcept { return bytes || depthwise(); }
     /// Whether neighbours are read where they lie: one tap, no border, no steps. Tiles want whole ones of channels.
     bool in_place() const noexcept {
-        return bytes && !tiles && !depthwise() && kh * kw == 1 && sh == 1 && sw == 1 && pt == 0 && pl == 0 && oh == ih && ow == iw;
+        return bytes && !tiles && !matrix && !depthwise() && kh * kw == 1 && sh == 1 && sw == 1 && pt == 0 && pl == 0 && oh == ih && ow == iw;
     }
     /// The zero point of x as an unsigned byte.
     int unsigned_zero() const noexcept { return x_zero + (x_signed ? 128 : 0); }
@@ -51,6 +52,9 @@ struct quantized_conv_problem {
     /// Tiles of 2 x 2 outputs.
     std::int64_t winograd_tiles_high() const noexcept { return (oh + 1) / 2; }
     std::int64_t winograd_tiles_wide() const noexcept { return (ow + 1) / 2; }
+    /// Where tap t of a depthwise window of bytes stands among the four that are multiplied at once, and how many fours there are: rows of three are one each.
+    int slot_of_tap(int t) const noexcept { return kw == 3 ? t / 3 * 4 + t % 3 : t; }
+    int fours_of_taps() const noexcept { return kw == 3 ? kh : (kh * kw + 3) / 4; }
     /// Lanes of four channels that an image of so many has in memory.
     static constexpr std::int64_t lanes(std::int64_t channels) noexcept { return (channels + 3) / 4; }
 };
@@ -83,13 +87,14 @@ struct quantized_conv_args {
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
     const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles [oc / 32][lanes / 16][taps][2][16][16
-                                            // lanes], of few pixels [oc / 32][lanes][taps][32]; depthwise: [oc][taps / 2], of bytes [oc / 4][taps / 4][4]
+                                            // lanes], of few pixels [oc / 32][lanes][taps][32]; depthwise: [oc][taps / 2], of bytes [oc / 4][fours of taps][4]
     const float* scale = nullptr;           // [oc]
     const std::int32_t* bias = nullptr;     // [oc]
-    std::int32_t* gathered = nullptr;       // of bytes [lanes][planes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
-    std::int64_t slot = 0;                  // numbers of a slot
-    std::int64_t blocks_a_task = 1;         // of output channels
-    const depthwise_tap* tap = nullptr;     // [taps], where it is depthwise
+    std::int32_t* gathered =
+        nullptr;  // of bytes [lanes][planes], of a matrix [rows][lanes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
+    std::int64_t slot = 0;               // numbers of a slot
+    std::int64_t blocks_a_task = 1;      // of output channels
+    const depthwise_tap* tap = nullptr;  // [taps], where it is depthwise
 };
 
 /// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
@@ -112,12 +117,13 @@ struct quantized_kernels {
 };
 
 /// Kernels of images in lanes of four channels, [ceil(c / 4)][pixels][4], as unsigned numbers: codes that are signed stand 128 higher. Lanes past c hold
-/// anything. Tasks: `to_lanes` and `to_planes` take `count` pixels of up to four planes, `gather` one lane of channels, `conv` and `conv_few` a tile of pixels
-/// and a part of the blocks of channels (they have no slots), `depthwise` a lane, and so does `max_pool`.
+/// anything. Tasks: `to_lanes` and `to_planes` take `count` pixels of up to four planes, `gather` one lane of channels, `gather_row` a row of a matrix, `conv`
+/// and `conv_few` a tile of pixels and a part of the blocks of channels (they have no slots), `depthwise` a lane, and so does `max_pool`.
 struct byte_kernels {
     void (*to_lanes)(const std::uint8_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::int32_t* y);
     void (*to_planes)(const std::int32_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::uint8_t* y);
     void (*gather)(const quantized_conv_args&, std::int64_t lane);
+    void (*gather_row)(const quantized_conv_args&, std::int64_t row);
     void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
     void (*conv_few)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
     void (*depthwise)(const quantized_conv_args&, std::int64_t lane);

@@ -72,6 +72,15 @@ inline void gather_lanes(const quantized_conv_args& a, std::int64_t lane) {
         fill_lanes_with(0, a.from.planes(), to);
 }
 
+// A row of a matrix, its codes unsigned; what is beyond its columns meets weights of zero.
+inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) {
+    const std::int64_t columns = a.p.ic, bytes = a.p.lanes(columns) * 4;
+    const std::uint8_t* const from = a.x + row * columns;
+    std::uint8_t *const to = reinterpret_cast<std::uint8_t*>(a.gathered) + row * bytes, flip = a.p.x_signed ? 0x80 : 0;
+    for (std::int64_t i = 0; i < columns; ++i) to[i] = static_cast<std::uint8_t>(from[i] ^ flip);
+    for (std::int64_t i = columns; i < bytes; ++i) to[i] = 0;
+}
+
 // Sums become codes, as store_codes has it, but unsigned ones.
 struct lane_end {
     float least, most;
@@ -220,14 +229,17 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
-    const lane_end e = end_of(p);
-    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow + first;
+    lane_end e = end_of(p);
+    if (p.matrix) e.zero = p.y_zero;
+    const std::int64_t y_pixel = p.matrix ? p.oc : 4, y_lane = p.matrix ? 4 : 4 * p.oh * p.ow;
     for (int v = 0; v < vectors; ++v) {
         const V scale = as_float(of_channels(a.scale, v));
+        const std::int64_t left = p.oc - channel - v * V::W;
         for (int i = 0; i < Pixels && i < count; ++i) {
-            std::uint8_t codes[V::W];
+            std::uint8_t codes[V::W], *to = a.y + (first + i) * y_pixel + (channel + v * V::W) / 4 * y_lane;
             store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
-            for (int r = 0; r < V::W && channel + v * V::W + r < p.oc; r += 4) std::memcpy(y + (v * V::W + r) / 4 * p.oh * p.ow + i, codes + r, sizeof *y);
+            for (int r = 0; r < V::W && r < left; r += 4, to += y_lane)
+                std::memcpy(to, codes + r, p.matrix && left - r < 4 ? static_cast<std::size_t>(left - r) : 4);
         }
     }
 }
@@ -237,14 +249,15 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
     const quantized_conv_problem& p = a.p;
     const bool in_place = p.in_place();
-    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = in_place ? p.ih * p.iw : a.from.planes(), pixels = p.oh * p.ow, blocks = p.blocks();
+    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = p.matrix ? 1 : in_place ? p.ih * p.iw : a.from.planes();
+    const std::int64_t pixels = p.oh * p.ow, blocks = p.blocks(), between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
     const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
     std::int64_t at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
-        at[i] = pixel / p.ow * pitch + pixel % p.ow;
+        at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
@@ -255,43 +268,88 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     }
 }
 
-// A vector of neighbours of a lane: four taps at a time are brought together, so that the products of each channel are one lane's.
-// Pixels 4 q + k of the sums in vector k lie in its lanes 4 q to 4 q + 3.
-template <int Groups>
-GRAFT_VECTOR I depthwise_lane(const std::int32_t* const* x, std::int64_t at, int groups, const std::int32_t* w, I bias, V scale, const lane_end& e) {
-    I sums[4] = {bias, bias, bias, bias};
-    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
-        const I a = I::load(x[4 * g] + at), b = I::load(x[4 * g + 1] + at), c = I::load(x[4 * g + 2] + at), d = I::load(x[4 * g + 3] + at);
-        const I weights = repeat_four(w + 4 * g), ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b),
-                cd_high = zip_bytes_high(c, d);
-        sums[0] = add_bytes(sums[0], zip_halves_low(ab_low, cd_low), weights);
-        sums[1] = add_bytes(sums[1], zip_halves_high(ab_low, cd_low), weights);
-        sums[2] = add_bytes(sums[2], zip_halves_low(ab_high, cd_high), weights);
-        sums[3] = add_bytes(sums[3], zip_halves_high(ab_high, cd_high), weights);
-    }
+// What a vector of neighbours of a lane reads for four taps, brought together so that the products of each channel are one lane's: pixels 4 q + k are
+// lanes 4 q to 4 q + 3 of vector k.
+struct four_taps {
+    I of[4];
+};
+GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
+    const I ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b), cd_high = zip_bytes_high(c, d);
+    to.of[0] = zip_halves_low(ab_low, cd_low);
+    to.of[1] = zip_halves_high(ab_low, cd_low);
+    to.of[2] = zip_halves_low(ab_high, cd_high);
+    to.of[3] = zip_halves_high(ab_high, cd_high);
+}
+GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
     return pack_bytes(codes_of(e, sums[0], scale), codes_of(e, sums[1], scale), codes_of(e, sums[2], scale), codes_of(e, sums[3], scale));
 }
+// Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
+struct lane_rows {
+    const quantized_conv_problem* p;
+    const std::int32_t* const* x;
+    std::int64_t pitch, rows;
+    const std::int32_t *weights, *bias, *scale;
+};
 template <int Groups>
-GRAFT_NOINLINE inline void depthwise_lane_rows(const quantized_conv_problem& p, const std::int32_t* const* x, std::int64_t pitch, int groups,
-                                               const std::int32_t* w, const std::int32_t* bias, const std::int32_t* scale, std::int64_t rows, std::int32_t* y) {
+GRAFT_VECTOR I depthwise_lane(const lane_rows& of, std::int64_t at, int groups, I bias, V scale, const lane_end& e) {
+    I sums[4] = {bias, bias, bias, bias};
+    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
+        const std::int32_t* const* x = of.x + 4 * g;
+        four_taps taps;
+        bring_together(I::load(x[0] + at), I::load(x[1] + at), I::load(x[2] + at), I::load(x[3] + at), taps);
+        const I weights = repeat_four(of.weights + 4 * g);
+        GRAFT_UNROLL
+        for (int k = 0; k < 4; ++k) sums[k] = add_bytes(sums[k], taps.of[k], weights);
+    }
+    return lane_of_sums(e, sums, scale);
+}
+template <int Groups>
+GRAFT_NOINLINE inline void depthwise_lane_rows(const lane_rows& of, int groups, std::int32_t* y) {
+    const quantized_conv_problem& p = *of.p;
     const lane_end e = end_of(p);
-    const I first_sum = repeat_four(bias);
-    const V by = as_float(repeat_four(scale));
+    const I bias = repeat_four(of.bias);
+    const V scale = as_float(repeat_four(of.scale));
     if (p.ow >= V::W) {
-        for (std::int64_t row = 0; row < rows; ++row)
+        for (std::int64_t row = 0; row < of.rows; ++row)
             for (std::int64_t next = 0; next < p.ow; next += V::W) {
                 // The last of a row with some of those before.
                 const std::int64_t column = next + V::W > p.ow ? p.ow - V::W : next;
-                depthwise_lane<Groups>(x, row * pitch + column, groups, w, first_sum, by, e).store(y + row * p.ow + column);
+                depthwise_lane<Groups>(of, row * of.pitch + column, groups, bias, scale, e).store(y + row * p.ow + column);
             }
         return;
     }
     // Narrow rows are one, with what lies between them.
-    const std::int64_t pixels = (rows - 1) * pitch + p.ow;
+    const std::int64_t pixels = (of.rows - 1) * of.pitch + p.ow;
     for (std::int64_t first = 0; first < pixels; first += V::W) {
         std::int32_t codes[V::W];
-        depthwise_lane<Groups>(x, first, groups, w, first_sum, by, e).store(codes);
-        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, pitch, y);
+        depthwise_lane<Groups>(of, first, groups, bias, scale, e).store(codes);
+        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, of.pitch, y);
+    }
+}
+// A window of 3 x 3 whose rows are neighbours: what is brought together of a row of the image serves three rows of outputs.
+GRAFT_NOINLINE inline void depthwise_lane_columns(const lane_rows& of, std::int32_t* y) {
+    const quantized_conv_problem& p = *of.p;
+    const lane_end e = end_of(p);
+    const I bias = repeat_four(of.bias), upper = repeat_four(of.weights), middle = repeat_four(of.weights + 4), lower = repeat_four(of.weights + 8);
+    const V scale = as_float(repeat_four(of.scale));
+    for (std::int64_t next = 0; next < p.ow; next += V::W) {
+        const std::int64_t column = next + V::W > p.ow && p.ow >= V::W ? p.ow - V::W : next;
+        const int count = static_cast<int>(p.ow - column < V::W ? p.ow - column : V::W);
+        I last[4] = {bias, bias, bias, bias}, second[4] = {bias, bias, bias, bias};
+        for (std::int64_t row = 0; row < of.rows + 2; ++row) {
+            const std::int64_t at = row * of.pitch + column;
+            const I right = I::load(of.x[2] + at);
+            four_taps taps;
+            bring_together(I::load(of.x[0] + at), I::load(of.x[1] + at), right, right, taps);
+            I whole[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) {
+                whole[k] = add_bytes(last[k], taps.of[k], lower);
+                last[k] = add_bytes(second[k], taps.of[k], middle);
+                second[k] = add_bytes(bias, taps.of[k], upper);
+            }
+            if (row >= 2) store_some(lane_of_sums(e, whole, scale), y + (row - 2) * p.ow + column, count);
+        }
     }
 }
 // Four channels.
@@ -300,7 +358,8 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     const image_planes& g = a.from;
     // Beyond the planes: what the last vectors read.
     alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
-    const int taps = p.kh * p.kw, groups = (taps + 3) / 4;
+    const int groups = p.fours_of_taps();
+    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
     const std::int64_t below = g.rows - p.oh;
     std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
@@ -309,16 +368,21 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
         bias[c] = a.bias[lane * 4 + c];
         std::memcpy(scale + c, a.scale + lane * 4 + c, sizeof *scale);
     }
-    const std::int32_t* at[quantized_taps + 3];
+    const std::int32_t* at[4 * quantized_taps];
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
         const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
         copy_planes(p, g, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, oy, rows, image);
-        for (int t = 0; t < 4 * groups; ++t) {
-            const depthwise_tap& tap = a.tap[t < taps ? t : 0];  // what is not there meets weights of zero
-            at[t] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+        for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = image;  // what no tap has meets weights of zero
+        for (int t = 0; t < p.kh * p.kw; ++t) {
+            const depthwise_tap& tap = a.tap[t];
+            at[p.slot_of_tap(t)] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
         }
+        const lane_rows of = {&p, at, g.pitch, height, a.weights + lane * 4 * groups, bias, scale};
         std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
-        (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(p, at, g.pitch, groups, a.weights + lane * 4 * groups, bias, scale, height, y);
+        if (neighbours)
+            depthwise_lane_columns(of, y);
+        else
+            (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(of, groups, y);
     }
 }
 
@@ -349,6 +413,7 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
 }
 
 inline const byte_kernels* bytes_in_lanes() {
-    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes, &gather_lanes, &conv_lanes, &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes,    &gather_lanes,    &gather_row_of_codes,
+                                         &conv_lanes,     &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
     return &all;
 }

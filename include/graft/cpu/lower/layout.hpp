@@ -128,7 +128,7 @@ protected:
     // Whether a node works on codes in lanes of four channels: a convolution of bytes does, others where an input lies so.
     bool takes_lanes(const node& n) {
         cpu::quantized_conv_problem p;
-        if (is(n, "QuantizedConv", "graft")) return cpu::problem_in(n, p) && p.bytes;
+        if (is(n, "QuantizedConv", "graft")) return cpu::problem_in(n, p) && p.bytes && !p.matrix;
         bool any = false;
         for (const value_id id : n.inputs) any |= blocked(id) && !is_float32(id);
         if (!any || n.outputs.size() != 1 || at(n.outputs[0]).extents.rank() != 4) return false;

@@ -20,6 +20,7 @@ namespace detail {
 
 //   QuantizeLinear(act?(Conv(DequantizeLinear(x), DequantizeLinear(W), B?)))    graft.QuantizedConv(x)
 //   QLinearConv(x, ...)                                                         graft.QuantizedConv(x)
+//   QuantizeLinear(act?(Gemm or MatMul(DequantizeLinear(x), DequantizeLinear(W), B?)))  graft.QuantizedConv(x), where bytes are multiplied
 //   QuantizeLinear(act?(Add(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedSum(a, b)
 //   QuantizeLinear(MaxPool(DequantizeLinear(x))), with one scale                MaxPool(x); so all operators that choose among numbers or move them
 // where scales, zero points and weights are constants and nobody else reads the reals between. act is Relu or Clip: what it cuts off are codes. Pairs are
@@ -101,8 +102,10 @@ private:
     bool most_fit_bytes() {
         double all = 0, bytes = 0;
         for (const node& n : g.nodes) {
-            if (!is(n, "Conv") || n.inputs.size() < 2) continue;
+            const bool conv = is(n, "Conv");
+            if ((!conv && !is(n, "Gemm") && !is(n, "MatMul")) || n.inputs.size() < 2) continue;
             const value& w = at(n.inputs[1]);
+            if (!conv && !w.constant) continue;  // products of two activations stay reals wherever
             const double products = static_cast<double>(n.multiply_adds);
             all += products;
             if (!w.constant || !w.integers || !w.integers->floats.watches(w.constant.storage())) continue;
@@ -128,10 +131,10 @@ private:
         static constexpr struct {
             const char* op;
             void (quantized_lowering::*lower)(node&, const node&, const codes&, int, int);
-        } operators[] = {{"Conv", &quantized_lowering::conv},      {"Add", &quantized_lowering::sum},          {"MaxPool", &quantized_lowering::choice},
-                         {"Concat", &quantized_lowering::choice},  {"Transpose", &quantized_lowering::choice}, {"Reshape", &quantized_lowering::choice},
-                         {"Flatten", &quantized_lowering::choice}, {"Squeeze", &quantized_lowering::choice},   {"Unsqueeze", &quantized_lowering::choice},
-                         {"Slice", &quantized_lowering::choice}};
+        } operators[] = {{"Conv", &quantized_lowering::conv},        {"Gemm", &quantized_lowering::product},     {"MatMul", &quantized_lowering::product},
+                         {"Add", &quantized_lowering::sum},          {"MaxPool", &quantized_lowering::choice},   {"Concat", &quantized_lowering::choice},
+                         {"Transpose", &quantized_lowering::choice}, {"Reshape", &quantized_lowering::choice},   {"Flatten", &quantized_lowering::choice},
+                         {"Squeeze", &quantized_lowering::choice},   {"Unsqueeze", &quantized_lowering::choice}, {"Slice", &quantized_lowering::choice}};
         for (const auto& one : operators)
             if (is(*m, one.op)) return (this->*one.lower)(n, *m, y, low, high);
     }
@@ -181,6 +184,30 @@ private:
         if (bias != no_value && (!is_constant(bias) || at(bias).type != dtype::float32)) return;
         make_conv(n, from, image, x, y, {w.integers, w.scale, w.zero_point, bias == no_value ? tensor() : at(bias).constant}, low, high);
     }
+    // Rows of x by constant columns, as a convolution of one tap over pixels that are the rows.
+    void product(node& n, const node& from, const codes& y, int low, int high) {
+        codes x;
+        const bool gemm = is(from, "Gemm"), transposed = gemm && integer(from, "transB", 0) != 0;
+        const value_id matrix = dequantized_from(from.inputs[0], x), bias = gemm ? input_of(from, 2) : no_value;
+        const value& weight = at(from.inputs[1]);
+        if (!cpu::multiplies_bytes(level_) || matrix == no_value || !weight.constant || !weight.integers) return;
+        if (!weight.integers->floats.watches(weight.constant.storage())) return;
+        if (gemm && (integer(from, "transA", 0) || real(from, "alpha", 1) != 1 || (bias != no_value && real(from, "beta", 1) != 1))) return;
+        const dequantized& w = *weight.integers;
+        const shape &in = at(matrix).extents, &extents = w.integers.shape();
+        if (in.rank() < 2 || extents.rank() != 2 || !is_8_bits(w.integers.type()) || w.scale.type() != dtype::float32) return;
+        const int of_channels = transposed ? 0 : 1;
+        if (w.axis != of_channels && w.axis != of_channels - 2 && w.scale.elements() != 1) return;
+        if (bias != no_value &&
+            (!is_constant(bias) || at(bias).type != dtype::float32 || at(bias).extents.rank() == 0 || at(bias).extents.back() != at(bias).extents.elements()))
+            return;
+        cpu::quantized_conv_problem p;
+        p.ic = in.back(), p.oc = extents[of_channels], p.iw = p.ow = in.product(0, in.rank() - 1), p.matrix = true;
+        p.x_signed = x.is_signed, p.y_signed = y.is_signed, p.x_zero = x.zero, p.y_zero = y.zero, p.low = low, p.high = high;
+        const constants k{w.integers, w.scale, w.zero_point, bias == no_value ? tensor() : at(bias).constant};
+        if (p.oc < 1 || extents[1 - of_channels] != p.ic || !cpu::takes_quantized_conv(p) || !fit_channels(k, p.oc)) return;
+        pack_conv(n, from, matrix, p, x, y, k, transposed ? p.ic : 0);
+    }
     void qlinear_conv(node& n) {
         codes x, y;
         if (!codes_of(at(n.inputs[0]).type, n.inputs[1], n.inputs[2], x) || !codes_of(at(n.outputs[0]).type, n.inputs[6], n.inputs[7], y)) return;
@@ -208,8 +235,16 @@ private:
         p.dh = window.dh, p.dw = window.dw, p.pt = window.pt, p.pl = window.pl;
         p.x_signed = x.is_signed, p.y_signed = y.is_signed, p.x_zero = x.zero, p.y_zero = y.zero, p.low = low, p.high = high;
         if (!cpu::takes_quantized_conv(p)) return;
-        const std::int64_t per_channel = w.product(1, 4), channels = p.oc, scales = k.scale.elements(), zeros = k.zero ? k.zero.elements() : 0;
-        if ((scales != 1 && scales != channels) || (zeros > 1 && zeros != channels) || (k.bias && k.bias.elements() != channels)) return;
+        if (fit_channels(k, p.oc)) pack_conv(n, from, image, p, x, y, k, w.product(1, 4));
+    }
+    // One scale and zero point for all channels or one for each, and a bias for each.
+    static bool fit_channels(const constants& k, std::int64_t channels) {
+        const std::int64_t scales = k.scale.elements(), zeros = k.zero ? k.zero.elements() : 0;
+        return (scales == 1 || scales == channels) && (zeros <= 1 || zeros == channels) && (!k.bias || k.bias.elements() == channels);
+    }
+    // `per_channel`: weights of an output channel, which lie side by side; 0: they are a column of a matrix.
+    void pack_conv(node& n, const node& from, value_id image, const cpu::quantized_conv_problem& p, const codes& x, const codes& y, const constants& k,
+                   std::int64_t per_channel) {
         const std::int64_t multiply_adds = from.multiply_adds;
         failure_ = pack(n, image, p, x, y, k, per_channel);
         if (n.domain == "graft") n.multiply_adds = multiply_adds;
@@ -245,16 +280,32 @@ private:
         });
         return all;
     }
+    // The bytes of [rows][columns] as [columns][rows].
+    result<tensor> turned(const tensor& from, std::int64_t rows, std::int64_t columns) {
+        tensor to;
+        GRAFT_TRY_ASSIGN(to, tensor::make(from.type(), {columns, rows}, with_.budget));
+        const std::byte* const a = from.raw();
+        std::byte* const b = to.raw();
+        parallel_for(with_.pool, columns, [&](std::int64_t c) {
+            for (std::int64_t r = 0; r < rows; ++r) b[c * rows + r] = a[r * columns + c];
+        });
+        return to;
+    }
     status pack(node& n, value_id image, cpu::quantized_conv_problem p, const codes& x, const codes& y, const constants& k, std::int64_t per_channel) {
         const std::int64_t scales = k.scale.elements(), zeros = k.zero ? k.zero.elements() : 0;
         tensor weight, scale, bias;
         GRAFT_TRY_ASSIGN(weight, k.weight.to_read_once());
+        if (per_channel == 0) {
+            per_channel = p.ic;
+            GRAFT_TRY_ASSIGN(weight, turned(weight, p.ic, p.oc));
+        }
         GRAFT_TRY_ASSIGN(scale, tensor::make(dtype::float32, {p.oc}, with_.budget));
         GRAFT_TRY_ASSIGN(bias, tensor::make(dtype::int32, {p.oc}, with_.budget));
-        p.tiles = cpu::multiplies_tiles(level_, p);
+        p.tiles = !p.matrix && cpu::multiplies_tiles(level_, p);
         p.bytes = cpu::multiplies_bytes(level_) && fit_bytes(k, weight, p.oc, per_channel);
         p.tiles &= p.bytes;
-        p.few = cpu::prefers_few_pixels(p);
+        if (p.matrix && !p.bytes) return {};
+        p.few = p.matrix || cpu::prefers_few_pixels(p);
         p.winograd = cpu::takes_quantized_winograd(p);
         for (std::int64_t m = 0; m < p.oc; ++m) {
             const float of_weight = k.scale.data<float>()[scales == 1 ? 0 : m], of_sum = x.scale * of_weight;
@@ -266,8 +317,8 @@ private:
             if (!std::isnormal(of_sum) || of_sum < 0 || !std::isnormal(scale.data<float>()[m]) || !(std::fabs(steps) <= 1 << 30)) return {};
             bias.data<std::int32_t>()[m] = static_cast<std::int32_t>(steps);
         }
-        std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.tiles) + std::to_string(p.few) + std::to_string(p.winograd) + " " +
-                          std::to_string(p.groups);
+        std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.tiles) + std::to_string(p.few) + std::to_string(p.winograd) +
+                          std::to_string(p.matrix) + " " + std::to_string(p.groups);
         for (std::int64_t m = 0; m < (zeros > 1 ? p.oc : 1); ++m) key += " " + std::to_string(zero_of(k, m));
         tensor packed = with_.packed ? with_.packed->find(k.weight, key) : tensor();
         const bool anew = !packed;

@@ -14,10 +14,11 @@ template <>
 struct problem_fields<quantized_conv_problem> {
     template <class Problem, class Field>
     static void visit(Problem& p, const Field& field) {
-        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, few, winograd] =
-            p;
+        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, few, matrix,
+               winograd] = p;
         const auto each = [&](auto&... fields) { (field(fields), ...); };
-        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, few, winograd);
+        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, few, matrix,
+             winograd);
     }
 };
 template <>
@@ -34,11 +35,13 @@ inline const char* choose_quantized_conv(const kernel_query& q, kernel_choice& c
     quantized_conv_problem p;
     if (!problem_in(q.n, p)) return "its parameters are missing";
     choice.workspace_bytes = quantized_conv_workspace(p);
-    if (p.bytes != (q.in_layout[0] == layout::blocked) || p.bytes != (q.out_layout[0] == layout::blocked))
+    const bool lanes = p.bytes && !p.matrix;
+    if (lanes != (q.in_layout[0] == layout::blocked) || lanes != (q.out_layout[0] == layout::blocked))
         return "its images lie otherwise than it was lowered for";
     choice.note = p.depthwise() ? "8 bits, depthwise"
                   : p.winograd  ? "8 bits, Winograd F(2x2, 3x3)"
                   : p.tiles     ? "8 bits, by tiles"
+                  : p.matrix    ? "8 bits, matrix product"
                   : p.few       ? "8 bits, four products a lane of channels"
                   : p.bytes     ? "8 bits, four products a lane"
                                 : "8 bits, two products a lane";
