@@ -328,13 +328,14 @@ TEST_CASE("cpu quantized: what the kernels do not count is refused") {
 TEST_CASE("cpu quantized: sums give the codes of a loop, on every set") {
     random_source random;
     pool_executor three(3);
-    for (int round = 0; round < 24; ++round) {
+    for (int round = 0; round < 48; ++round) {
         quantized_sum_problem p;
         p.a_signed = round & 1, p.b_signed = round & 2, p.y_signed = round & 4;
         p.low = p.y_signed ? -128 : 0, p.high = p.low + 255;
         p.a_zero = static_cast<int>(random.between(0, 127)), p.b_zero = static_cast<int>(random.between(0, 127)),
         p.y_zero = static_cast<int>(random.between(0, 127));
-        p.a_scale = 0.25f, p.b_scale = round % 3 ? 0.01f + std::fabs(random.real()) : 0.5f, p.y_scale = round % 3 ? 0.7f : 1.0f;
+        p.a_scale = 0.25f, p.b_scale = round % 3 ? 0.01f + std::fabs(random.real()) : 0.5f, p.y_scale = round % 3 ? 0.01f + std::fabs(random.real()) : 1.0f;
+        if (round % 8 == 7) p.a_scale = 1e30f, p.b_scale = 3e-25f, p.y_scale = 1e-20f;  // quotients beyond the largest number
         const std::size_t n = static_cast<std::size_t>(random.between(1, 40000));
         std::vector<std::uint8_t> a(n), b(n), wanted(n);
         for (std::size_t i = 0; i < n; ++i) {

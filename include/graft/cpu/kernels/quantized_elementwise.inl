@@ -3,26 +3,39 @@
 GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
     return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
 }
-GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y) {
+// Sum / y_scale, rounded once: the quotient by the rounded reciprocal, less what it is off by (Markstein, 1990), takes a third of a division's time.
+struct sum_divider {
+    float scale, reciprocal;
+    bool multiplies;
+};
+GRAFT_VECTOR V divide(V sum, const sum_divider& by) {
+    if (!V::fuses || !by.multiplies) return sum / V::set1(by.scale);
+    const V near = sum * V::set1(by.reciprocal);
+    return fma(fnma(near, V::set1(by.scale), sum), V::set1(by.reciprocal), near);
+}
+GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const sum_divider& by, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y) {
     const V a_zero = V::set1(static_cast<float>(p.a_zero)), b_zero = V::set1(static_cast<float>(p.b_zero));
     V steps[16 / V::W];
     GRAFT_UNROLL
     for (int k = 0; k < 16 / V::W; ++k) {
         const V left = (load_codes(a + k * V::W, p.a_signed) - a_zero) * V::set1(p.a_scale);
         const V right = (load_codes(b + k * V::W, p.b_signed) - b_zero) * V::set1(p.b_scale);
-        steps[k] = (left + right) / V::set1(p.y_scale);
+        steps[k] = divide(left + right, by);
     }
     store_codes(steps, p.y_zero, p.low, p.high, y);
 }
 inline void sum_quantized(const quantized_sum_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
     const quantized_sum_problem p = problem;  // which no byte that is stored can be part of
+    // Where nothing on the way leaves the normal numbers.
+    const auto moderate = [](float scale) { return scale > 1e-15f && scale < 1e15f; };
+    const sum_divider by = {p.y_scale, 1 / p.y_scale, moderate(p.a_scale) && moderate(p.b_scale) && moderate(p.y_scale)};
     std::int64_t i = 0;
-    for (; i + 16 <= n; i += 16) sum_codes(p, a + i, b + i, y + i);
+    for (; i + 16 <= n; i += 16) sum_codes(p, by, a + i, b + i, y + i);
     if (i == n) return;
     std::uint8_t rest_a[16] = {}, rest_b[16] = {}, rest_y[16];
     std::memcpy(rest_a, a + i, static_cast<std::size_t>(n - i));
     std::memcpy(rest_b, b + i, static_cast<std::size_t>(n - i));
-    sum_codes(p, rest_a, rest_b, rest_y);
+    sum_codes(p, by, rest_a, rest_b, rest_y);
     std::memcpy(y + i, rest_y, static_cast<std::size_t>(n - i));
 }
 

@@ -6,6 +6,7 @@ GRAFT_VECTOR __m256i first_lanes(int n) { return _mm256_cmpgt_epi32(_mm256_set1_
 struct V {
     static constexpr int W = 8;
     static constexpr int registers = 16;
+    static constexpr bool fuses = true;
     __m256 r;
     static GRAFT_VECTOR V load(const float* p) { return {_mm256_loadu_ps(p)}; }
     static GRAFT_VECTOR V load_partial(const float* p, int n) { return {_mm256_maskload_ps(p, first_lanes(n))}; }

@@ -4,6 +4,7 @@
 struct V {
     static constexpr int W = 16;
     static constexpr int registers = 32;
+    static constexpr bool fuses = true;
     __m512 r;
     static GRAFT_VECTOR V load(const float* p) { return {_mm512_loadu_ps(p)}; }
     static GRAFT_VECTOR V load_partial(const float* p, int n) { return {_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p)}; }

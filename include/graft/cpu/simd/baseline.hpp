@@ -6,7 +6,7 @@
 //   M::lanes(n): the first n. Free: load_f16(p) load_bf16(p) store_f16(v, p) store_bf16(v, p); load_u8(p) load_s8(p) to I,
 //   store_8(i, p) store_16(i, p) (the low bits of each lane)
 //   + - * / & | ^ on V (the last three on the bits), fma(a, b, c) = a*b + c and fnma = c - a*b (rounded once where the set has
-//   FMA, twice in baseline and wasm), sqrt floor ceil trunc round_even; + - & | ^ shift_left<n> shift_right<n>
+//   FMA (V::fuses), twice in baseline and wasm), sqrt floor ceil trunc round_even; + - & | ^ shift_left<n> shift_right<n>
 //   shift_right_arithmetic<n> max min > == on I; to_int (half to even; needs |x| < 2^31) to_float as_int as_float;
 //   multiply_pairs(a, b): of int16 in the halves of each lane, the sum of the two products; load_u8_halves(p): 2 W bytes, each a half;
 //   load_halves(p) store_halves(i, p): 2 W halves; zip_halves_low / zip_halves_high interleave the halves of two vectors, and order_zipped(low, high)
@@ -22,6 +22,7 @@
 struct V {
     static constexpr int W = 4;
     static constexpr int registers = 16;
+    static constexpr bool fuses = false;
     __m128 r;
     static GRAFT_VECTOR V load(const float* p) { return {_mm_loadu_ps(p)}; }
     static GRAFT_VECTOR V load_partial(const float* p, int n) {
@@ -120,6 +121,7 @@ GRAFT_VECTOR V round_even(V a) {
 struct V {
     static constexpr int W = 4;
     static constexpr int registers = 16;
+    static constexpr bool fuses = false;
     float r[4];
     static GRAFT_VECTOR V load(const float* p) { return {{p[0], p[1], p[2], p[3]}}; }
     static GRAFT_VECTOR V load_partial(const float* p, int n) {

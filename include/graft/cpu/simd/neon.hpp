@@ -4,6 +4,7 @@
 struct V {
     static constexpr int W = 4;
     static constexpr int registers = 32;
+    static constexpr bool fuses = true;
     float32x4_t r;
     static GRAFT_VECTOR V load(const float* p) { return {vld1q_f32(p)}; }
     static GRAFT_VECTOR V load_partial(const float* p, int n) {

@@ -4,6 +4,7 @@
 struct V {
     static constexpr int W = 4;
     static constexpr int registers = 16;
+    static constexpr bool fuses = false;
     v128_t r;
     static GRAFT_VECTOR V load(const float* p) { return {wasm_v128_load(p)}; }
     static GRAFT_VECTOR V load_partial(const float* p, int n) {
