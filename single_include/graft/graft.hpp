@@ -32652,7 +32652,8 @@ namespace cpu {
 constexpr bool bfloat16_wanted() noexcept { return wanted("Conv") || wanted("MatMul") || wanted("Gemm"); }
 
 constexpr int bfloat16_block = 32;  ///< channels that a pixel's 64 bytes hold; output channels and pixels of a step are as many
-/// Numbers of a step's weights: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels].
+/// Numbers of a step's weights. For tiles: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels]; for vectors, which read
+/// them in one stream: [16 pairs][32 output channels][2].
 constexpr int bfloat16_step = bfloat16_block * bfloat16_block;
 constexpr int bfloat16_row = 16384;  ///< numbers at most that a row of outputs reads of all planes, where those are unrolled
 
@@ -48244,7 +48245,6 @@ struct pair_unit {};
 template <int Pixels>
 inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias, float* to) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
-    constexpr int ahead = 2 * bfloat16_step;  // of weights, that in layers of few pixels come from memory in an order which machines do not foresee
     V sum[Pixels][vectors];
     GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) {
@@ -48258,12 +48258,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
             for (int k = 0; k < half; ++k) {
                 I weights[vectors];
                 GRAFT_UNROLL
-                for (int v = 0; v < vectors; ++v) {
-                    const int channel = v * V::W;
-                    const std::uint16_t* const at = w + channel / half * (bfloat16_step / 2) + k * bfloat16_block + channel % half * 2;
-                    weights[v] = I::load(reinterpret_cast<const std::int32_t*>(at));
-                    GRAFT_PREFETCH(at + ahead);
-                }
+                for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) {
                     std::int32_t pair;
@@ -49183,7 +49178,6 @@ struct pair_unit {};
 template <int Pixels>
 inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias, float* to) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
-    constexpr int ahead = 2 * bfloat16_step;  // of weights, that in layers of few pixels come from memory in an order which machines do not foresee
     V sum[Pixels][vectors];
     GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) {
@@ -49197,12 +49191,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
             for (int k = 0; k < half; ++k) {
                 I weights[vectors];
                 GRAFT_UNROLL
-                for (int v = 0; v < vectors; ++v) {
-                    const int channel = v * V::W;
-                    const std::uint16_t* const at = w + channel / half * (bfloat16_step / 2) + k * bfloat16_block + channel % half * 2;
-                    weights[v] = I::load(reinterpret_cast<const std::int32_t*>(at));
-                    GRAFT_PREFETCH(at + ahead);
-                }
+                for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) {
                     std::int32_t pair;
@@ -50123,7 +50112,6 @@ struct pair_unit {};
 template <int Pixels>
 inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias, float* to) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
-    constexpr int ahead = 2 * bfloat16_step;  // of weights, that in layers of few pixels come from memory in an order which machines do not foresee
     V sum[Pixels][vectors];
     GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) {
@@ -50137,12 +50125,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
             for (int k = 0; k < half; ++k) {
                 I weights[vectors];
                 GRAFT_UNROLL
-                for (int v = 0; v < vectors; ++v) {
-                    const int channel = v * V::W;
-                    const std::uint16_t* const at = w + channel / half * (bfloat16_step / 2) + k * bfloat16_block + channel % half * 2;
-                    weights[v] = I::load(reinterpret_cast<const std::int32_t*>(at));
-                    GRAFT_PREFETCH(at + ahead);
-                }
+                for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) {
                     std::int32_t pair;
@@ -51063,7 +51046,6 @@ struct pair_unit {};
 template <int Pixels>
 inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias, float* to) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
-    constexpr int ahead = 2 * bfloat16_step;  // of weights, that in layers of few pixels come from memory in an order which machines do not foresee
     V sum[Pixels][vectors];
     GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) {
@@ -51077,12 +51059,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
             for (int k = 0; k < half; ++k) {
                 I weights[vectors];
                 GRAFT_UNROLL
-                for (int v = 0; v < vectors; ++v) {
-                    const int channel = v * V::W;
-                    const std::uint16_t* const at = w + channel / half * (bfloat16_step / 2) + k * bfloat16_block + channel % half * 2;
-                    weights[v] = I::load(reinterpret_cast<const std::int32_t*>(at));
-                    GRAFT_PREFETCH(at + ahead);
-                }
+                for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) {
                     std::int32_t pair;
@@ -52001,7 +51978,6 @@ struct pair_unit {};
 template <int Pixels>
 inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias, float* to) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
-    constexpr int ahead = 2 * bfloat16_step;  // of weights, that in layers of few pixels come from memory in an order which machines do not foresee
     V sum[Pixels][vectors];
     GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) {
@@ -52015,12 +51991,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
             for (int k = 0; k < half; ++k) {
                 I weights[vectors];
                 GRAFT_UNROLL
-                for (int v = 0; v < vectors; ++v) {
-                    const int channel = v * V::W;
-                    const std::uint16_t* const at = w + channel / half * (bfloat16_step / 2) + k * bfloat16_block + channel % half * 2;
-                    weights[v] = I::load(reinterpret_cast<const std::int32_t*>(at));
-                    GRAFT_PREFETCH(at + ahead);
-                }
+                for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) {
                     std::int32_t pair;
@@ -52461,7 +52432,6 @@ struct pair_unit {};
 template <int Pixels>
 inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias, float* to) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
-    constexpr int ahead = 2 * bfloat16_step;  // of weights, that in layers of few pixels come from memory in an order which machines do not foresee
     V sum[Pixels][vectors];
     GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) {
@@ -52475,12 +52445,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
             for (int k = 0; k < half; ++k) {
                 I weights[vectors];
                 GRAFT_UNROLL
-                for (int v = 0; v < vectors; ++v) {
-                    const int channel = v * V::W;
-                    const std::uint16_t* const at = w + channel / half * (bfloat16_step / 2) + k * bfloat16_block + channel % half * 2;
-                    weights[v] = I::load(reinterpret_cast<const std::int32_t*>(at));
-                    GRAFT_PREFETCH(at + ahead);
-                }
+                for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) {
                     std::int32_t pair;
@@ -53074,7 +53039,8 @@ namespace cpu {
 constexpr bool bfloat16_wanted() noexcept { return wanted("Conv") || wanted("MatMul") || wanted("Gemm"); }
 
 constexpr int bfloat16_block = 32;  ///< channels that a pixel's 64 bytes hold; output channels and pixels of a step are as many
-/// Numbers of a step's weights: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels].
+/// Numbers of a step's weights. For tiles: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels]; for vectors, which read
+/// them in one stream: [16 pairs][32 output channels][2].
 constexpr int bfloat16_step = bfloat16_block * bfloat16_block;
 constexpr int bfloat16_row = 16384;  ///< numbers at most that a row of outputs reads of all planes, where those are unrolled
 
@@ -53460,8 +53426,9 @@ bfloat16_weights bfloat16_weights_of(const conv_problem& problem);
 bfloat16_weights bfloat16_weights_of(const gemm_problem& problem);
 /// Bytes of all weights packed; packed memory wants an alignment of 64.
 std::int64_t packed_bfloat16_bytes(const bfloat16_weights& weights);
-/// Rounds and packs the weights of output channels [begin, end), the first of which is a multiple of 32; `weight` points to the first of them.
-void pack_bfloat16(const bfloat16_weights& weights, const float* weight, std::int64_t begin, std::int64_t end, void* packed, executor& pool);
+/// Rounds and packs the weights of output channels [begin, end), the first of which is a multiple of 32, in the order of this set's kernels; `weight` points to
+/// the first of them.
+void pack_bfloat16(isa set, const bfloat16_weights& weights, const float* weight, std::int64_t begin, std::int64_t end, void* packed, executor& pool);
 
 /// Bytes of workspace, aligned to 64, that a run needs.
 std::int64_t bfloat16_conv_workspace(const conv_problem& problem);
@@ -53631,9 +53598,12 @@ GRAFT_INLINE bfloat16_weights bfloat16_weights_of(const gemm_problem& p) {
 GRAFT_INLINE std::int64_t packed_bfloat16_bytes(const bfloat16_weights& w) {
     return detail::blocks_of_32(w.channels) * detail::blocks_of_32(w.out_channels) * w.taps * bfloat16_step * 2;
 }
-GRAFT_INLINE void pack_bfloat16(const bfloat16_weights& w, const float* weight, std::int64_t begin, std::int64_t end, void* packed, executor& pool) {
+GRAFT_INLINE void pack_bfloat16(isa set, const bfloat16_weights& w, const float* weight, std::int64_t begin, std::int64_t end, void* packed, executor& pool) {
     const std::int64_t steps = detail::blocks_of_32(w.channels) * w.taps, block = begin / bfloat16_block, blocks = detail::blocks_of_32(end - begin);
+    // Numbers from a pair of channels to the next, and from sixteen output channels to the next sixteen.
+    const bool tiles = bfloat16_products(set)->tiles;
     constexpr std::int64_t half = bfloat16_block / 2;
+    const std::int64_t pair = tiles ? bfloat16_block : 2 * bfloat16_block, beside = tiles ? bfloat16_step / 2 : bfloat16_block;
     parallel_for(pool, blocks, [&](std::int64_t task) {
         std::uint16_t* const to = static_cast<std::uint16_t*>(packed) + (block + task) * steps * bfloat16_step;
         std::memset(to, 0, static_cast<std::size_t>(steps) * bfloat16_step * 2);
@@ -53641,8 +53611,8 @@ GRAFT_INLINE void pack_bfloat16(const bfloat16_weights& w, const float* weight, 
         for (std::int64_t j = 0; j < count; ++j)
             for (std::int64_t c = 0; c < w.channels; ++c) {
                 const float* const from = weight + (first + j) * w.out + c / w.unrolled * w.in + c % w.unrolled;
-                std::uint16_t* const at = to + c / bfloat16_block * w.taps * bfloat16_step + j / half * bfloat16_step / 2 +
-                                          c % bfloat16_block / 2 * bfloat16_block + j % half * 2 + c % 2;
+                std::uint16_t* const at =
+                    to + c / bfloat16_block * w.taps * bfloat16_step + j / half * beside + c % bfloat16_block / 2 * pair + j % half * 2 + c % 2;
                 for (std::int64_t t = 0; t < w.taps; ++t) at[t * bfloat16_step] = detail::narrowed(from[t * w.tap]);
             }
     });
@@ -54133,7 +54103,7 @@ GRAFT_INLINE std::int64_t conv_channels_at_once(isa set, const conv_problem& p, 
 
 GRAFT_INLINE void pack_conv_weights(isa set, const conv_problem& p, const conv_choice& choice, const float* weight, std::int64_t begin, std::int64_t end,
                                     void* packed, executor& pool) {
-    if (choice.algorithm == conv_algorithm::bfloat16) return pack_bfloat16(bfloat16_weights_of(p), weight, begin, end, packed, pool);
+    if (choice.algorithm == conv_algorithm::bfloat16) return pack_bfloat16(set, bfloat16_weights_of(p), weight, begin, end, packed, pool);
     const std::int64_t width = vector_width(set), taps = std::int64_t(p.kh) * p.kw, icg = p.ic / p.groups, ocg = p.oc / p.groups;
     float* const all = static_cast<float*>(packed);
     if (choice.algorithm == conv_algorithm::depthwise || choice.algorithm == conv_algorithm::shared) {
@@ -56949,7 +56919,7 @@ protected:
             GRAFT_TRY_ASSIGN(rows, source.storage().to_read_once(static_cast<std::size_t>(first * row), static_cast<std::size_t>(part.n * row)));
             const float* const from = reinterpret_cast<const float*>(rows.data());
             if (p.bfloat16)
-                cpu::pack_bfloat16(cpu::bfloat16_weights_of(p), from, first, first + part.n, packed, with_.pool);
+                cpu::pack_bfloat16(level_, cpu::bfloat16_weights_of(p), from, first, first + part.n, packed, with_.pool);
             else
                 cpu::pack_b(level_, part, from, packed + first * p.k, with_.pool);
         }

@@ -225,7 +225,7 @@ TEST_CASE("bfloat16: products of matrices equal sums in double of rounded operan
             std::vector<std::vector<float>> results;
             for (const int threads : {1, 3}) {
                 pool_executor pool(threads);
-                pack_bfloat16(bfloat16_weights_of(p), b.data(), 0, n, packed.data(), pool);
+                pack_bfloat16(set, bfloat16_weights_of(p), b.data(), 0, n, packed.data(), pool);
                 std::vector<float> c = residual;
                 run_bfloat16_product(set, p, a.data(), packed.data(), bias ? add.data() : nullptr, ep.residual ? c.data() : nullptr, c.data(), space.data(),
                                      pool);

@@ -28,8 +28,9 @@ bfloat16_weights bfloat16_weights_of(const conv_problem& problem);
 bfloat16_weights bfloat16_weights_of(const gemm_problem& problem);
 /// Bytes of all weights packed; packed memory wants an alignment of 64.
 std::int64_t packed_bfloat16_bytes(const bfloat16_weights& weights);
-/// Rounds and packs the weights of output channels [begin, end), the first of which is a multiple of 32; `weight` points to the first of them.
-void pack_bfloat16(const bfloat16_weights& weights, const float* weight, std::int64_t begin, std::int64_t end, void* packed, executor& pool);
+/// Rounds and packs the weights of output channels [begin, end), the first of which is a multiple of 32, in the order of this set's kernels; `weight` points to
+/// the first of them.
+void pack_bfloat16(isa set, const bfloat16_weights& weights, const float* weight, std::int64_t begin, std::int64_t end, void* packed, executor& pool);
 
 /// Bytes of workspace, aligned to 64, that a run needs.
 std::int64_t bfloat16_conv_workspace(const conv_problem& problem);
@@ -200,9 +201,12 @@ GRAFT_INLINE bfloat16_weights bfloat16_weights_of(const gemm_problem& p) {
 GRAFT_INLINE std::int64_t packed_bfloat16_bytes(const bfloat16_weights& w) {
     return detail::blocks_of_32(w.channels) * detail::blocks_of_32(w.out_channels) * w.taps * bfloat16_step * 2;
 }
-GRAFT_INLINE void pack_bfloat16(const bfloat16_weights& w, const float* weight, std::int64_t begin, std::int64_t end, void* packed, executor& pool) {
+GRAFT_INLINE void pack_bfloat16(isa set, const bfloat16_weights& w, const float* weight, std::int64_t begin, std::int64_t end, void* packed, executor& pool) {
     const std::int64_t steps = detail::blocks_of_32(w.channels) * w.taps, block = begin / bfloat16_block, blocks = detail::blocks_of_32(end - begin);
+    // Numbers from a pair of channels to the next, and from sixteen output channels to the next sixteen.
+    const bool tiles = bfloat16_products(set)->tiles;
     constexpr std::int64_t half = bfloat16_block / 2;
+    const std::int64_t pair = tiles ? bfloat16_block : 2 * bfloat16_block, beside = tiles ? bfloat16_step / 2 : bfloat16_block;
     parallel_for(pool, blocks, [&](std::int64_t task) {
         std::uint16_t* const to = static_cast<std::uint16_t*>(packed) + (block + task) * steps * bfloat16_step;
         std::memset(to, 0, static_cast<std::size_t>(steps) * bfloat16_step * 2);
@@ -210,8 +214,8 @@ GRAFT_INLINE void pack_bfloat16(const bfloat16_weights& w, const float* weight, 
         for (std::int64_t j = 0; j < count; ++j)
             for (std::int64_t c = 0; c < w.channels; ++c) {
                 const float* const from = weight + (first + j) * w.out + c / w.unrolled * w.in + c % w.unrolled;
-                std::uint16_t* const at = to + c / bfloat16_block * w.taps * bfloat16_step + j / half * bfloat16_step / 2 +
-                                          c % bfloat16_block / 2 * bfloat16_block + j % half * 2 + c % 2;
+                std::uint16_t* const at =
+                    to + c / bfloat16_block * w.taps * bfloat16_step + j / half * beside + c % bfloat16_block / 2 * pair + j % half * 2 + c % 2;
                 for (std::int64_t t = 0; t < w.taps; ++t) at[t * bfloat16_step] = detail::narrowed(from[t * w.tap]);
             }
     });

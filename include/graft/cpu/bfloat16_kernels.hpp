@@ -14,7 +14,8 @@ namespace cpu {
 constexpr bool bfloat16_wanted() noexcept { return wanted("Conv") || wanted("MatMul") || wanted("Gemm"); }
 
 constexpr int bfloat16_block = 32;  ///< channels that a pixel's 64 bytes hold; output channels and pixels of a step are as many
-/// Numbers of a step's weights: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels].
+/// Numbers of a step's weights. For tiles: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels]; for vectors, which read
+/// them in one stream: [16 pairs][32 output channels][2].
 constexpr int bfloat16_step = bfloat16_block * bfloat16_block;
 constexpr int bfloat16_row = 16384;  ///< numbers at most that a row of outputs reads of all planes, where those are unrolled
 

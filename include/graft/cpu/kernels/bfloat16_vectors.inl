@@ -6,7 +6,6 @@ struct pair_unit {};
 template <int Pixels>
 inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias, float* to) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
-    constexpr int ahead = 2 * bfloat16_step;  // of weights, that in layers of few pixels come from memory in an order which machines do not foresee
     V sum[Pixels][vectors];
     GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) {
@@ -20,12 +19,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
             for (int k = 0; k < half; ++k) {
                 I weights[vectors];
                 GRAFT_UNROLL
-                for (int v = 0; v < vectors; ++v) {
-                    const int channel = v * V::W;
-                    const std::uint16_t* const at = w + channel / half * (bfloat16_step / 2) + k * bfloat16_block + channel % half * 2;
-                    weights[v] = I::load(reinterpret_cast<const std::int32_t*>(at));
-                    GRAFT_PREFETCH(at + ahead);
-                }
+                for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) {
                     std::int32_t pair;

@@ -325,7 +325,7 @@ protected:
             GRAFT_TRY_ASSIGN(rows, source.storage().to_read_once(static_cast<std::size_t>(first * row), static_cast<std::size_t>(part.n * row)));
             const float* const from = reinterpret_cast<const float*>(rows.data());
             if (p.bfloat16)
-                cpu::pack_bfloat16(cpu::bfloat16_weights_of(p), from, first, first + part.n, packed, with_.pool);
+                cpu::pack_bfloat16(level_, cpu::bfloat16_weights_of(p), from, first, first + part.n, packed, with_.pool);
             else
                 cpu::pack_b(level_, part, from, packed + first * p.k, with_.pool);
         }
