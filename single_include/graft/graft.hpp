@@ -20950,7 +20950,7 @@ inline status call_run(run_context& c) {
 ///   Activation(X)                      by the attributes activation, alpha, beta
 ///   Reorder(X)                         between row-major and the blocked layout
 ///   Concat(X...)                       along the channels, blocked
-///   QuantizedConv(X, packed W, scale, bias)  of 8-bit images, requantised; its parameters are the integers "problem"
+///   QuantizedConv(X, packed W, scale, bias)  of 8-bit images or rows, requantised; its parameters are the integers "problem"
 ///   QuantizedSum(A, B)                 of 8-bit tensors of equal shapes, requantised; likewise
 inline op_table lowered_ops() {
     static constexpr op_row rows[] = {
@@ -57038,15 +57038,15 @@ private:
         return steps <= y.low() ? y.low() : steps >= y.high() ? y.high() : static_cast<int>(steps);
     }
 
-    // Whether three quarters of what the convolutions multiply are products of bytes. By 16 bits, as other weights have it, integers are no faster than
-    // reals there; and where both stand side by side, every change costs a pass over the image.
+    // Whether three quarters of what the convolutions and quantised matrices multiply are products of bytes. By 16 bits, as other weights have it, integers are
+    // no faster than reals there; and where both stand side by side, every change costs a pass over the image.
     bool most_fit_bytes() {
         double all = 0, bytes = 0;
         for (const node& n : g.nodes) {
             const bool conv = is(n, "Conv");
             if ((!conv && !is(n, "Gemm") && !is(n, "MatMul")) || n.inputs.size() < 2) continue;
             const value& w = at(n.inputs[1]);
-            if (!conv && !w.constant) continue;  // products of two activations stay reals wherever
+            if (!conv && !w.integers) continue;  // other products stay reals, wherever these are
             const double products = static_cast<double>(n.multiply_adds);
             all += products;
             if (!w.constant || !w.integers || !w.integers->floats.watches(w.constant.storage())) continue;

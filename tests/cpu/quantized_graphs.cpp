@@ -87,7 +87,7 @@ bool pairs_pay(bool weights_fit = true) {
 template <class F>
 void by_every_product(const F& f) {
     for (const char* by : {"avx512_vnni", "amx", ""}) {
-        INFO("products of ", *by ? by : "this machine");
+        INFO("products of ", std::string(*by ? by : "this machine"));
         const emulated_products with(by);
         f();
     }
@@ -215,6 +215,17 @@ TEST_CASE("cpu quantized graphs: products of rows by constant weights are convol
             const value_id y = n.b.apply("Gemm", {n.dequantize(n.quantize(x, 0.01, 120), 0.01, 120), n.weight({8, 9}, 1)}, {how});
             check_against_reference(n.b, n.quantize(y, 0.03, 120), made(dtype::float32, {8, 8}, 1.1), 0);
         }
+    });
+}
+
+TEST_CASE("cpu quantized graphs: a large product of reals does not keep convolutions from integers") {
+    by_every_product([] {
+        net n;
+        const value_id x = n.b.input("x", dtype::float32, {1, 4, 6, 6});
+        const value_id c = n.b.apply("Conv", {n.dequantize(n.quantize(x, 0.01, 120), 0.01, 120), n.weight({5, 4, 1, 1})});
+        const value_id rows = n.b.apply("Flatten", {n.dequantize(n.quantize(c, 0.03, 120), 0.03, 120)});
+        const value_id product = n.b.apply("MatMul", {rows, n.constant(made(dtype::float32, {180, 300}, 0.2))});
+        check_against_reference(n.b, n.quantize(product, 0.05, 120), made(dtype::float32, {1, 4, 6, 6}, 1.1), pairs_pay() ? 1 : 0);
     });
 }
 

@@ -97,15 +97,15 @@ private:
         return steps <= y.low() ? y.low() : steps >= y.high() ? y.high() : static_cast<int>(steps);
     }
 
-    // Whether three quarters of what the convolutions multiply are products of bytes. By 16 bits, as other weights have it, integers are no faster than
-    // reals there; and where both stand side by side, every change costs a pass over the image.
+    // Whether three quarters of what the convolutions and quantised matrices multiply are products of bytes. By 16 bits, as other weights have it, integers are
+    // no faster than reals there; and where both stand side by side, every change costs a pass over the image.
     bool most_fit_bytes() {
         double all = 0, bytes = 0;
         for (const node& n : g.nodes) {
             const bool conv = is(n, "Conv");
             if ((!conv && !is(n, "Gemm") && !is(n, "MatMul")) || n.inputs.size() < 2) continue;
             const value& w = at(n.inputs[1]);
-            if (!conv && !w.constant) continue;  // products of two activations stay reals wherever
+            if (!conv && !w.integers) continue;  // other products stay reals, wherever these are
             const double products = static_cast<double>(n.multiply_adds);
             all += products;
             if (!w.constant || !w.integers || !w.integers->floats.watches(w.constant.storage())) continue;
