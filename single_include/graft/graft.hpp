@@ -47236,6 +47236,9 @@ GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel,
     store_rows(p, codes, first, count, pitch, y);
 }
 
+// ---- graft/cpu/kernels/quantized_lanes_conv.inl
+// Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
+
 // Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: Rows at a time stay in registers.
 constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
 template <int Columns>
@@ -47371,6 +47374,8 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         }
     }
 }
+// ---- graft/cpu/kernels/quantized_lanes_depthwise.inl
+// Depthwise convolutions of images in lanes, four channels for a task: text, included by quantized_lanes.inl.
 
 // What a vector of neighbours of a lane reads for four taps, brought together so that the products of each channel are one lane's: pixels 4 q + k are
 // lanes 4 q to 4 q + 3 of vector k.
@@ -47734,6 +47739,9 @@ GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel,
     store_rows(p, codes, first, count, pitch, y);
 }
 
+// ---- graft/cpu/kernels/quantized_lanes_conv.inl
+// Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
+
 // Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: Rows at a time stay in registers.
 constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
 template <int Columns>
@@ -47869,6 +47877,8 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         }
     }
 }
+// ---- graft/cpu/kernels/quantized_lanes_depthwise.inl
+// Depthwise convolutions of images in lanes, four channels for a task: text, included by quantized_lanes.inl.
 
 // What a vector of neighbours of a lane reads for four taps, brought together so that the products of each channel are one lane's: pixels 4 q + k are
 // lanes 4 q to 4 q + 3 of vector k.
@@ -48667,6 +48677,9 @@ GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel,
     store_rows(p, codes, first, count, pitch, y);
 }
 
+// ---- graft/cpu/kernels/quantized_lanes_conv.inl
+// Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
+
 // Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: Rows at a time stay in registers.
 constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
 template <int Columns>
@@ -48802,6 +48815,8 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         }
     }
 }
+// ---- graft/cpu/kernels/quantized_lanes_depthwise.inl
+// Depthwise convolutions of images in lanes, four channels for a task: text, included by quantized_lanes.inl.
 
 // What a vector of neighbours of a lane reads for four taps, brought together so that the products of each channel are one lane's: pixels 4 q + k are
 // lanes 4 q to 4 q + 3 of vector k.
@@ -49601,6 +49616,9 @@ GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel,
     store_rows(p, codes, first, count, pitch, y);
 }
 
+// ---- graft/cpu/kernels/quantized_lanes_conv.inl
+// Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
+
 // Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: Rows at a time stay in registers.
 constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
 template <int Columns>
@@ -49736,6 +49754,8 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         }
     }
 }
+// ---- graft/cpu/kernels/quantized_lanes_depthwise.inl
+// Depthwise convolutions of images in lanes, four channels for a task: text, included by quantized_lanes.inl.
 
 // What a vector of neighbours of a lane reads for four taps, brought together so that the products of each channel are one lane's: pixels 4 q + k are
 // lanes 4 q to 4 q + 3 of vector k.
@@ -50535,6 +50555,9 @@ GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel,
     store_rows(p, codes, first, count, pitch, y);
 }
 
+// ---- graft/cpu/kernels/quantized_lanes_conv.inl
+// Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
+
 // Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: Rows at a time stay in registers.
 constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
 template <int Columns>
@@ -50670,6 +50693,8 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         }
     }
 }
+// ---- graft/cpu/kernels/quantized_lanes_depthwise.inl
+// Depthwise convolutions of images in lanes, four channels for a task: text, included by quantized_lanes.inl.
 
 // What a vector of neighbours of a lane reads for four taps, brought together so that the products of each channel are one lane's: pixels 4 q + k are
 // lanes 4 q to 4 q + 3 of vector k.
@@ -51467,6 +51492,9 @@ GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel,
     store_rows(p, codes, first, count, pitch, y);
 }
 
+// ---- graft/cpu/kernels/quantized_lanes_conv.inl
+// Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
+
 // Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: Rows at a time stay in registers.
 constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
 template <int Columns>
@@ -51602,6 +51630,8 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         }
     }
 }
+// ---- graft/cpu/kernels/quantized_lanes_depthwise.inl
+// Depthwise convolutions of images in lanes, four channels for a task: text, included by quantized_lanes.inl.
 
 // What a vector of neighbours of a lane reads for four taps, brought together so that the products of each channel are one lane's: pixels 4 q + k are
 // lanes 4 q to 4 q + 3 of vector k.

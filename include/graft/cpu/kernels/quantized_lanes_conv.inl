@@ -1,0 +1,137 @@
+// Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
+
+// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: Rows at a time stay in registers.
+constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
+template <int Columns>
+GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
+                                           std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
+    constexpr int Rows = rows_of_lanes;
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t steps = p.lanes_of_channels();
+    const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
+    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += Rows) {
+        const std::int32_t* by = w + half;
+        I sums[Rows][Columns];
+        GRAFT_UNROLL
+        for (int r = 0; r < Rows; ++r) {
+            const I bias = I::set1(channel + half + r < p.oc ? a.bias[channel + half + r] : 0);
+            GRAFT_UNROLL
+            for (int c = 0; c < Columns; ++c) sums[r][c] = bias;
+        }
+        for (std::int64_t s = 0; s < steps; ++s)
+            for (int t = 0; t < window; ++t, by += quantized_rows) {
+                const std::int32_t* const at = x + s * step + taps[t];
+                I pixels[Columns];
+                GRAFT_UNROLL
+                for (int c = 0; c + 1 < Columns; ++c) pixels[c] = I::load(at + c * V::W);
+                pixels[Columns - 1] = load_some(at + (Columns - 1) * V::W, last);
+                GRAFT_UNROLL
+                for (int r = 0; r < Rows; ++r) {
+                    const I weight = I::set1(by[r]);
+                    GRAFT_UNROLL
+                    for (int c = 0; c < Columns; ++c) sums[r][c] = add_bytes(sums[r][c], pixels[c], weight);
+                }
+            }
+        GRAFT_UNROLL
+        for (int r = 0; r < Rows; r += 4)
+            if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
+    }
+}
+// Tasks as those of the table's `conv`; there are no slots.
+inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
+    static_assert(columns_of_lanes == 3 && quantized_pixels % (3 * V::W) == 0, "whole vectors");
+    const quantized_conv_problem& p = a.p;
+    const bool in_place = p.in_place();
+    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks();
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels, step = in_place ? p.ih * p.iw : a.from.planes();
+    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
+        for (std::int64_t first = tile * quantized_pixels; first < stop; first += 3 * V::W) {
+            const int count = static_cast<int>(stop - first < 3 * V::W ? stop - first : 3 * V::W);
+            (count > 2 * V::W ? conv_lanes_tile<3>
+             : count > V::W   ? conv_lanes_tile<2>
+                              : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
+        }
+    }
+}
+
+// Of 32 output channels, which the vectors run along, the sums of Pixels pixels and the codes of `count` of them, from `first` on. at[i] is where a pixel's
+// lanes lie.
+template <int Pixels>
+GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
+                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
+    constexpr int vectors = quantized_rows_of_tiles / V::W, ahead = 16 * quantized_rows_of_tiles;
+    const quantized_conv_problem& p = a.p;
+    const int window = p.kh * p.kw;
+    const auto of_channels = [&](const auto* from, int v) {
+        const std::int64_t left = p.oc - channel - v * V::W;
+        return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
+                         static_cast<int>(left < V::W ? left > 0 ? left : 0 : V::W));
+    };
+    I sums[Pixels][vectors];
+    GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) {
+        const I bias = of_channels(a.bias, v);
+        GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
+    }
+    for (std::int64_t s = p.lanes_of_channels(); s > 0; --s, x += step)
+        for (int t = 0; t < window; ++t, w += quantized_rows_of_tiles) {
+            const std::int32_t* const lane = x + a.from.taps[t];
+            I weights[vectors];
+            GRAFT_UNROLL
+            for (int v = 0; v < vectors; ++v) {
+                weights[v] = I::load(w + v * V::W);
+                GRAFT_PREFETCH(w + v * V::W + ahead);
+            }
+            GRAFT_UNROLL
+            for (int i = 0; i < Pixels; ++i) {
+                const I pixel = I::set1(lane[at[i]]);
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
+            }
+        }
+    alignas(64) std::int32_t made[Pixels][quantized_rows_of_tiles];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
+    lane_end e = end_of(p);
+    if (p.matrix) e.zero = p.y_zero;
+    const std::int64_t y_pixel = p.matrix ? p.oc : 4, y_lane = p.matrix ? 4 : 4 * p.oh * p.ow;
+    for (int v = 0; v < vectors; ++v) {
+        const V scale = as_float(of_channels(a.scale, v));
+        const std::int64_t left = p.oc - channel - v * V::W;
+        for (int i = 0; i < Pixels && i < count; ++i) {
+            std::uint8_t codes[V::W], *to = a.y + (first + i) * y_pixel + (channel + v * V::W) / 4 * y_lane;
+            store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
+            for (int r = 0; r < V::W && r < left; r += 4, to += y_lane)
+                std::memcpy(to, codes + r, p.matrix && left - r < 4 ? static_cast<std::size_t>(left - r) : 4);
+        }
+    }
+}
+// Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
+inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
+    constexpr int many = 10, least = 2, rows = quantized_rows_of_tiles;
+    static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
+    const quantized_conv_problem& p = a.p;
+    const bool in_place = p.in_place();
+    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = p.matrix ? 1 : in_place ? p.ih * p.iw : a.from.planes();
+    const std::int64_t pixels = p.oh * p.ow, blocks = p.blocks(), between = p.matrix ? p.lanes(p.ic) : 1;
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
+    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
+    std::int64_t at[quantized_pixels_of_few];
+    for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
+        const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
+        at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
+    }
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
+        for (std::int64_t first = from; first < stop; first += many) {
+            const int count = static_cast<int>(stop - first < many ? stop - first : many);
+            (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows, first, count, w);
+        }
+    }
+}
