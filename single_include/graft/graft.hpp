@@ -47239,20 +47239,20 @@ GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel,
 // ---- graft/cpu/kernels/quantized_lanes_conv.inl
 // Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
 
-// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: Rows at a time stay in registers.
+// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: rows_of_lanes at a time stay in registers.
 constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
 template <int Columns>
 GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
-    constexpr int Rows = rows_of_lanes;
+    constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
     const std::int64_t steps = p.lanes_of_channels();
     const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
-    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += Rows) {
+    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
-        I sums[Rows][Columns];
+        I sums[rows][Columns];
         GRAFT_UNROLL
-        for (int r = 0; r < Rows; ++r) {
+        for (int r = 0; r < rows; ++r) {
             const I bias = I::set1(channel + half + r < p.oc ? a.bias[channel + half + r] : 0);
             GRAFT_UNROLL
             for (int c = 0; c < Columns; ++c) sums[r][c] = bias;
@@ -47265,14 +47265,14 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
                 for (int c = 0; c + 1 < Columns; ++c) pixels[c] = I::load(at + c * V::W);
                 pixels[Columns - 1] = load_some(at + (Columns - 1) * V::W, last);
                 GRAFT_UNROLL
-                for (int r = 0; r < Rows; ++r) {
+                for (int r = 0; r < rows; ++r) {
                     const I weight = I::set1(by[r]);
                     GRAFT_UNROLL
                     for (int c = 0; c < Columns; ++c) sums[r][c] = add_bytes(sums[r][c], pixels[c], weight);
                 }
             }
         GRAFT_UNROLL
-        for (int r = 0; r < Rows; r += 4)
+        for (int r = 0; r < rows; r += 4)
             if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
     }
 }
@@ -47742,20 +47742,20 @@ GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel,
 // ---- graft/cpu/kernels/quantized_lanes_conv.inl
 // Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
 
-// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: Rows at a time stay in registers.
+// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: rows_of_lanes at a time stay in registers.
 constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
 template <int Columns>
 GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
-    constexpr int Rows = rows_of_lanes;
+    constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
     const std::int64_t steps = p.lanes_of_channels();
     const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
-    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += Rows) {
+    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
-        I sums[Rows][Columns];
+        I sums[rows][Columns];
         GRAFT_UNROLL
-        for (int r = 0; r < Rows; ++r) {
+        for (int r = 0; r < rows; ++r) {
             const I bias = I::set1(channel + half + r < p.oc ? a.bias[channel + half + r] : 0);
             GRAFT_UNROLL
             for (int c = 0; c < Columns; ++c) sums[r][c] = bias;
@@ -47768,14 +47768,14 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
                 for (int c = 0; c + 1 < Columns; ++c) pixels[c] = I::load(at + c * V::W);
                 pixels[Columns - 1] = load_some(at + (Columns - 1) * V::W, last);
                 GRAFT_UNROLL
-                for (int r = 0; r < Rows; ++r) {
+                for (int r = 0; r < rows; ++r) {
                     const I weight = I::set1(by[r]);
                     GRAFT_UNROLL
                     for (int c = 0; c < Columns; ++c) sums[r][c] = add_bytes(sums[r][c], pixels[c], weight);
                 }
             }
         GRAFT_UNROLL
-        for (int r = 0; r < Rows; r += 4)
+        for (int r = 0; r < rows; r += 4)
             if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
     }
 }
@@ -48680,20 +48680,20 @@ GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel,
 // ---- graft/cpu/kernels/quantized_lanes_conv.inl
 // Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
 
-// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: Rows at a time stay in registers.
+// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: rows_of_lanes at a time stay in registers.
 constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
 template <int Columns>
 GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
-    constexpr int Rows = rows_of_lanes;
+    constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
     const std::int64_t steps = p.lanes_of_channels();
     const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
-    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += Rows) {
+    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
-        I sums[Rows][Columns];
+        I sums[rows][Columns];
         GRAFT_UNROLL
-        for (int r = 0; r < Rows; ++r) {
+        for (int r = 0; r < rows; ++r) {
             const I bias = I::set1(channel + half + r < p.oc ? a.bias[channel + half + r] : 0);
             GRAFT_UNROLL
             for (int c = 0; c < Columns; ++c) sums[r][c] = bias;
@@ -48706,14 +48706,14 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
                 for (int c = 0; c + 1 < Columns; ++c) pixels[c] = I::load(at + c * V::W);
                 pixels[Columns - 1] = load_some(at + (Columns - 1) * V::W, last);
                 GRAFT_UNROLL
-                for (int r = 0; r < Rows; ++r) {
+                for (int r = 0; r < rows; ++r) {
                     const I weight = I::set1(by[r]);
                     GRAFT_UNROLL
                     for (int c = 0; c < Columns; ++c) sums[r][c] = add_bytes(sums[r][c], pixels[c], weight);
                 }
             }
         GRAFT_UNROLL
-        for (int r = 0; r < Rows; r += 4)
+        for (int r = 0; r < rows; r += 4)
             if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
     }
 }
@@ -49619,20 +49619,20 @@ GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel,
 // ---- graft/cpu/kernels/quantized_lanes_conv.inl
 // Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
 
-// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: Rows at a time stay in registers.
+// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: rows_of_lanes at a time stay in registers.
 constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
 template <int Columns>
 GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
-    constexpr int Rows = rows_of_lanes;
+    constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
     const std::int64_t steps = p.lanes_of_channels();
     const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
-    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += Rows) {
+    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
-        I sums[Rows][Columns];
+        I sums[rows][Columns];
         GRAFT_UNROLL
-        for (int r = 0; r < Rows; ++r) {
+        for (int r = 0; r < rows; ++r) {
             const I bias = I::set1(channel + half + r < p.oc ? a.bias[channel + half + r] : 0);
             GRAFT_UNROLL
             for (int c = 0; c < Columns; ++c) sums[r][c] = bias;
@@ -49645,14 +49645,14 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
                 for (int c = 0; c + 1 < Columns; ++c) pixels[c] = I::load(at + c * V::W);
                 pixels[Columns - 1] = load_some(at + (Columns - 1) * V::W, last);
                 GRAFT_UNROLL
-                for (int r = 0; r < Rows; ++r) {
+                for (int r = 0; r < rows; ++r) {
                     const I weight = I::set1(by[r]);
                     GRAFT_UNROLL
                     for (int c = 0; c < Columns; ++c) sums[r][c] = add_bytes(sums[r][c], pixels[c], weight);
                 }
             }
         GRAFT_UNROLL
-        for (int r = 0; r < Rows; r += 4)
+        for (int r = 0; r < rows; r += 4)
             if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
     }
 }
@@ -50558,20 +50558,20 @@ GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel,
 // ---- graft/cpu/kernels/quantized_lanes_conv.inl
 // Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
 
-// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: Rows at a time stay in registers.
+// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: rows_of_lanes at a time stay in registers.
 constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
 template <int Columns>
 GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
-    constexpr int Rows = rows_of_lanes;
+    constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
     const std::int64_t steps = p.lanes_of_channels();
     const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
-    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += Rows) {
+    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
-        I sums[Rows][Columns];
+        I sums[rows][Columns];
         GRAFT_UNROLL
-        for (int r = 0; r < Rows; ++r) {
+        for (int r = 0; r < rows; ++r) {
             const I bias = I::set1(channel + half + r < p.oc ? a.bias[channel + half + r] : 0);
             GRAFT_UNROLL
             for (int c = 0; c < Columns; ++c) sums[r][c] = bias;
@@ -50584,14 +50584,14 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
                 for (int c = 0; c + 1 < Columns; ++c) pixels[c] = I::load(at + c * V::W);
                 pixels[Columns - 1] = load_some(at + (Columns - 1) * V::W, last);
                 GRAFT_UNROLL
-                for (int r = 0; r < Rows; ++r) {
+                for (int r = 0; r < rows; ++r) {
                     const I weight = I::set1(by[r]);
                     GRAFT_UNROLL
                     for (int c = 0; c < Columns; ++c) sums[r][c] = add_bytes(sums[r][c], pixels[c], weight);
                 }
             }
         GRAFT_UNROLL
-        for (int r = 0; r < Rows; r += 4)
+        for (int r = 0; r < rows; r += 4)
             if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
     }
 }
@@ -51495,20 +51495,20 @@ GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel,
 // ---- graft/cpu/kernels/quantized_lanes_conv.inl
 // Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
 
-// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: Rows at a time stay in registers.
+// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: rows_of_lanes at a time stay in registers.
 constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
 template <int Columns>
 GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
-    constexpr int Rows = rows_of_lanes;
+    constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
     const std::int64_t steps = p.lanes_of_channels();
     const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
-    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += Rows) {
+    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
-        I sums[Rows][Columns];
+        I sums[rows][Columns];
         GRAFT_UNROLL
-        for (int r = 0; r < Rows; ++r) {
+        for (int r = 0; r < rows; ++r) {
             const I bias = I::set1(channel + half + r < p.oc ? a.bias[channel + half + r] : 0);
             GRAFT_UNROLL
             for (int c = 0; c < Columns; ++c) sums[r][c] = bias;
@@ -51521,14 +51521,14 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
                 for (int c = 0; c + 1 < Columns; ++c) pixels[c] = I::load(at + c * V::W);
                 pixels[Columns - 1] = load_some(at + (Columns - 1) * V::W, last);
                 GRAFT_UNROLL
-                for (int r = 0; r < Rows; ++r) {
+                for (int r = 0; r < rows; ++r) {
                     const I weight = I::set1(by[r]);
                     GRAFT_UNROLL
                     for (int c = 0; c < Columns; ++c) sums[r][c] = add_bytes(sums[r][c], pixels[c], weight);
                 }
             }
         GRAFT_UNROLL
-        for (int r = 0; r < Rows; r += 4)
+        for (int r = 0; r < rows; r += 4)
             if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
     }
 }
@@ -55658,9 +55658,9 @@ inline const char* choose_concat(const kernel_query& q, kernel_choice& choice) {
     return nullptr;
 }
 inline void run_concat(const kernel_call& c) {
-    const auto [block, element] = c.parameters<concat_parameters>();
+    const std::int64_t block = c.parameters<concat_parameters>().block;
     const shape& y = c.out[0].extents;
-    const std::int64_t pixel_bytes = y[2] * y[3] * element, out_bytes = (y[1] + block - 1) / block * block * pixel_bytes;
+    const std::int64_t pixel_bytes = y[2] * y[3] * c.parameters<concat_parameters>().element, out_bytes = (y[1] + block - 1) / block * block * pixel_bytes;
     parallel_for(c.pool, y[0] * c.inputs, [&](std::int64_t task) {
         const std::int64_t image = task / c.inputs;
         const int which = static_cast<int>(task % c.inputs);

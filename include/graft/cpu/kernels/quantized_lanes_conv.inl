@@ -1,19 +1,19 @@
 // Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
 
-// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: Rows at a time stay in registers.
+// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: rows_of_lanes at a time stay in registers.
 constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
 template <int Columns>
 GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
-    constexpr int Rows = rows_of_lanes;
+    constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
     const std::int64_t steps = p.lanes_of_channels();
     const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
-    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += Rows) {
+    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
-        I sums[Rows][Columns];
+        I sums[rows][Columns];
         GRAFT_UNROLL
-        for (int r = 0; r < Rows; ++r) {
+        for (int r = 0; r < rows; ++r) {
             const I bias = I::set1(channel + half + r < p.oc ? a.bias[channel + half + r] : 0);
             GRAFT_UNROLL
             for (int c = 0; c < Columns; ++c) sums[r][c] = bias;
@@ -26,14 +26,14 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
                 for (int c = 0; c + 1 < Columns; ++c) pixels[c] = I::load(at + c * V::W);
                 pixels[Columns - 1] = load_some(at + (Columns - 1) * V::W, last);
                 GRAFT_UNROLL
-                for (int r = 0; r < Rows; ++r) {
+                for (int r = 0; r < rows; ++r) {
                     const I weight = I::set1(by[r]);
                     GRAFT_UNROLL
                     for (int c = 0; c < Columns; ++c) sums[r][c] = add_bytes(sums[r][c], pixels[c], weight);
                 }
             }
         GRAFT_UNROLL
-        for (int r = 0; r < Rows; r += 4)
+        for (int r = 0; r < rows; r += 4)
             if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
     }
 }

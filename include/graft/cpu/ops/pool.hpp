@@ -82,9 +82,9 @@ inline const char* choose_concat(const kernel_query& q, kernel_choice& choice) {
     return nullptr;
 }
 inline void run_concat(const kernel_call& c) {
-    const auto [block, element] = c.parameters<concat_parameters>();
+    const std::int64_t block = c.parameters<concat_parameters>().block;
     const shape& y = c.out[0].extents;
-    const std::int64_t pixel_bytes = y[2] * y[3] * element, out_bytes = (y[1] + block - 1) / block * block * pixel_bytes;
+    const std::int64_t pixel_bytes = y[2] * y[3] * c.parameters<concat_parameters>().element, out_bytes = (y[1] + block - 1) / block * block * pixel_bytes;
     parallel_for(c.pool, y[0] * c.inputs, [&](std::int64_t task) {
         const std::int64_t image = task / c.inputs;
         const int which = static_cast<int>(task % c.inputs);
