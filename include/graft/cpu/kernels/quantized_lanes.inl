@@ -46,7 +46,7 @@ GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::i
 // Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
 GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
                               std::int32_t* to) {
-    const std::int32_t empty = p.unsigned_zero() * 0x01010101;
+    const std::int32_t empty = static_cast<std::int32_t>(static_cast<std::uint32_t>(p.unsigned_zero()) * 0x01010101u);
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px) {
             const std::int64_t ix = g.column_phase[px] - p.pl;
