@@ -35732,12 +35732,20 @@ GRAFT_VECTOR void sum_tile(const std::int32_t* x, std::int64_t steps, const std:
         for (int r = 0; r < quantized_rows; r += rows) sum_pairs<rows, columns>(x + c, steps, w + r, sums + r * quantized_pixels + c);
     if (c < pixels) sum_pairs<quantized_rows, 1>(x + c, steps, w, sums + c);
 }
+// The blocks of output channels of a task.
+struct block_span {
+    std::int64_t begin, end;
+};
+GRAFT_VECTOR block_span blocks_of_task(const quantized_conv_args& a, std::int64_t part) {
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task, blocks = a.p.blocks();
+    return {begin, end < blocks ? end : blocks};
+}
 // A task of a convolution: the tile of pixels that is gathered in `slot`, and some blocks of channels.
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw, blocks = p.blocks();
+    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw;
     const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const auto [begin, end] = blocks_of_task(a, part);
     alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
         sum_tile(a.gathered + slot * a.slot, steps, a.weights + block * steps * quantized_rows, count, sums);
@@ -35968,8 +35976,7 @@ inline void conv_winograd(const quantized_conv_args& a, std::int64_t group, std:
     const quantized_conv_problem& p = a.p;
     const std::int64_t wide = p.winograd_tiles_wide(), all = wide * p.winograd_tiles_high(), lanes = p.lanes_of_channels();
     const std::int64_t first = group * quantized_pixels, count = all - first < quantized_pixels ? all - first : quantized_pixels;
-    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const auto [begin, end] = blocks_of_task(a, part);
     alignas(64) std::int32_t sums[16 * quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
         for (int e = 0; e < 16; ++e)
@@ -38482,12 +38489,20 @@ GRAFT_VECTOR void sum_tile(const std::int32_t* x, std::int64_t steps, const std:
         for (int r = 0; r < quantized_rows; r += rows) sum_pairs<rows, columns>(x + c, steps, w + r, sums + r * quantized_pixels + c);
     if (c < pixels) sum_pairs<quantized_rows, 1>(x + c, steps, w, sums + c);
 }
+// The blocks of output channels of a task.
+struct block_span {
+    std::int64_t begin, end;
+};
+GRAFT_VECTOR block_span blocks_of_task(const quantized_conv_args& a, std::int64_t part) {
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task, blocks = a.p.blocks();
+    return {begin, end < blocks ? end : blocks};
+}
 // A task of a convolution: the tile of pixels that is gathered in `slot`, and some blocks of channels.
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw, blocks = p.blocks();
+    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw;
     const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const auto [begin, end] = blocks_of_task(a, part);
     alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
         sum_tile(a.gathered + slot * a.slot, steps, a.weights + block * steps * quantized_rows, count, sums);
@@ -38718,8 +38733,7 @@ inline void conv_winograd(const quantized_conv_args& a, std::int64_t group, std:
     const quantized_conv_problem& p = a.p;
     const std::int64_t wide = p.winograd_tiles_wide(), all = wide * p.winograd_tiles_high(), lanes = p.lanes_of_channels();
     const std::int64_t first = group * quantized_pixels, count = all - first < quantized_pixels ? all - first : quantized_pixels;
-    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const auto [begin, end] = blocks_of_task(a, part);
     alignas(64) std::int32_t sums[16 * quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
         for (int e = 0; e < 16; ++e)
@@ -41252,12 +41266,20 @@ GRAFT_VECTOR void sum_tile(const std::int32_t* x, std::int64_t steps, const std:
         for (int r = 0; r < quantized_rows; r += rows) sum_pairs<rows, columns>(x + c, steps, w + r, sums + r * quantized_pixels + c);
     if (c < pixels) sum_pairs<quantized_rows, 1>(x + c, steps, w, sums + c);
 }
+// The blocks of output channels of a task.
+struct block_span {
+    std::int64_t begin, end;
+};
+GRAFT_VECTOR block_span blocks_of_task(const quantized_conv_args& a, std::int64_t part) {
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task, blocks = a.p.blocks();
+    return {begin, end < blocks ? end : blocks};
+}
 // A task of a convolution: the tile of pixels that is gathered in `slot`, and some blocks of channels.
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw, blocks = p.blocks();
+    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw;
     const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const auto [begin, end] = blocks_of_task(a, part);
     alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
         sum_tile(a.gathered + slot * a.slot, steps, a.weights + block * steps * quantized_rows, count, sums);
@@ -41488,8 +41510,7 @@ inline void conv_winograd(const quantized_conv_args& a, std::int64_t group, std:
     const quantized_conv_problem& p = a.p;
     const std::int64_t wide = p.winograd_tiles_wide(), all = wide * p.winograd_tiles_high(), lanes = p.lanes_of_channels();
     const std::int64_t first = group * quantized_pixels, count = all - first < quantized_pixels ? all - first : quantized_pixels;
-    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const auto [begin, end] = blocks_of_task(a, part);
     alignas(64) std::int32_t sums[16 * quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
         for (int e = 0; e < 16; ++e)
@@ -43993,12 +44014,20 @@ GRAFT_VECTOR void sum_tile(const std::int32_t* x, std::int64_t steps, const std:
         for (int r = 0; r < quantized_rows; r += rows) sum_pairs<rows, columns>(x + c, steps, w + r, sums + r * quantized_pixels + c);
     if (c < pixels) sum_pairs<quantized_rows, 1>(x + c, steps, w, sums + c);
 }
+// The blocks of output channels of a task.
+struct block_span {
+    std::int64_t begin, end;
+};
+GRAFT_VECTOR block_span blocks_of_task(const quantized_conv_args& a, std::int64_t part) {
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task, blocks = a.p.blocks();
+    return {begin, end < blocks ? end : blocks};
+}
 // A task of a convolution: the tile of pixels that is gathered in `slot`, and some blocks of channels.
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw, blocks = p.blocks();
+    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw;
     const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const auto [begin, end] = blocks_of_task(a, part);
     alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
         sum_tile(a.gathered + slot * a.slot, steps, a.weights + block * steps * quantized_rows, count, sums);
@@ -44229,8 +44258,7 @@ inline void conv_winograd(const quantized_conv_args& a, std::int64_t group, std:
     const quantized_conv_problem& p = a.p;
     const std::int64_t wide = p.winograd_tiles_wide(), all = wide * p.winograd_tiles_high(), lanes = p.lanes_of_channels();
     const std::int64_t first = group * quantized_pixels, count = all - first < quantized_pixels ? all - first : quantized_pixels;
-    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const auto [begin, end] = blocks_of_task(a, part);
     alignas(64) std::int32_t sums[16 * quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
         for (int e = 0; e < 16; ++e)
@@ -46726,12 +46754,20 @@ GRAFT_VECTOR void sum_tile(const std::int32_t* x, std::int64_t steps, const std:
         for (int r = 0; r < quantized_rows; r += rows) sum_pairs<rows, columns>(x + c, steps, w + r, sums + r * quantized_pixels + c);
     if (c < pixels) sum_pairs<quantized_rows, 1>(x + c, steps, w, sums + c);
 }
+// The blocks of output channels of a task.
+struct block_span {
+    std::int64_t begin, end;
+};
+GRAFT_VECTOR block_span blocks_of_task(const quantized_conv_args& a, std::int64_t part) {
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task, blocks = a.p.blocks();
+    return {begin, end < blocks ? end : blocks};
+}
 // A task of a convolution: the tile of pixels that is gathered in `slot`, and some blocks of channels.
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw, blocks = p.blocks();
+    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw;
     const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const auto [begin, end] = blocks_of_task(a, part);
     alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
         sum_tile(a.gathered + slot * a.slot, steps, a.weights + block * steps * quantized_rows, count, sums);
@@ -46962,8 +46998,7 @@ inline void conv_winograd(const quantized_conv_args& a, std::int64_t group, std:
     const quantized_conv_problem& p = a.p;
     const std::int64_t wide = p.winograd_tiles_wide(), all = wide * p.winograd_tiles_high(), lanes = p.lanes_of_channels();
     const std::int64_t first = group * quantized_pixels, count = all - first < quantized_pixels ? all - first : quantized_pixels;
-    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const auto [begin, end] = blocks_of_task(a, part);
     alignas(64) std::int32_t sums[16 * quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
         for (int e = 0; e < 16; ++e)
@@ -47240,7 +47275,7 @@ GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel,
 // Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
 
 // Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: rows_of_lanes at a time stay in registers.
-constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
+constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, pixels_of_lanes = 3 * V::W;
 template <int Columns>
 GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
@@ -47276,19 +47311,27 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
             if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
     }
 }
+// Where the lanes of an image's pixels lie that a convolution reads: where it was written, or where it was gathered.
+struct lane_source {
+    const std::int32_t* image;
+    std::int64_t pitch, step;  // from a row to the next, and from a lane of channels
+};
+GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
+    const quantized_conv_problem& p = a.p;
+    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, p.ih * p.iw};
+    return {a.gathered, a.from.pitch, p.matrix ? 1 : a.from.planes()};
+}
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
-    static_assert(columns_of_lanes == 3 && quantized_pixels % (3 * V::W) == 0, "whole vectors");
+    static_assert(quantized_pixels % pixels_of_lanes == 0, "whole vectors");
     const quantized_conv_problem& p = a.p;
-    const bool in_place = p.in_place();
-    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks();
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
-    const std::int64_t next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels, step = in_place ? p.ih * p.iw : a.from.planes();
-    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
+    const auto [image, pitch, step] = source_of(a);
+    const auto [begin, end] = blocks_of_task(a, part);
+    const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
-        for (std::int64_t first = tile * quantized_pixels; first < stop; first += 3 * V::W) {
-            const int count = static_cast<int>(stop - first < 3 * V::W ? stop - first : 3 * V::W);
+        for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
+            const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
              : count > V::W   ? conv_lanes_tile<2>
                               : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
@@ -47355,12 +47398,10 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     constexpr int many = 10, least = 2, rows = quantized_rows_of_tiles;
     static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
     const quantized_conv_problem& p = a.p;
-    const bool in_place = p.in_place();
-    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = p.matrix ? 1 : in_place ? p.ih * p.iw : a.from.planes();
-    const std::int64_t pixels = p.oh * p.ow, blocks = p.blocks(), between = p.matrix ? p.lanes(p.ic) : 1;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const auto [image, pitch, step] = source_of(a);
+    const auto [begin, end] = blocks_of_task(a, part);
+    const std::int64_t pixels = p.oh * p.ow, between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
-    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
     std::int64_t at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
@@ -47743,7 +47784,7 @@ GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel,
 // Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
 
 // Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: rows_of_lanes at a time stay in registers.
-constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
+constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, pixels_of_lanes = 3 * V::W;
 template <int Columns>
 GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
@@ -47779,19 +47820,27 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
             if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
     }
 }
+// Where the lanes of an image's pixels lie that a convolution reads: where it was written, or where it was gathered.
+struct lane_source {
+    const std::int32_t* image;
+    std::int64_t pitch, step;  // from a row to the next, and from a lane of channels
+};
+GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
+    const quantized_conv_problem& p = a.p;
+    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, p.ih * p.iw};
+    return {a.gathered, a.from.pitch, p.matrix ? 1 : a.from.planes()};
+}
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
-    static_assert(columns_of_lanes == 3 && quantized_pixels % (3 * V::W) == 0, "whole vectors");
+    static_assert(quantized_pixels % pixels_of_lanes == 0, "whole vectors");
     const quantized_conv_problem& p = a.p;
-    const bool in_place = p.in_place();
-    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks();
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
-    const std::int64_t next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels, step = in_place ? p.ih * p.iw : a.from.planes();
-    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
+    const auto [image, pitch, step] = source_of(a);
+    const auto [begin, end] = blocks_of_task(a, part);
+    const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
-        for (std::int64_t first = tile * quantized_pixels; first < stop; first += 3 * V::W) {
-            const int count = static_cast<int>(stop - first < 3 * V::W ? stop - first : 3 * V::W);
+        for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
+            const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
              : count > V::W   ? conv_lanes_tile<2>
                               : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
@@ -47858,12 +47907,10 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     constexpr int many = 10, least = 2, rows = quantized_rows_of_tiles;
     static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
     const quantized_conv_problem& p = a.p;
-    const bool in_place = p.in_place();
-    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = p.matrix ? 1 : in_place ? p.ih * p.iw : a.from.planes();
-    const std::int64_t pixels = p.oh * p.ow, blocks = p.blocks(), between = p.matrix ? p.lanes(p.ic) : 1;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const auto [image, pitch, step] = source_of(a);
+    const auto [begin, end] = blocks_of_task(a, part);
+    const std::int64_t pixels = p.oh * p.ow, between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
-    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
     std::int64_t at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
@@ -48443,8 +48490,8 @@ inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile
     static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
     constexpr int rows = quantized_rows_of_tiles, columns = quantized_pixels / V::W;
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks(), steps = p.lanes_of_channels();
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, steps = p.lanes_of_channels();
+    const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t first = tile * quantized_pixels, left = pixels - first;
     const int window = p.kh * p.kw, count = static_cast<int>(left < quantized_pixels ? left : quantized_pixels);
     const std::int32_t* const x = a.gathered + first;
@@ -48681,7 +48728,7 @@ GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel,
 // Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
 
 // Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: rows_of_lanes at a time stay in registers.
-constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
+constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, pixels_of_lanes = 3 * V::W;
 template <int Columns>
 GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
@@ -48717,19 +48764,27 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
             if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
     }
 }
+// Where the lanes of an image's pixels lie that a convolution reads: where it was written, or where it was gathered.
+struct lane_source {
+    const std::int32_t* image;
+    std::int64_t pitch, step;  // from a row to the next, and from a lane of channels
+};
+GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
+    const quantized_conv_problem& p = a.p;
+    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, p.ih * p.iw};
+    return {a.gathered, a.from.pitch, p.matrix ? 1 : a.from.planes()};
+}
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
-    static_assert(columns_of_lanes == 3 && quantized_pixels % (3 * V::W) == 0, "whole vectors");
+    static_assert(quantized_pixels % pixels_of_lanes == 0, "whole vectors");
     const quantized_conv_problem& p = a.p;
-    const bool in_place = p.in_place();
-    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks();
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
-    const std::int64_t next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels, step = in_place ? p.ih * p.iw : a.from.planes();
-    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
+    const auto [image, pitch, step] = source_of(a);
+    const auto [begin, end] = blocks_of_task(a, part);
+    const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
-        for (std::int64_t first = tile * quantized_pixels; first < stop; first += 3 * V::W) {
-            const int count = static_cast<int>(stop - first < 3 * V::W ? stop - first : 3 * V::W);
+        for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
+            const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
              : count > V::W   ? conv_lanes_tile<2>
                               : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
@@ -48796,12 +48851,10 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     constexpr int many = 10, least = 2, rows = quantized_rows_of_tiles;
     static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
     const quantized_conv_problem& p = a.p;
-    const bool in_place = p.in_place();
-    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = p.matrix ? 1 : in_place ? p.ih * p.iw : a.from.planes();
-    const std::int64_t pixels = p.oh * p.ow, blocks = p.blocks(), between = p.matrix ? p.lanes(p.ic) : 1;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const auto [image, pitch, step] = source_of(a);
+    const auto [begin, end] = blocks_of_task(a, part);
+    const std::int64_t pixels = p.oh * p.ow, between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
-    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
     std::int64_t at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
@@ -49381,8 +49434,8 @@ inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile
     static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
     constexpr int rows = quantized_rows_of_tiles, columns = quantized_pixels / V::W;
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks(), steps = p.lanes_of_channels();
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, steps = p.lanes_of_channels();
+    const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t first = tile * quantized_pixels, left = pixels - first;
     const int window = p.kh * p.kw, count = static_cast<int>(left < quantized_pixels ? left : quantized_pixels);
     const std::int32_t* const x = a.gathered + first;
@@ -49620,7 +49673,7 @@ GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel,
 // Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
 
 // Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: rows_of_lanes at a time stay in registers.
-constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
+constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, pixels_of_lanes = 3 * V::W;
 template <int Columns>
 GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
@@ -49656,19 +49709,27 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
             if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
     }
 }
+// Where the lanes of an image's pixels lie that a convolution reads: where it was written, or where it was gathered.
+struct lane_source {
+    const std::int32_t* image;
+    std::int64_t pitch, step;  // from a row to the next, and from a lane of channels
+};
+GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
+    const quantized_conv_problem& p = a.p;
+    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, p.ih * p.iw};
+    return {a.gathered, a.from.pitch, p.matrix ? 1 : a.from.planes()};
+}
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
-    static_assert(columns_of_lanes == 3 && quantized_pixels % (3 * V::W) == 0, "whole vectors");
+    static_assert(quantized_pixels % pixels_of_lanes == 0, "whole vectors");
     const quantized_conv_problem& p = a.p;
-    const bool in_place = p.in_place();
-    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks();
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
-    const std::int64_t next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels, step = in_place ? p.ih * p.iw : a.from.planes();
-    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
+    const auto [image, pitch, step] = source_of(a);
+    const auto [begin, end] = blocks_of_task(a, part);
+    const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
-        for (std::int64_t first = tile * quantized_pixels; first < stop; first += 3 * V::W) {
-            const int count = static_cast<int>(stop - first < 3 * V::W ? stop - first : 3 * V::W);
+        for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
+            const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
              : count > V::W   ? conv_lanes_tile<2>
                               : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
@@ -49735,12 +49796,10 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     constexpr int many = 10, least = 2, rows = quantized_rows_of_tiles;
     static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
     const quantized_conv_problem& p = a.p;
-    const bool in_place = p.in_place();
-    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = p.matrix ? 1 : in_place ? p.ih * p.iw : a.from.planes();
-    const std::int64_t pixels = p.oh * p.ow, blocks = p.blocks(), between = p.matrix ? p.lanes(p.ic) : 1;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const auto [image, pitch, step] = source_of(a);
+    const auto [begin, end] = blocks_of_task(a, part);
+    const std::int64_t pixels = p.oh * p.ow, between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
-    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
     std::int64_t at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
@@ -50320,8 +50379,8 @@ inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile
     static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
     constexpr int rows = quantized_rows_of_tiles, columns = quantized_pixels / V::W;
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks(), steps = p.lanes_of_channels();
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, steps = p.lanes_of_channels();
+    const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t first = tile * quantized_pixels, left = pixels - first;
     const int window = p.kh * p.kw, count = static_cast<int>(left < quantized_pixels ? left : quantized_pixels);
     const std::int32_t* const x = a.gathered + first;
@@ -50559,7 +50618,7 @@ GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel,
 // Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
 
 // Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: rows_of_lanes at a time stay in registers.
-constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
+constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, pixels_of_lanes = 3 * V::W;
 template <int Columns>
 GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
@@ -50595,19 +50654,27 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
             if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
     }
 }
+// Where the lanes of an image's pixels lie that a convolution reads: where it was written, or where it was gathered.
+struct lane_source {
+    const std::int32_t* image;
+    std::int64_t pitch, step;  // from a row to the next, and from a lane of channels
+};
+GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
+    const quantized_conv_problem& p = a.p;
+    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, p.ih * p.iw};
+    return {a.gathered, a.from.pitch, p.matrix ? 1 : a.from.planes()};
+}
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
-    static_assert(columns_of_lanes == 3 && quantized_pixels % (3 * V::W) == 0, "whole vectors");
+    static_assert(quantized_pixels % pixels_of_lanes == 0, "whole vectors");
     const quantized_conv_problem& p = a.p;
-    const bool in_place = p.in_place();
-    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks();
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
-    const std::int64_t next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels, step = in_place ? p.ih * p.iw : a.from.planes();
-    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
+    const auto [image, pitch, step] = source_of(a);
+    const auto [begin, end] = blocks_of_task(a, part);
+    const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
-        for (std::int64_t first = tile * quantized_pixels; first < stop; first += 3 * V::W) {
-            const int count = static_cast<int>(stop - first < 3 * V::W ? stop - first : 3 * V::W);
+        for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
+            const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
              : count > V::W   ? conv_lanes_tile<2>
                               : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
@@ -50674,12 +50741,10 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     constexpr int many = 10, least = 2, rows = quantized_rows_of_tiles;
     static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
     const quantized_conv_problem& p = a.p;
-    const bool in_place = p.in_place();
-    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = p.matrix ? 1 : in_place ? p.ih * p.iw : a.from.planes();
-    const std::int64_t pixels = p.oh * p.ow, blocks = p.blocks(), between = p.matrix ? p.lanes(p.ic) : 1;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const auto [image, pitch, step] = source_of(a);
+    const auto [begin, end] = blocks_of_task(a, part);
+    const std::int64_t pixels = p.oh * p.ow, between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
-    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
     std::int64_t at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
@@ -51259,8 +51324,8 @@ inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile
     static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
     constexpr int rows = quantized_rows_of_tiles, columns = quantized_pixels / V::W;
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks(), steps = p.lanes_of_channels();
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, steps = p.lanes_of_channels();
+    const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t first = tile * quantized_pixels, left = pixels - first;
     const int window = p.kh * p.kw, count = static_cast<int>(left < quantized_pixels ? left : quantized_pixels);
     const std::int32_t* const x = a.gathered + first;
@@ -51496,7 +51561,7 @@ GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel,
 // Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
 
 // Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: rows_of_lanes at a time stay in registers.
-constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
+constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, pixels_of_lanes = 3 * V::W;
 template <int Columns>
 GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
@@ -51532,19 +51597,27 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
             if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
     }
 }
+// Where the lanes of an image's pixels lie that a convolution reads: where it was written, or where it was gathered.
+struct lane_source {
+    const std::int32_t* image;
+    std::int64_t pitch, step;  // from a row to the next, and from a lane of channels
+};
+GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
+    const quantized_conv_problem& p = a.p;
+    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, p.ih * p.iw};
+    return {a.gathered, a.from.pitch, p.matrix ? 1 : a.from.planes()};
+}
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
-    static_assert(columns_of_lanes == 3 && quantized_pixels % (3 * V::W) == 0, "whole vectors");
+    static_assert(quantized_pixels % pixels_of_lanes == 0, "whole vectors");
     const quantized_conv_problem& p = a.p;
-    const bool in_place = p.in_place();
-    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks();
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
-    const std::int64_t next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels, step = in_place ? p.ih * p.iw : a.from.planes();
-    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
+    const auto [image, pitch, step] = source_of(a);
+    const auto [begin, end] = blocks_of_task(a, part);
+    const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
-        for (std::int64_t first = tile * quantized_pixels; first < stop; first += 3 * V::W) {
-            const int count = static_cast<int>(stop - first < 3 * V::W ? stop - first : 3 * V::W);
+        for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
+            const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
              : count > V::W   ? conv_lanes_tile<2>
                               : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
@@ -51611,12 +51684,10 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     constexpr int many = 10, least = 2, rows = quantized_rows_of_tiles;
     static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
     const quantized_conv_problem& p = a.p;
-    const bool in_place = p.in_place();
-    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = p.matrix ? 1 : in_place ? p.ih * p.iw : a.from.planes();
-    const std::int64_t pixels = p.oh * p.ow, blocks = p.blocks(), between = p.matrix ? p.lanes(p.ic) : 1;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const auto [image, pitch, step] = source_of(a);
+    const auto [begin, end] = blocks_of_task(a, part);
+    const std::int64_t pixels = p.oh * p.ow, between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
-    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
     std::int64_t at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
@@ -52196,8 +52267,8 @@ inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile
     static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
     constexpr int rows = quantized_rows_of_tiles, columns = quantized_pixels / V::W;
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks(), steps = p.lanes_of_channels();
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, steps = p.lanes_of_channels();
+    const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t first = tile * quantized_pixels, left = pixels - first;
     const int window = p.kh * p.kw, count = static_cast<int>(left < quantized_pixels ? left : quantized_pixels);
     const std::int32_t* const x = a.gathered + first;
@@ -52646,8 +52717,8 @@ inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile
     static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
     constexpr int rows = quantized_rows_of_tiles, columns = quantized_pixels / V::W;
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks(), steps = p.lanes_of_channels();
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, steps = p.lanes_of_channels();
+    const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t first = tile * quantized_pixels, left = pixels - first;
     const int window = p.kh * p.kw, count = static_cast<int>(left < quantized_pixels ? left : quantized_pixels);
     const std::int32_t* const x = a.gathered + first;
@@ -56120,15 +56191,15 @@ inline std::int32_t flip_of(bool is_signed) { return is_signed ? static_cast<std
 }  // namespace detail
 
 GRAFT_INLINE void codes_to_lanes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool) {
+    const byte_kernels& k = *byte_products(set);
     detail::for_lanes(n, c, pixels, pool, [&](std::int64_t code, std::int64_t lane, int channels, std::int64_t count) {
-        byte_products(set)->to_lanes(static_cast<const std::uint8_t*>(x) + code, pixels, channels, detail::flip_of(is_signed), count,
-                                     static_cast<std::int32_t*>(y) + lane);
+        k.to_lanes(static_cast<const std::uint8_t*>(x) + code, pixels, channels, detail::flip_of(is_signed), count, static_cast<std::int32_t*>(y) + lane);
     });
 }
 GRAFT_INLINE void lanes_to_codes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool) {
+    const byte_kernels& k = *byte_products(set);
     detail::for_lanes(n, c, pixels, pool, [&](std::int64_t code, std::int64_t lane, int channels, std::int64_t count) {
-        byte_products(set)->to_planes(static_cast<const std::int32_t*>(x) + lane, pixels, channels, detail::flip_of(is_signed), count,
-                                      static_cast<std::uint8_t*>(y) + code);
+        k.to_planes(static_cast<const std::int32_t*>(x) + lane, pixels, channels, detail::flip_of(is_signed), count, static_cast<std::uint8_t*>(y) + code);
     });
 }
 
@@ -56142,8 +56213,9 @@ GRAFT_INLINE void run_quantized_sum(isa set, const quantized_sum_problem& proble
 GRAFT_INLINE bool takes_max_pool_of_codes(const pool_problem& p) { return (p.ow - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1 <= quantized_row; }
 GRAFT_INLINE void run_max_pool_of_codes(isa set, const pool_problem& p, bool is_signed, const void* x, void* y, executor& pool) {
     if (p.l == layout::blocked) {
+        const byte_kernels& k = *byte_products(set);
         parallel_for(pool, p.n * quantized_conv_problem::lanes(p.c), [&](std::int64_t lane) {
-            byte_products(set)->max_pool(p, static_cast<const std::int32_t*>(x) + lane * p.ih * p.iw, static_cast<std::int32_t*>(y) + lane * p.oh * p.ow);
+            k.max_pool(p, static_cast<const std::int32_t*>(x) + lane * p.ih * p.iw, static_cast<std::int32_t*>(y) + lane * p.oh * p.ow);
         });
         return;
     }

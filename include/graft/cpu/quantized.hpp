@@ -291,15 +291,15 @@ inline std::int32_t flip_of(bool is_signed) { return is_signed ? static_cast<std
 }  // namespace detail
 
 GRAFT_INLINE void codes_to_lanes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool) {
+    const byte_kernels& k = *byte_products(set);
     detail::for_lanes(n, c, pixels, pool, [&](std::int64_t code, std::int64_t lane, int channels, std::int64_t count) {
-        byte_products(set)->to_lanes(static_cast<const std::uint8_t*>(x) + code, pixels, channels, detail::flip_of(is_signed), count,
-                                     static_cast<std::int32_t*>(y) + lane);
+        k.to_lanes(static_cast<const std::uint8_t*>(x) + code, pixels, channels, detail::flip_of(is_signed), count, static_cast<std::int32_t*>(y) + lane);
     });
 }
 GRAFT_INLINE void lanes_to_codes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool) {
+    const byte_kernels& k = *byte_products(set);
     detail::for_lanes(n, c, pixels, pool, [&](std::int64_t code, std::int64_t lane, int channels, std::int64_t count) {
-        byte_products(set)->to_planes(static_cast<const std::int32_t*>(x) + lane, pixels, channels, detail::flip_of(is_signed), count,
-                                      static_cast<std::uint8_t*>(y) + code);
+        k.to_planes(static_cast<const std::int32_t*>(x) + lane, pixels, channels, detail::flip_of(is_signed), count, static_cast<std::uint8_t*>(y) + code);
     });
 }
 
@@ -313,8 +313,9 @@ GRAFT_INLINE void run_quantized_sum(isa set, const quantized_sum_problem& proble
 GRAFT_INLINE bool takes_max_pool_of_codes(const pool_problem& p) { return (p.ow - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1 <= quantized_row; }
 GRAFT_INLINE void run_max_pool_of_codes(isa set, const pool_problem& p, bool is_signed, const void* x, void* y, executor& pool) {
     if (p.l == layout::blocked) {
+        const byte_kernels& k = *byte_products(set);
         parallel_for(pool, p.n * quantized_conv_problem::lanes(p.c), [&](std::int64_t lane) {
-            byte_products(set)->max_pool(p, static_cast<const std::int32_t*>(x) + lane * p.ih * p.iw, static_cast<std::int32_t*>(y) + lane * p.oh * p.ow);
+            k.max_pool(p, static_cast<const std::int32_t*>(x) + lane * p.ih * p.iw, static_cast<std::int32_t*>(y) + lane * p.oh * p.ow);
         });
         return;
     }

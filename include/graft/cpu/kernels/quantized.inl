@@ -159,12 +159,20 @@ GRAFT_VECTOR void sum_tile(const std::int32_t* x, std::int64_t steps, const std:
         for (int r = 0; r < quantized_rows; r += rows) sum_pairs<rows, columns>(x + c, steps, w + r, sums + r * quantized_pixels + c);
     if (c < pixels) sum_pairs<quantized_rows, 1>(x + c, steps, w, sums + c);
 }
+// The blocks of output channels of a task.
+struct block_span {
+    std::int64_t begin, end;
+};
+GRAFT_VECTOR block_span blocks_of_task(const quantized_conv_args& a, std::int64_t part) {
+    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task, blocks = a.p.blocks();
+    return {begin, end < blocks ? end : blocks};
+}
 // A task of a convolution: the tile of pixels that is gathered in `slot`, and some blocks of channels.
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw, blocks = p.blocks();
+    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw;
     const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const auto [begin, end] = blocks_of_task(a, part);
     alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
         sum_tile(a.gathered + slot * a.slot, steps, a.weights + block * steps * quantized_rows, count, sums);

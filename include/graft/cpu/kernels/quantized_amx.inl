@@ -35,8 +35,8 @@ inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile
     static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
     constexpr int rows = quantized_rows_of_tiles, columns = quantized_pixels / V::W;
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks(), steps = p.lanes_of_channels();
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, steps = p.lanes_of_channels();
+    const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t first = tile * quantized_pixels, left = pixels - first;
     const int window = p.kh * p.kw, count = static_cast<int>(left < quantized_pixels ? left : quantized_pixels);
     const std::int32_t* const x = a.gathered + first;

@@ -1,7 +1,7 @@
 // Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
 
 // Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: rows_of_lanes at a time stay in registers.
-constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, columns_of_lanes = 3;
+constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, pixels_of_lanes = 3 * V::W;
 template <int Columns>
 GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
@@ -37,19 +37,27 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
             if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
     }
 }
+// Where the lanes of an image's pixels lie that a convolution reads: where it was written, or where it was gathered.
+struct lane_source {
+    const std::int32_t* image;
+    std::int64_t pitch, step;  // from a row to the next, and from a lane of channels
+};
+GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
+    const quantized_conv_problem& p = a.p;
+    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, p.ih * p.iw};
+    return {a.gathered, a.from.pitch, p.matrix ? 1 : a.from.planes()};
+}
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
-    static_assert(columns_of_lanes == 3 && quantized_pixels % (3 * V::W) == 0, "whole vectors");
+    static_assert(quantized_pixels % pixels_of_lanes == 0, "whole vectors");
     const quantized_conv_problem& p = a.p;
-    const bool in_place = p.in_place();
-    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, blocks = p.blocks();
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
-    const std::int64_t next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels, step = in_place ? p.ih * p.iw : a.from.planes();
-    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
+    const auto [image, pitch, step] = source_of(a);
+    const auto [begin, end] = blocks_of_task(a, part);
+    const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
-        for (std::int64_t first = tile * quantized_pixels; first < stop; first += 3 * V::W) {
-            const int count = static_cast<int>(stop - first < 3 * V::W ? stop - first : 3 * V::W);
+        for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
+            const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
              : count > V::W   ? conv_lanes_tile<2>
                               : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
@@ -116,12 +124,10 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     constexpr int many = 10, least = 2, rows = quantized_rows_of_tiles;
     static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
     const quantized_conv_problem& p = a.p;
-    const bool in_place = p.in_place();
-    const std::int64_t pitch = in_place ? p.ow : a.from.pitch, step = p.matrix ? 1 : in_place ? p.ih * p.iw : a.from.planes();
-    const std::int64_t pixels = p.oh * p.ow, blocks = p.blocks(), between = p.matrix ? p.lanes(p.ic) : 1;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const auto [image, pitch, step] = source_of(a);
+    const auto [begin, end] = blocks_of_task(a, part);
+    const std::int64_t pixels = p.oh * p.ow, between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
-    const std::int32_t* const image = in_place ? reinterpret_cast<const std::int32_t*>(a.x) : a.gathered;
     std::int64_t at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;

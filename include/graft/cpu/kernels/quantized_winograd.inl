@@ -98,8 +98,7 @@ inline void conv_winograd(const quantized_conv_args& a, std::int64_t group, std:
     const quantized_conv_problem& p = a.p;
     const std::int64_t wide = p.winograd_tiles_wide(), all = wide * p.winograd_tiles_high(), lanes = p.lanes_of_channels();
     const std::int64_t first = group * quantized_pixels, count = all - first < quantized_pixels ? all - first : quantized_pixels;
-    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows;
-    const std::int64_t begin = part * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    const auto [begin, end] = blocks_of_task(a, part);
     alignas(64) std::int32_t sums[16 * quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
         for (int e = 0; e < 16; ++e)
