@@ -1,5 +1,5 @@
 // Operators of a device against the reference kernels, by the test problems of the op table.
-#include "../tests/ops/problems.hpp"
+#include "../tests/ops/wrapped.hpp"
 #include "gpu_check.hpp"
 
 #include <atomic>
@@ -19,49 +19,13 @@ struct task {
 struct outcome {
     bool ran = false, on_device = false, on_host = false, comparable = true;
     double error = 0, bound = 0;
-    std::string fault, reason, skipped;
+    std::string fault, reason, skipped, kernels;
 };
 
-graft::tensor copy_of(const graft::tensor& t) {
-    auto made = graft::tensor::make(t.type(), t.shape());
-    if (!made.ok()) return {};
-    if (t.bytes()) std::memcpy(made->raw(), t.raw(), t.bytes());
-    return made.value();
-}
-
-// Puts a Neg before each float32 input and behind the first output, so that what the operator reads and writes stays inside the
-// network, where reduced precisions apply.
-void wrap(problems::problem& p, bool output_too) {
-    graft::graph& g = p.g;
-    const auto negation = [](graft::value_id from, graft::value_id to) {
-        graft::node n;
-        n.op_type = "Neg";
-        n.inputs = {from};
-        n.outputs = {to};
-        return n;
-    };
-    std::vector<graft::node> nodes;
-    for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-        const graft::value_id inner = g.inputs[i];
-        if (g.at(inner).type != graft::dtype::float32) continue;
-        const graft::value_id outer = g.add_value("outer" + std::to_string(i));
-        const graft::value& is = g.at(inner);
-        graft::value& v = g.at(outer);
-        v.type = is.type, v.has_shape = true, v.extents = is.extents;
-        g.inputs[i] = outer;
-        nodes.push_back(negation(outer, inner));
-        p.inputs[i] = copy_of(p.inputs[i]);
-        float* x = p.inputs[i].data<float>();
-        for (std::int64_t k = 0; k < p.inputs[i].elements(); ++k) x[k] = -x[k];
-    }
-    nodes.insert(nodes.end(), g.nodes.begin(), g.nodes.end());
-    if (output_too) {
-        const graft::value_id inner = g.outputs[0], outer = g.add_value("outer_y");
-        nodes.push_back(negation(inner, outer));
-        g.outputs[0] = outer;
-    }
-    g.nodes = std::move(nodes);
-}
+// The devices that a problem runs on: of one precision, and one that gives the same bits every time.
+struct devices {
+    std::shared_ptr<graft::device> on, deterministic;
+};
 
 // The numbers that a precision has; what a float32 becomes where a device stores or multiplies it so.
 void round_to(graft::tensor& t, const std::string& precision) {
@@ -104,9 +68,9 @@ graft::result<std::vector<graft::tensor>> reference(const problems::problem& p, 
 double sensitivity(const problems::problem& p, const std::string& precision, const std::vector<graft::tensor>& want, const graft::op_table& own,
                    graft::executor& pool) {
     problems::problem rounded = p;
-    for (graft::tensor& t : rounded.inputs) t = copy_of(t), round_to(t, precision);
+    for (graft::tensor& t : rounded.inputs) t = problems::copy_of(t), round_to(t, precision);
     for (graft::value& v : rounded.g.values)
-        if (v.constant) v.constant = copy_of(v.constant), round_to(v.constant, precision);
+        if (v.constant) v.constant = problems::copy_of(v.constant), round_to(v.constant, precision);
     auto got = reference(rounded, own, pool);
     if (!got.ok() || got->size() != want.size()) return HUGE_VAL;
     double most = 0;
@@ -119,12 +83,34 @@ void place(const graft::model& net, outcome& out) {
     if (!placed.ok()) return;
     for (const graft::placement& p : placed.value()) {
         const bool host = p.device == "cpu";
+        if (!host && !p.kernel.empty()) out.kernels += (out.kernels.empty() ? "" : "; ") + p.op_type + ": " + p.kernel;
         (host ? out.on_host : out.on_device) = true;
         if (host && out.reason.empty()) out.reason = p.op_type + ": " + (p.reason.empty() ? "the CPU's" : p.reason);
     }
 }
 
-graft::status compare(const task& t, const std::string& precision, const std::shared_ptr<graft::device>& on, outcome& out) {
+// Runs on a deterministic device give the same bits.
+graft::status repeat(const problems::problem& p, const graft::op_table& own, const std::shared_ptr<graft::device>& on, graft::executor& pool, outcome& out) {
+    graft::load_options options = graft::on_device(on);
+    options.operators = own;
+    graft::model net;
+    GRAFT_TRY_ASSIGN(net, gpu_runtime::load(p.g, options));
+    std::vector<graft::tensor> first;
+    GRAFT_TRY_ASSIGN(first, run(net, p.inputs, pool));
+    for (int i = 0; i < 2; ++i) {
+        std::vector<graft::tensor> again;
+        GRAFT_TRY_ASSIGN(again, run(net, p.inputs, pool));
+        for (std::size_t k = 0; k < first.size(); ++k) {
+            if (same_bits(again[k], first[k])) continue;
+            out.kernels.clear();
+            place(net, out);
+            return graft::fail(graft::errc::internal, p.g.nodes[0].op_type, "a deterministic device gave other bits for output " + std::to_string(k));
+        }
+    }
+    return {};
+}
+
+graft::status compare(const task& t, const std::string& precision, const devices& with, outcome& out) {
     graft::executor serial;
     problems::problem p = problems::read(*t.row, t.text);
     if (!p.error.empty()) return graft::fail(graft::errc::internal, t.row->name, "the problem cannot be read: " + p.error);
@@ -134,7 +120,7 @@ graft::status compare(const task& t, const std::string& precision, const std::sh
     if (precision == "float16" || precision == "bfloat16")
         for (const bool output_too : {true, false}) {  // there is no Neg of booleans and of unsigned integers
             problems::problem wrapped = p;
-            wrap(wrapped, output_too);
+            problems::wrap(wrapped, output_too);
             auto answers = reference(wrapped, own, serial);
             if (!answers.ok()) continue;
             p = std::move(wrapped);
@@ -150,7 +136,7 @@ graft::status compare(const task& t, const std::string& precision, const std::sh
         }
         GRAFT_TRY_ASSIGN(want, std::move(answers));
     }
-    graft::load_options options = graft::on_device(on);
+    graft::load_options options = graft::on_device(with.on);
     options.operators = own;
     graft::model net;
     GRAFT_TRY_ASSIGN(net, gpu_runtime::load(p.g, options));
@@ -174,7 +160,7 @@ graft::status compare(const task& t, const std::string& precision, const std::sh
             return graft::fail(graft::errc::internal, t.row->name,
                                "output " + std::to_string(i) + " is off by " + std::to_string(error) + ", the bound is " + std::to_string(bound));
     }
-    return {};
+    return repeat(p, own, with.deterministic, serial, out);
 }
 
 std::vector<task> tasks_of(bool training, const std::vector<std::string>& only) {
@@ -203,7 +189,13 @@ int report(const std::vector<task>& tasks, const std::vector<outcome>& outcomes,
         const std::string name = (tasks[i].row->domain[0] ? tasks[i].row->domain + std::string(".") : std::string()) + tasks[i].row->name;
         if (!o.fault.empty()) {
             ++failures;
-            line("failure").text("operator", name).text("precision", precision).text("problem", tasks[i].text).text("why", o.fault).print();
+            line("failure")
+                .text("operator", name)
+                .text("precision", precision)
+                .text("problem", tasks[i].text)
+                .text("why", o.fault)
+                .text("kernels", o.kernels)
+                .print();
         }
         if (!o.skipped.empty())
             line("skipped").text("operator", name).text("precision", precision).text("problem", tasks[i].text).text("why", o.skipped).print();
@@ -256,13 +248,14 @@ graft::result<int> check_operators(const check_options& options, bool training) 
         const std::string& precision = options.precisions[turn];
         // each precision gets its share of the time that is left
         const double until = seconds() + (options.until - seconds()) / static_cast<double>(options.precisions.size() - turn);
-        std::shared_ptr<graft::device> on;
-        GRAFT_TRY_ASSIGN(on, open(options.device, precision));
+        devices with;
+        GRAFT_TRY_ASSIGN(with.on, open(options.device, precision));
+        GRAFT_TRY_ASSIGN(with.deterministic, open(options.device, precision, true));
         std::vector<outcome> outcomes(tasks.size());
         std::atomic<std::size_t> next{0};
         const auto work = [&] {
             for (std::size_t i = next++; i < tasks.size() && seconds() < until; i = next++) {
-                const graft::status done = compare(tasks[i], precision, on, outcomes[i]);
+                const graft::status done = compare(tasks[i], precision, with, outcomes[i]);
                 if (!done.ok()) outcomes[i].fault = done.error().what();
             }
         };

@@ -2,6 +2,7 @@
 #include "placed.hpp"
 
 #include "../cuda_simulator/simulated.hpp"
+#include "../ops/wrapped.hpp"
 
 #include <algorithm>
 #include <map>
@@ -40,6 +41,34 @@ TEST_CASE("every operator's problems give the reference's answers on the CUDA si
     CHECK(ran > 400);
     CHECK(taken > 400);
     CHECK(taken > 2 * (ran - hosts - taken));
+}
+
+TEST_CASE("between values of bfloat16 every operator runs on the CUDA simulator, and answers to the bits that those have") {
+    graft::device_options options;
+    options.precision = "bfloat16";
+    const auto device = simulated::open(options);
+    int ran = 0;
+    for (const auto& table : graft::ops::all_op_tables())
+        for (const auto& row : table) {
+            if (row.flags & (graft::op_flag::bodies | graft::op_flag::random)) continue;
+            // of each operator the first problems that numbers of this type can go into
+            int left = 2;
+            for (const std::string& text : problems::split(row.problems, ';')) {
+                problems::problem p = problems::read(row, text);
+                problems::wrap(p, true);
+                const answer want = run(p, nullptr);
+                if (left == 0 || !want.error.empty() || text.find("f32[") == std::string::npos) continue;
+                --left;
+                const answer got = run(p, device);
+                INFO(std::string(row.name), ": ", text);
+                CHECK_MESSAGE(got.error.empty(), got.error);
+                if (!got.error.empty()) continue;
+                ++ran;
+                REQUIRE(got.outputs.size() == want.outputs.size());
+                for (std::size_t i = 0; i < want.outputs.size(); ++i) CHECK(difference(got.outputs[i], want.outputs[i]) <= 0.05);
+            }
+        }
+    CHECK(ran > 200);
 }
 
 TEST_CASE("convolutions run on a simulated device of compute capability 7.5, where cuDNN adds less to them") {
