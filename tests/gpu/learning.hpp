@@ -51,7 +51,8 @@ inline void expect_alike(const graft::graph& g, const std::shared_ptr<graft::dev
     for (const graft::optimizer_kind kind : {graft::optimizer_kind::sgd, graft::optimizer_kind::adamw}) {
         trained host(g, with(kind, nullptr)), device(g, with(kind, on));
         for (std::int64_t i = 0; i < 4; ++i) {
-            REQUIRE(host.run(i, i == 3 ? 3 : 4));
+            const bool went = host.run(i, i == 3 ? 3 : 4);
+            REQUIRE_MESSAGE(went, host.error());
             const bool ran = device.run(i, i == 3 ? 3 : 4);
             REQUIRE_MESSAGE(ran, device.error());
             CHECK(device.step.loss() == doctest::Approx(host.step.loss()).epsilon(2e-3));

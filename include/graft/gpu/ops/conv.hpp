@@ -17,6 +17,17 @@ namespace gpu {
 /// the caller splits bias, residual and activation off into a node of their own: a convolution alone nearly always has an engine.
 library_table conv_rows();
 
+/// Pads of a convolution's pictures, by spatial axis, where some axis has more on one side than on the other: what both sides have, and
+/// what is more at the beginning and at the end. cuDNN is asked for the former alone: an engine for gradients of weights has answered
+/// wrongly for the rest (cuDNN 9.19 on an H200, float32, pads 2 and 1).
+struct uneven_pads {
+    int rank = 0;  ///< 0 where all pads are even
+    std::int64_t both[shape::max_rank] = {}, begin[shape::max_rank] = {}, end[shape::max_rank] = {};
+    std::int64_t last[shape::max_rank] = {}, output_padding[shape::max_rank] = {};  ///< ConvTranspose's own, for the larger picture
+};
+/// Those of a node of `conv_rows`.
+uneven_pads find_uneven_pads(const op_context& c);
+
 /// Whether cuDNN's pointwise operations have the function.
 bool conv_epilogue_supported(activation function) noexcept;
 
@@ -72,6 +83,25 @@ inline bool read_axes(const ops::window& w, bool transposed, convolution_axes& a
         if (!fit_pads(a, transposed ? a.output : a.input, transposed ? a.input : a.output, axes.pad_begin[to], axes.pad_end[to])) return false;
     }
     return true;
+}
+
+// The window of a node of any direction, if its shapes fit; `transposed` where its axes have the roles of ConvTranspose.
+inline bool find_window(const op_context& c, ops::window& w, bool& transposed) {
+    ops::convolution p;
+    ops::transposed_convolution t;
+    shape s;
+    bool fits = false;
+    transposed = c.n.op_type == "ConvTranspose";
+    if (transposed)
+        fits = ops::plan_conv_transpose(c, t).ok();
+    else if (c.n.op_type == "ConvGradInput")
+        fits = ops::plan_conv_grad_input(c, s, p).ok();
+    else if (c.n.op_type == "ConvGradWeight")
+        fits = ops::read_shape_attribute(c, s).ok() && ops::plan_conv_grad(c, c.in[0].extents, s, c.in[1].extents, p).ok();
+    else
+        fits = ops::plan_convolution(c, 0, 1, 2, p).ok();
+    w = transposed ? t.w : p.w;
+    return fits;
 }
 
 inline bool is_conv_type(dtype t) noexcept { return t == dtype::float32 || t == dtype::float16 || t == dtype::bfloat16; }
@@ -277,6 +307,9 @@ inline std::string conv_problem_text(const kernel_query& q, const conv_problem& 
 
 inline result<std::unique_ptr<library_kernel>> make_conv_problem(const kernel_query& q, const libraries& with, const char* refused, const conv_problem& p) {
     if (refused) return fail(errc::op_unsupported, graft::location(q.n), refused);
+    for (int i = 0; i < p.axes.rank; ++i)
+        if (p.axes.pad_begin[i] != p.axes.pad_end[i])
+            return fail(errc::op_unsupported, graft::location(q.n), "its pads are not even: cuDNN is not asked for them");
     if (!with.cudnn)
         return fail(errc::device_unavailable, graft::location(q.n), "cuDNN is not loaded: install cuDNN 9; `graft doctor` tells where it is looked for");
     conv_graph g{cudnn_graph(with), {}};
@@ -308,6 +341,24 @@ inline result<std::unique_ptr<library_kernel>> make_conv(const kernel_query& q, 
 }
 
 }  // namespace detail
+
+GRAFT_INLINE uneven_pads find_uneven_pads(const op_context& c) {
+    uneven_pads found;
+    ops::window w;
+    convolution_axes axes;
+    bool transposed = false;
+    if (!detail::find_window(c, w, transposed) || !detail::read_axes(w, transposed, axes)) return found;
+    const int added = axes.rank - w.rank;
+    for (int i = 0; i < w.rank; ++i) {
+        const std::int64_t begin = axes.pad_begin[i + added], end = axes.pad_end[i + added], both = std::min(begin, end);
+        found.both[i] = both, found.begin[i] = begin - both, found.end[i] = end - both;
+        if (begin != end) found.rank = w.rank;
+        const ops::window_axis& a = w.axis[i];
+        const std::int64_t less = (a.input - 1) * a.stride + a.span() - (a.output + found.begin[i] + found.end[i]) - both;
+        found.last[i] = std::max<std::int64_t>(less, 0), found.output_padding[i] = std::max<std::int64_t>(-less, 0);
+    }
+    return found;
+}
 
 GRAFT_INLINE bool conv_epilogue_supported(activation function) noexcept {
     return function == activation::none || detail::activation_operation({function}).mode != api::cudnn::pointwise::identity;
