@@ -239,6 +239,40 @@ TEST_CASE("algorithms within the workspace are measured, and the fastest is kept
     CHECK(nothing.error().code() == graft::errc::device_unavailable);
 }
 
+TEST_CASE("deterministic products leave out algorithms that add in another order each time, and what was measured") {
+    simulated::set("RACING_SUMS", "1");
+    device on;
+    const problem p = product("MatMul", "f32[5,64] f32[64,7]", dtype::float32);
+    std::map<std::string, std::string> kept;
+    on.with.choices.context = &kept;
+    on.with.choices.recall = [](void* self, const std::string& key) { return (*static_cast<std::map<std::string, std::string>*>(self))[key]; };
+    on.with.choices.remember = [](void* self, const std::string& key, const std::string& choice) {
+        (*static_cast<std::map<std::string, std::string>*>(self))[key] = choice;
+    };
+    on.with.choices.candidates = 2;
+    // the one that races is measured as the fastest, and kept
+    on.with.choices.milliseconds = [](void*, const graft::gpu::kernel_query&, const graft::gpu::library_kernel&, int) { return 1.0; };
+    const auto bits = [&](kernel_options o) {
+        auto kernel = make(p, on, o);
+        REQUIRE(kernel.ok());
+        tensor first, next;
+        bool equal = true;
+        REQUIRE(on.run(p, *kernel.value(), first).ok());
+        for (int i = 0; i < 3; ++i) {
+            REQUIRE(on.run(p, *kernel.value(), next).ok());
+            equal = equal && !std::memcmp(first.raw(), next.raw(), first.bytes());
+        }
+        return equal;
+    };
+    kernel_options options;
+    options.deterministic = true;
+    CHECK(bits(options));
+    CHECK(!bits({}));
+    CHECK(bits(options));
+    CHECK(kept.size() == 1);
+    simulated::set("RACING_SUMS", nullptr);
+}
+
 TEST_CASE("every call of cuBLASLt that fails gives a clean error and leaks nothing") {
     device on;
     const problem p = fused(dtype::float32, false, true, true, activation::relu, 1);

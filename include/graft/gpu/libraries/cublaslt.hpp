@@ -214,7 +214,7 @@ inline std::uint32_t alignment_after(std::int64_t step) noexcept {
     return a;
 }
 
-inline status find_algorithms(const libraries& with, const matrix_product& p, bool tf32, std::vector<api::cublaslt::heuristic>& found) {
+inline status find_algorithms(const libraries& with, const matrix_product& p, bool tf32, bool deterministic, std::vector<api::cublaslt::heuristic>& found) {
     namespace preference = api::cublaslt::preference;
     const api::cublaslt_functions& f = *with.cublaslt;
     product_descriptors layouts;
@@ -230,6 +230,9 @@ inline status find_algorithms(const libraries& with, const matrix_product& p, bo
     GRAFT_TRY(wishes.set(preference::min_alignment_b, alignment_after(outer * p.a_outer * size)));
     GRAFT_TRY(wishes.set(preference::min_alignment_c, of_result));
     GRAFT_TRY(wishes.set(preference::min_alignment_d, of_result));
+    namespace scheme = api::cublaslt::reduction_scheme;
+    // Parts of a sum that are added to the result in place come in the order in which they are done.
+    if (deterministic) GRAFT_TRY(wishes.set(preference::reduction_scheme_mask, static_cast<std::uint32_t>(scheme::all & ~scheme::in_place)));
     constexpr int most = 16;
     api::cublaslt::heuristic answers[most];
     int count = 0;
@@ -266,15 +269,16 @@ inline std::string algorithm_text(const api::cublaslt::algorithm& how) {
 GRAFT_INLINE result<std::unique_ptr<library_kernel>> make_product(const kernel_query& query, const libraries& with, const matrix_product& p) {
     using kernel = std::unique_ptr<library_kernel>;
     const library_choices& choices = with.choices;
-    const bool tf32 = query.options.tf32 && !query.integer("exact", 0);
+    const bool tf32 = query.options.tf32 && !query.integer("exact", 0), deterministic = query.options.deterministic;
     std::vector<api::cublaslt::heuristic> found;
-    GRAFT_TRY(detail::find_algorithms(with, p, tf32, found));
+    GRAFT_TRY(detail::find_algorithms(with, p, tf32, deterministic, found));
+    // A measured choice differs from one run of the program to the next.
+    if (deterministic) return kernel(new detail::product_kernel(p, tf32, found[0], 0));
     const std::string key = query.on.name + "; cuBLASLt " + std::to_string(with.cublaslt->cublasLtGetVersion()) + "; " + detail::product_text(p, tf32);
     const std::string kept = choices.recall ? choices.recall(choices.context, key) : std::string();
     for (std::size_t i = 0; !kept.empty() && i < found.size(); ++i)
         if (detail::algorithm_text(found[i].how) == kept) return kernel(new detail::product_kernel(p, tf32, found[i], static_cast<int>(i)));
-    // A measured choice differs from one run of the program to the next.
-    const bool measured = choices.milliseconds && !query.options.deterministic && choices.candidates > 1 && found.size() > 1;
+    const bool measured = choices.milliseconds && choices.candidates > 1 && found.size() > 1;
     if (!measured) return kernel(new detail::product_kernel(p, tf32, found[0], 0));
     kernel best;
     double least = 0;
