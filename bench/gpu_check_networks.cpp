@@ -52,7 +52,8 @@ graft::result<int> check_network(const std::string& path, const check_options& o
         // the second run is recorded, the third replays it
         GRAFT_TRY_ASSIGN(again, session.run(x));
         GRAFT_TRY_ASSIGN(third, session.run(x));
-        const double u = rounding_of(precision), bound = u > 0 ? 40 * u : 1e-4,
+        // In float32 ONNX Runtime's own answers of EfficientNet-B0 with random weights are 3e-4 from those in double.
+        const double u = rounding_of(precision), bound = u > 0 ? 40 * u : 4e-4,
                      error = std::max({difference(first, want), difference(again, want), difference(third, want)});
         int device = 0, cpu = 0;
         std::string reasons;
@@ -86,6 +87,7 @@ graft::result<int> check_network(const std::string& path, const check_options& o
 struct trajectory {
     std::vector<double> losses;
     std::vector<graft::tensor> state;
+    std::vector<std::string> names;  // of its parts
 };
 
 graft::result<trajectory> learn(const std::string& architecture, const check_options& options, const std::shared_ptr<graft::device>& on, bool otherwise) {
@@ -114,6 +116,7 @@ graft::result<trajectory> learn(const std::string& architecture, const check_opt
         GRAFT_TRY_ASSIGN(kept, graft::tensor::make(s.value.type(), s.value.shape()));
         std::memcpy(kept.raw(), s.value.raw(), s.value.bytes());
         out.state.push_back(std::move(kept));
+        out.names.push_back(s.name);
     }
     return out;
 }
@@ -131,6 +134,18 @@ double mean(const std::vector<double>& losses, bool last) {
     double sum = 0;
     for (std::size_t i = 0; i < n; ++i) sum += losses[last ? losses.size() - 1 - i : i];
     return sum / static_cast<double>(n);
+}
+
+// Parts of the state that two runs of one step do not agree on.
+graft::result<std::string> unlike(const std::string& architecture, check_options options, const std::shared_ptr<graft::device>& on) {
+    options.steps = 1;
+    trajectory a, b;
+    GRAFT_TRY_ASSIGN(a, learn(architecture, options, on, false));
+    GRAFT_TRY_ASSIGN(b, learn(architecture, options, on, false));
+    std::string names = a.losses == b.losses ? "" : "loss";
+    for (std::size_t i = 0; i < a.state.size(); ++i)
+        if (!same_bits(a.state[i], b.state[i])) names += (names.empty() ? "" : ", ") + a.names[i];
+    return names;
 }
 
 bool same(const trajectory& a, const trajectory& b) {
@@ -231,6 +246,8 @@ graft::result<int> check_steps(const check_options& options) {
             const double u = rounding_of(precision), bound = std::max(u > 0 ? 40 * u : 1e-3, 4 * own);
             const double early = farthest(got.value(), host, first), all = farthest(got.value(), host, host.losses.size());
             const bool repeats = same(once.value(), twice.value()), learns = mean(got->losses, true) < mean(got->losses, false) || options.steps < 20;
+            std::string apart;
+            if (!repeats) GRAFT_TRY_ASSIGN(apart, unlike(architecture, options, exact));
             const bool bad = !(early <= bound) || !repeats || !learns;
             failures += bad;
             line("steps")
@@ -247,6 +264,7 @@ graft::result<int> check_steps(const check_options& options) {
                 .number("cpu_spread_10", own)
                 .number("cpu_spread_all", own_all)
                 .yes("repeats", repeats)
+                .text("unlike_after_a_step", apart)
                 .yes("ok", !bad)
                 .print();
         }

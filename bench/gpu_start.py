@@ -23,7 +23,7 @@ def main():
     parser.add_argument("--networks", type=pathlib.Path, required=True)
     parser.add_argument("--names", required=True)
     parser.add_argument("--device", default="cuda:0")
-    parser.add_argument("--precision", default="tf32")
+    parser.add_argument("--precision", required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--budget", type=float, default=25)
     a = parser.parse_args()

@@ -9417,7 +9417,8 @@ struct quantization {
 inline quantization read_quantization(const rule_call& r, dtype real, dtype whole, bool divisor) {
     quantization made;
     ops::quantization_layout q;
-    if (real != dtype::float32 || r.c.in[1].type != dtype::float32 ||
+    // A half here is a float32 of the graph that lies in memory so: a network of halves has scales of halves.
+    if (!(real == dtype::float32 || real == dtype::float16 || real == dtype::bfloat16) || r.c.in[1].type != dtype::float32 ||
         !(whole == dtype::uint8 || whole == dtype::int8 || whole == dtype::uint16 || whole == dtype::int16))
         made.refused = "its types are not float32 and integers of 8 or 16 bits";
     else if (!ops::plan_quantization(r.c, q).ok() || q.blocked)
@@ -10003,6 +10004,17 @@ namespace gpu {
 /// the caller splits bias, residual and activation off into a node of their own: a convolution alone nearly always has an engine.
 library_table conv_rows();
 
+/// Pads of a convolution's pictures, by spatial axis, where some axis has more on one side than on the other: what both sides have, and
+/// what is more at the beginning and at the end. cuDNN is asked for the former alone: an engine for gradients of weights has answered
+/// wrongly for the rest (cuDNN 9.19 on an H200, float32, pads 2 and 1).
+struct uneven_pads {
+    int rank = 0;  ///< 0 where all pads are even
+    std::int64_t both[shape::max_rank] = {}, begin[shape::max_rank] = {}, end[shape::max_rank] = {};
+    std::int64_t last[shape::max_rank] = {}, output_padding[shape::max_rank] = {};  ///< ConvTranspose's own, for the larger picture
+};
+/// Those of a node of `conv_rows`.
+uneven_pads find_uneven_pads(const op_context& c);
+
 /// Whether cuDNN's pointwise operations have the function.
 bool conv_epilogue_supported(activation function) noexcept;
 
@@ -10056,6 +10068,25 @@ inline bool read_axes(const ops::window& w, bool transposed, convolution_axes& a
         if (!fit_pads(a, transposed ? a.output : a.input, transposed ? a.input : a.output, axes.pad_begin[to], axes.pad_end[to])) return false;
     }
     return true;
+}
+
+// The window of a node of any direction, if its shapes fit; `transposed` where its axes have the roles of ConvTranspose.
+inline bool find_window(const op_context& c, ops::window& w, bool& transposed) {
+    ops::convolution p;
+    ops::transposed_convolution t;
+    shape s;
+    bool fits = false;
+    transposed = c.n.op_type == "ConvTranspose";
+    if (transposed)
+        fits = ops::plan_conv_transpose(c, t).ok();
+    else if (c.n.op_type == "ConvGradInput")
+        fits = ops::plan_conv_grad_input(c, s, p).ok();
+    else if (c.n.op_type == "ConvGradWeight")
+        fits = ops::read_shape_attribute(c, s).ok() && ops::plan_conv_grad(c, c.in[0].extents, s, c.in[1].extents, p).ok();
+    else
+        fits = ops::plan_convolution(c, 0, 1, 2, p).ok();
+    w = transposed ? t.w : p.w;
+    return fits;
 }
 
 inline bool is_conv_type(dtype t) noexcept { return t == dtype::float32 || t == dtype::float16 || t == dtype::bfloat16; }
@@ -10261,6 +10292,9 @@ inline std::string conv_problem_text(const kernel_query& q, const conv_problem& 
 
 inline result<std::unique_ptr<library_kernel>> make_conv_problem(const kernel_query& q, const libraries& with, const char* refused, const conv_problem& p) {
     if (refused) return fail(errc::op_unsupported, graft::location(q.n), refused);
+    for (int i = 0; i < p.axes.rank; ++i)
+        if (p.axes.pad_begin[i] != p.axes.pad_end[i])
+            return fail(errc::op_unsupported, graft::location(q.n), "its pads are not even: cuDNN is not asked for them");
     if (!with.cudnn)
         return fail(errc::device_unavailable, graft::location(q.n), "cuDNN is not loaded: install cuDNN 9; `graft doctor` tells where it is looked for");
     conv_graph g{cudnn_graph(with), {}};
@@ -10292,6 +10326,24 @@ inline result<std::unique_ptr<library_kernel>> make_conv(const kernel_query& q, 
 }
 
 }  // namespace detail
+
+GRAFT_INLINE uneven_pads find_uneven_pads(const op_context& c) {
+    uneven_pads found;
+    ops::window w;
+    convolution_axes axes;
+    bool transposed = false;
+    if (!detail::find_window(c, w, transposed) || !detail::read_axes(w, transposed, axes)) return found;
+    const int added = axes.rank - w.rank;
+    for (int i = 0; i < w.rank; ++i) {
+        const std::int64_t begin = axes.pad_begin[i + added], end = axes.pad_end[i + added], both = std::min(begin, end);
+        found.both[i] = both, found.begin[i] = begin - both, found.end[i] = end - both;
+        if (begin != end) found.rank = w.rank;
+        const ops::window_axis& a = w.axis[i];
+        const std::int64_t less = (a.input - 1) * a.stride + a.span() - (a.output + found.begin[i] + found.end[i]) - both;
+        found.last[i] = std::max<std::int64_t>(less, 0), found.output_padding[i] = std::max<std::int64_t>(-less, 0);
+    }
+    return found;
+}
 
 GRAFT_INLINE bool conv_epilogue_supported(activation function) noexcept {
     return function == activation::none || detail::activation_operation({function}).mode != api::cudnn::pointwise::identity;
@@ -15428,7 +15480,7 @@ inline std::uint32_t alignment_after(std::int64_t step) noexcept {
     return a;
 }
 
-inline status find_algorithms(const libraries& with, const matrix_product& p, bool tf32, std::vector<api::cublaslt::heuristic>& found) {
+inline status find_algorithms(const libraries& with, const matrix_product& p, bool tf32, bool deterministic, std::vector<api::cublaslt::heuristic>& found) {
     namespace preference = api::cublaslt::preference;
     const api::cublaslt_functions& f = *with.cublaslt;
     product_descriptors layouts;
@@ -15444,6 +15496,9 @@ inline status find_algorithms(const libraries& with, const matrix_product& p, bo
     GRAFT_TRY(wishes.set(preference::min_alignment_b, alignment_after(outer * p.a_outer * size)));
     GRAFT_TRY(wishes.set(preference::min_alignment_c, of_result));
     GRAFT_TRY(wishes.set(preference::min_alignment_d, of_result));
+    namespace scheme = api::cublaslt::reduction_scheme;
+    // Parts of a sum that are added to the result in place come in the order in which they are done.
+    if (deterministic) GRAFT_TRY(wishes.set(preference::reduction_scheme_mask, static_cast<std::uint32_t>(scheme::all & ~scheme::in_place)));
     constexpr int most = 16;
     api::cublaslt::heuristic answers[most];
     int count = 0;
@@ -15480,15 +15535,16 @@ inline std::string algorithm_text(const api::cublaslt::algorithm& how) {
 GRAFT_INLINE result<std::unique_ptr<library_kernel>> make_product(const kernel_query& query, const libraries& with, const matrix_product& p) {
     using kernel = std::unique_ptr<library_kernel>;
     const library_choices& choices = with.choices;
-    const bool tf32 = query.options.tf32 && !query.integer("exact", 0);
+    const bool tf32 = query.options.tf32 && !query.integer("exact", 0), deterministic = query.options.deterministic;
     std::vector<api::cublaslt::heuristic> found;
-    GRAFT_TRY(detail::find_algorithms(with, p, tf32, found));
+    GRAFT_TRY(detail::find_algorithms(with, p, tf32, deterministic, found));
+    // A measured choice differs from one run of the program to the next.
+    if (deterministic) return kernel(new detail::product_kernel(p, tf32, found[0], 0));
     const std::string key = query.on.name + "; cuBLASLt " + std::to_string(with.cublaslt->cublasLtGetVersion()) + "; " + detail::product_text(p, tf32);
     const std::string kept = choices.recall ? choices.recall(choices.context, key) : std::string();
     for (std::size_t i = 0; !kept.empty() && i < found.size(); ++i)
         if (detail::algorithm_text(found[i].how) == kept) return kernel(new detail::product_kernel(p, tf32, found[i], static_cast<int>(i)));
-    // A measured choice differs from one run of the program to the next.
-    const bool measured = choices.milliseconds && !query.options.deterministic && choices.candidates > 1 && found.size() > 1;
+    const bool measured = choices.milliseconds && choices.candidates > 1 && found.size() > 1;
     if (!measured) return kernel(new detail::product_kernel(p, tf32, found[0], 0));
     kernel best;
     double least = 0;
@@ -16956,7 +17012,7 @@ private:
             }
             // A result that has to stay row-major gets its order behind the kernel. cuDNN gives gradients of weights in the type of the
             // factors; kernels of our own store the sums as they are.
-            const bool narrow_result = n.op_type == "ConvGradWeight" && !ask_.own(ask_.context, n, g);
+            const bool own = ask_.own(ask_.context, n, g), narrow_result = n.op_type == "ConvGradWeight" && !own;
             std::vector<std::pair<value_id, value_id>> behind;
             for (value_id& id : n.outputs) {
                 if (id == no_value || !last || at(id).extents.rank() < 3) continue;
@@ -16968,9 +17024,63 @@ private:
                 behind.emplace_back(made, id);
                 id = made;
             }
+            const value_id wanted = n.outputs[0];
+            const uneven_pads pads = last && !own ? find_uneven_pads(asked_in_graph(g, n, with_.limit).context()) : uneven_pads();
+            if (pads.rank) GRAFT_TRY(pad_evenly(n, pads));
+            const value_id larger = n.outputs[0];
             g.nodes.push_back(std::move(n));
+            if (larger != wanted) GRAFT_TRY(pad(larger, wanted, pads, -1));
             for (const auto& b : behind) identity(b.first, b.second);
         }
+        return {};
+    }
+    // Pictures get the zeros that one side has more than the other before they are convolved; a picture that is written is made larger, and
+    // cut behind the kernel.
+    status pad_evenly(node& n, const uneven_pads& pads) {
+        const bool writes = n.op_type == "ConvTranspose" || n.op_type == "ConvGradInput";
+        const auto larger = [&](value_id id) {
+            const value_id made = like(id, "_padded");
+            at(made).layout = at(id).layout;
+            for (int i = 0; i < pads.rank; ++i) at(made).extents[i + 2] += pads.begin[i] + pads.end[i];
+            return made;
+        };
+        if (writes) n.outputs[0] = larger(n.outputs[0]);
+        const std::size_t picture = writes ? 2 : 0;  // of ConvGradInput: what is added to the gradient
+        if (picture == 0 || (n.op_type == "ConvGradInput" && n.inputs.size() > 2 && n.inputs[2] != no_value)) {
+            const value_id made = larger(n.inputs[picture]);
+            GRAFT_TRY(pad(n.inputs[picture], made, pads, 1));
+            n.inputs[picture] = made;
+        }
+        const auto replaced = [](const attribute& a) {
+            return a.name == "pads" || a.name == "auto_pad" || a.name == "output_padding" || a.name == "output_shape";
+        };
+        n.attributes.erase(std::remove_if(n.attributes.begin(), n.attributes.end(), replaced), n.attributes.end());
+        const bool transposed = n.op_type == "ConvTranspose";
+        std::vector<std::int64_t> even(pads.both, pads.both + pads.rank);
+        even.insert(even.end(), transposed ? pads.last : pads.both, (transposed ? pads.last : pads.both) + pads.rank);
+        n.attributes.push_back(integers_attribute("pads", std::move(even)));
+        if (transposed) n.attributes.push_back(integers_attribute("output_padding", {pads.output_padding, pads.output_padding + pads.rank}));
+        if (n.op_type == "ConvGradInput")
+            for (attribute& a : n.attributes)
+                if (a.name == "shape") a.integers.assign(at(n.outputs[0]).extents.begin(), at(n.outputs[0]).extents.end());
+        return {};
+    }
+    // `sign` -1 takes away what +1 adds.
+    status pad(value_id from, value_id to, const uneven_pads& pads, std::int64_t sign) {
+        const int rank = at(from).extents.rank();
+        std::vector<std::int64_t> list(static_cast<std::size_t>(2 * rank));
+        for (int i = 0; i < pads.rank; ++i) {
+            list[static_cast<std::size_t>(i + 2)] = sign * pads.begin[i];
+            list[static_cast<std::size_t>(rank + i + 2)] = sign * pads.end[i];
+        }
+        tensor constant;
+        GRAFT_TRY_ASSIGN(constant, tensor::from(list.data(), shape{2 * rank}));
+        node n;
+        n.name = at(to).name;
+        become(n, "Pad", "");
+        n.inputs = {from, g.add_constant(n.name + "_pads", std::move(constant))};
+        n.outputs = {to};
+        g.nodes.push_back(std::move(n));
         return {};
     }
     // All of one half, row-major; a result that the caller reads is widened behind the kernel.

@@ -10677,7 +10677,8 @@ inline op_table conv_training_ops() {
                 "f32[2,7,5,5] f32[2,7,3,3] shape=7,1,3,3 group=7 strides=2,2 pads=1,1,1,1 shards=1; f32[5,3,11] f32[5,4,11] shape=4,3,4 pads=2,1 shards=4; "
                 "f64[2,2,4,5,6] f64[2,3,4,3,6] shape=3,2,2,3,2 pads=1,0,1,0,0,0; f32[0,3,5,5] f32[0,2,5,5] shape=2,3,1,1; f16[2,5,4,4] f16[2,3,2,2] "
                 "shape=3,5,1,1 strides=2,2; "
-                "f32[2,16,8,8] f32[2,32,4,4] shape=32,16,3,3 strides=2,2 pads=1,1,1,1"),
+                "f32[2,16,8,8] f32[2,32,4,4] shape=32,16,3,3 strides=2,2 pads=1,1,1,1; f32[5,3,11] f32[5,4,11] shape=4,3,3 pads=1,1; "
+                "f32[3,4,8,8] f32[3,6,4,4] shape=6,4,3,3 strides=2,2 pads=0,0,1,1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
@@ -10700,6 +10701,7 @@ inline op_table conv_ops() {
             .attributes("auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is")
             .problems("f32[1,3,9,7] f32[5,3,3,3] f32[5] pads=1,1,1,1; f32[2,4,8,9] f32[6,2,3,2] group=2 strides=2,1 dilations=1,2; "
                       "f32[1,7,5,5] f32[7,1,3,3] group=7 auto_pad=SAME_LOWER strides=2,2; f32[2,3,11] f32[4,3,4] pads=2,1; "
+                      "f32[2,4,8,8] f32[6,4,3,3] f32[6] strides=2,2 pads=0,0,1,1; "
                       "f32[1,2,4,5,6] f32[3,2,2,3,2] f32[3] pads=1,0,1,0,1,1; f32[0,3,5,5] f32[2,3,1,1]; f64[1,5,4,4] f64[3,5,1,1] "
                       "strides=2,2; "
                       "f16[1,3,6,6] f16[4,3,3,3] auto_pad=VALID"),
@@ -10914,7 +10916,8 @@ inline op_table conv_transpose_training_ops() {
                       "f32[2,7,3,3] f32[7,1,3,3] shape=2,7,5,5 group=7 strides=2,2 pads=1,1,1,1; f32[2,4,11] f32[4,3,4] shape=2,3,11 pads=2,1; "
                       "f64[1,3,4,3,6] f64[3,2,2,3,2] shape=1,2,4,5,6 pads=1,0,1,0,0,0; f32[0,2,5,5] f32[2,3,1,1] shape=0,3,5,5; f16[2,3,2,2] f16[3,5,1,1] "
                       "shape=2,5,4,4 strides=2,2; "
-                      "f32[2,32,4,4] f32[32,16,3,3] shape=2,16,8,8 strides=2,2 pads=1,1,1,1"),
+                      "f32[2,32,4,4] f32[32,16,3,3] shape=2,16,8,8 strides=2,2 pads=1,1,1,1; "
+                      "f32[3,6,4,4] f32[6,4,3,3] shape=3,4,8,8 strides=2,2 pads=0,0,1,1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
@@ -10940,7 +10943,8 @@ inline op_table conv_transpose_ops() {
             .widens()
             .work(conv_transpose_work)
             .attributes("auto_pad:s dilations:is group:i kernel_shape:is output_padding:is output_shape:is pads:is strides:is")
-            .problems("f32[1,3,5,4] f32[3,2,3,3] f32[2] strides=2,2 pads=1,1,1,1 output_padding=1,1; f32[2,4,3,3] f32[4,3,2,2] "
+            .problems("f32[2,3,4,4] f32[3,5,3,3] f32[5] strides=2,2 pads=0,0,1,1; f32[1,3,5,4] f32[3,2,3,3] f32[2] strides=2,2 pads=1,1,1,1 "
+                      "output_padding=1,1; f32[2,4,3,3] f32[4,3,2,2] "
                       "group=2 dilations=2,2; "
                       "f32[1,1,3,3] f32[1,2,3,3] strides=3,2 output_shape=10,8; f32[1,2,6] f32[2,3,4] auto_pad=SAME_UPPER strides=2; "
                       "f32[1,1,2,3,2] f32[1,1,2,2,3]; f32[0,2,3,3] f32[2,2,3,3]"),
