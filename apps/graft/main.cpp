@@ -106,7 +106,7 @@ void add_common(option_list& list, common_options& common) {
     list.add("--device", common.device,
              "auto, cpu, cuda, cuda:N; several, as cuda:0,1, to train, evaluate, classify and bench (default: GRAFT_DEVICE, else auto)", "D");
     list.add("--precision", common.precision,
-             "Of a GPU: auto (tf32 where it has it), float32, tf32, float16 or bfloat16; of a CPU: auto (float32), bfloat16 with AMX", "P")
+             "Of a GPU: auto (tf32 where it has it), float32, tf32, float16 or bfloat16; of a CPU: auto (float32), bfloat16 with AVX-512 BF16 or AMX", "P")
         .one_of({"auto", "float32", "tf32", "float16", "bfloat16"});
     list.add("--memory-limit", common.memory_limit, "What a GPU's memory may be used up to, such as 4GiB", "SIZE");
     list.add("--deterministic", common.deterministic, "On a GPU, only algorithms that give the same bits every time");

