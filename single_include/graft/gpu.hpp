@@ -2728,10 +2728,15 @@ GRAFT_COLD inline status fault_of(const fault& f, std::uint64_t word) {
 }  // namespace gpu
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_LOWER_FUSE_ATTENTION_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_LOWER_FUSE_ATTENTION_HPP
-// ---- graft/gpu/lower/fuse_attention.hpp
-// Attention as exporters write it, a product, a softmax and a product with movements around them, becomes one node and its kernel.
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LOWER_EVEN_PADS_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LOWER_EVEN_PADS_HPP
+// ---- graft/gpu/lower/even_pads.hpp
+// Convolutions for cuDNN whose pads differ from side to side: what one side has more becomes zeros around the picture, or is cut off it.
+
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_LIBRARY_ROWS_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_LIBRARY_ROWS_HPP
+// ---- graft/gpu/libraries/library_rows.hpp
+// The rows of the families that call libraries, by operator.
 
 #ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_ATTENTION_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_OPS_ATTENTION_HPP
@@ -4093,6 +4098,1595 @@ GRAFT_INLINE decomposition_table attention_decompositions() {
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_COLLECTIVE_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_COLLECTIVE_HPP
+// ---- graft/gpu/ops/collective.hpp
+// Exchanges with the other members of a run, by NCCL.
+
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_NCCL_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_NCCL_HPP
+// ---- graft/gpu/libraries/nccl.hpp
+// NCCL among the members of a run: a communicator of its own for each GPU, whose members found each other by the run's.
+
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// What a member tells the others before they choose how to exchange.
+struct nccl_offer {
+    std::int32_t version = 0;    ///< of NCCL; 0: there is none
+    unsigned char device[16]{};  ///< the device's uuid
+
+    /// Whether members of these offers can exchange by NCCL: one version, and a device for each.
+    static bool agree(const nccl_offer* all, int members) noexcept;
+    /// What stands in the way of it, and which members; "" where nothing does.
+    static std::string disagreement(const nccl_offer* all, int members);
+};
+
+/// A member's GPU in NCCL. What it calls may wait for the others, as long as the run's communicator waits at most; where one of them has left, or does
+/// not come, it gives up for good. All exchanges go by one communicator of NCCL, one after the other in the order of the calls, on whatever streams: NVIDIA
+/// promises no progress to two communicators at once. For one thread at a time, in the device's context.
+class nccl_member {
+public:
+    /// All members of `group` call it at once. Errors: dist.*, device.unavailable (NCCL cannot be started).
+    static result<std::shared_ptr<nccl_member>> join(const api::nccl_functions& functions, const api::driver_functions& driver, void* context,
+                                                     control_plane& group, const std::string& device);
+    ~nccl_member();
+    nccl_member(const nccl_member&) = delete;
+    nccl_member& operator=(const nccl_member&) = delete;
+
+    /// The sums over all members of `counts[i]` floats at in[i], into out[i], which may be in[i].
+    status all_reduce(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream);
+    /// `counts[i]` floats at in[i] of every member, in the order of ranks, into out[i].
+    status all_gather(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream);
+    /// Begins to add up `count` floats at `data` over all members, in place, when what was put on `stream` so far has ended: on a stream of its own, beside
+    /// what is put on `stream` from here on. Members start the same sums in the same order. `name` is for a trace, and lives as long as the sum goes on.
+    /// Errors: dist.*, device.*.
+    status start(device_address data, std::int64_t count, void* stream, const char* name = "");
+    /// What is put on `stream` from here on waits for the sums at `data`, and what the stream waits counts as waiting. The host does not wait.
+    status await(device_address data, void* stream);
+    /// Waits for what was put on the stream, and counts as waiting of the run's member what exchanges took of it (communicator::add_device_wait). Where the
+    /// member is traced, tells when the sums went on that the stream waited for. Errors: dist.*, device.*.
+    status finish(void* stream);
+    /// Waits for sums that were started and that no stream waits for, as a run that fails leaves them: their memory is free behind it. Errors: those of finish.
+    status settle();
+    /// `bytes` bytes at `in` of every member, in the order of ranks, into `out`.
+    status all_gather_bytes(device_address in, device_address out, std::size_t bytes, void* stream);
+    /// The `bytes` bytes at `data` of member `from`, to the same place of all.
+    status broadcast_bytes(device_address data, std::size_t bytes, int from, void* stream);
+    /// Of `count` floats for each member at `in`, in the order of ranks: the sums of this member's, into `out`.
+    status reduce_scatter(device_address in, device_address out, std::int64_t count, void* stream);
+
+    /// Exchanges count as waiting of this member, which lives as long.
+    void count_for(communicator& waits) noexcept { counted_ = &waits; }
+    /// Gives up for good what was not waited for: the others' part of it does not end.
+    void abort() noexcept;
+    /// Of the device that it was joined with.
+    const std::string& device() const noexcept { return device_; }
+
+    std::shared_ptr<const void> on;  ///< the device, which lives as long
+
+private:
+    // Around an exchange on the stream.
+    struct timed_exchange {
+        void *begun = nullptr, *ended = nullptr;
+    };
+    // A sum on the stream of its own, and what orders it with others: it waits for `ready`, and whoever reads it waits for `done`.
+    struct started {
+        device_address data = 0;
+        std::int64_t count = 0;
+        const char* name = "";
+        void *ready = nullptr, *begun = nullptr, *done = nullptr;
+        bool open = false;    // no stream waits for it yet
+        bool traced = false;  // `begun` was recorded, and nobody has told of it
+    };
+    nccl_member(const api::nccl_functions& functions, const api::driver_functions& driver, void* context, control_plane& group, const std::string& device)
+        : f_(functions), driver_(driver), context_(context), group_(group), device_(device) {}
+    template <class Poll>
+    status wait(const char* what, const Poll& poll);
+    template <class Put>
+    status put(const char* what, int arrays, void* stream, const Put& put_one);
+    template <class Put>
+    status exchange(const char* what, int arrays, const Put& put_one);
+    int sum(device_address in, device_address out, std::int64_t count, void* stream) const;
+    status next_started(started*& sum);
+    trace_recorder* trace() const noexcept { return counted_ ? counted_->trace() : nullptr; }
+    status show(trace_recorder& to, double ended);
+    status make_event(void*& event, unsigned flags);
+    status block(void* stream, void* event);
+    status mark(void* event, void* stream);
+    status next_timed(timed_exchange*& exchange);
+    status count_waits();
+    status settled(const char* what, int code);
+    status failure(const char* what, int code) const;
+
+    const api::nccl_functions& f_;
+    const api::driver_functions& driver_;
+    void* context_;  // of the device
+    control_plane& group_;
+    communicator* counted_ = nullptr;  // whose waiting it is
+    std::vector<timed_exchange> timed_;
+    std::size_t put_ = 0;     // of timed_: those on the stream since it was last waited for
+    void* beside_ = nullptr;  // the stream of what is started, made for the first
+    std::vector<started> started_;
+    std::size_t open_ = 0;        // of started_
+    void* last_ended_ = nullptr;  // of started_, what the last of them records, as long as an exchange on another stream may come before it
+    void* closing_ = nullptr;     // for a trace: where a stream that is waited for ends
+    std::string device_;
+    void* comm_ = nullptr;
+    bool over_ = false;
+};
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_NCCL_BODY_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_NCCL_BODY_HPP
+// ---- graft/gpu/libraries/nccl_body.hpp
+// Bodies of gpu/libraries/nccl.hpp.
+
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+GRAFT_INLINE bool nccl_offer::agree(const nccl_offer* all, int members) noexcept {
+    for (int i = 0; i < members; ++i) {
+        if (!all[i].version || all[i].version != all[0].version) return false;
+        for (int k = 0; k < i; ++k)
+            if (!std::memcmp(all[i].device, all[k].device, sizeof all[i].device)) return false;
+    }
+    return members > 1;
+}
+GRAFT_INLINE GRAFT_COLD std::string nccl_offer::disagreement(const nccl_offer* all, int members) {
+    const auto version = [&](int i) { return all[i].version ? std::to_string(all[i].version) : std::string("none"); };
+    for (int i = 0; i < members; ++i) {
+        if (!all[i].version || all[i].version != all[0].version) return "NCCL of rank 0 is " + version(0) + ", of rank " + std::to_string(i) + " " + version(i);
+        for (int k = 0; k < i; ++k)
+            if (!std::memcmp(all[i].device, all[k].device, sizeof all[i].device))
+                return "ranks " + std::to_string(k) + " and " + std::to_string(i) +
+                       " have one GPU: each needs its own, by LOCAL_RANK, --device or CUDA_VISIBLE_DEVICES";
+    }
+    return "";
+}
+
+GRAFT_INLINE GRAFT_COLD status nccl_member::failure(const char* what, int code) const {
+    namespace result = api::nccl::result;
+    const char* text = f_.ncclGetErrorString(code);
+    const errc meant = code == result::invalid_argument || code == result::invalid_usage ? errc::dist_mismatch
+                       : code == result::unhandled_cuda_error                            ? errc::device_lost
+                       : code == result::system_error || code == result::remote_error    ? errc::dist_peer_lost
+                                                                                         : errc::device_unavailable;
+    return fail(meant, device_, std::string("NCCL, ") + what + ": " + (text ? text : "error") + " (" + std::to_string(code) + ")");
+}
+
+// Until poll() says that it is done (a status that is no error, and `done`). Short waits are spent awake: a step has hundreds.
+template <class Poll>
+status nccl_member::wait(const char* what, const Poll& poll) {
+    double waited = 0, last = graft::detail::seconds_now();
+    for (std::int64_t turn = 0;; ++turn) {
+        bool done = false;
+        GRAFT_TRY(poll(done));
+        if (done) return {};
+        if (turn % 64 == 0) {
+            GRAFT_TRY(group_.look());
+            const double now = graft::detail::seconds_now();
+            // A process that was stopped and goes on does not take that for waiting.
+            waited += std::min(1.0, now - last);
+            last = now;
+            if (waited > group_.timeout_seconds())
+                return fail(errc::dist_timeout, device_,
+                            std::string("NCCL, ") + what + ": the other members did not come within " +
+                                std::to_string(static_cast<long long>(group_.timeout_seconds())) + " seconds");
+        }
+        if (waited < 1e-3)
+            std::this_thread::yield();
+        else
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+}
+
+// Calls of a communicator that does not block go on behind their return.
+GRAFT_INLINE status nccl_member::settled(const char* what, int code) {
+    namespace result = api::nccl::result;
+    const auto look = [&](bool& ready) -> status {
+        int now = 0;
+        if (const int asked = f_.ncclCommGetAsyncError(comm_, &now)) return failure(what, asked);
+        ready = now == result::success;
+        return ready || now == result::in_progress ? status() : failure(what, now);
+    };
+    status done = code == result::success || code == result::in_progress ? wait(what, look) : failure(what, code);
+    if (!done.ok()) abort();
+    return done;
+}
+
+GRAFT_INLINE void nccl_member::abort() noexcept {
+    over_ = true;
+    if (comm_) f_.ncclCommAbort(comm_);
+    comm_ = nullptr;
+}
+GRAFT_INLINE nccl_member::~nccl_member() {
+    if (comm_) f_.ncclCommDestroy(comm_);
+    current_context now(driver_, context_);
+    for (const timed_exchange& t : timed_)
+        for (void* event : {t.begun, t.ended})
+            if (event) driver_.cuEventDestroy_v2(event);
+    for (const started& s : started_)
+        for (void* event : {s.ready, s.begun, s.done})
+            if (event) driver_.cuEventDestroy_v2(event);
+    if (closing_) driver_.cuEventDestroy_v2(closing_);
+    if (beside_) driver_.cuStreamDestroy_v2(beside_);
+}
+
+// Events that tell when the stream came to an exchange and when that was over: what lies between is the others' time, and the link's.
+GRAFT_INLINE status nccl_member::next_timed(timed_exchange*& exchange) {
+    if (put_ == timed_.size()) timed_.emplace_back();
+    exchange = &timed_[put_];
+    for (void** event : {&exchange->begun, &exchange->ended}) GRAFT_TRY(make_event(*event, api::driver::flag::event_default));
+    return {};
+}
+GRAFT_INLINE status nccl_member::make_event(void*& event, unsigned flags) {
+    return event ? status() : driver_status(driver_, driver_.cuEventCreate(&event, flags), device_, "making an event");
+}
+GRAFT_INLINE status nccl_member::mark(void* event, void* stream) {
+    return driver_status(driver_, driver_.cuEventRecord(event, stream), device_, "timing an exchange");
+}
+GRAFT_INLINE status nccl_member::count_waits() {
+    for (std::size_t i = 0; i < put_; ++i) {
+        float milliseconds = 0;
+        GRAFT_TRY(driver_status(driver_, driver_.cuEventElapsedTime(&milliseconds, timed_[i].begun, timed_[i].ended), device_, "timing an exchange"));
+        if (counted_) counted_->add_device_wait(static_cast<double>(milliseconds) / 1e3);
+    }
+    put_ = 0;
+    return {};
+}
+
+GRAFT_INLINE result<std::shared_ptr<nccl_member>> nccl_member::join(const api::nccl_functions& functions, const api::driver_functions& driver, void* context,
+                                                                    control_plane& group, const std::string& device) {
+    std::shared_ptr<nccl_member> made(new nccl_member(functions, driver, context, group, device));
+    // What the first cannot make, the others have to hear of.
+    struct {
+        api::nccl::unique_id id;
+        std::int32_t code = 0;
+    } first;
+    if (group.rank() == 0) first.code = functions.ncclGetUniqueId(&first.id);
+    GRAFT_TRY(group.broadcast(&first, sizeof first, 0));
+    if (first.code) return made->failure("an id for the run", first.code);
+    api::nccl::config how;
+    how.blocking = 0;
+    const int code = functions.ncclCommInitRankConfig(&made->comm_, group.size(), first.id, group.rank(), &how);
+    GRAFT_TRY(made->settled("joining the others", code));
+    return made;
+}
+
+template <class Put>
+status nccl_member::put(const char* what, int arrays, void* stream, const Put& put_one) {
+    timed_exchange* timed = nullptr;
+    GRAFT_TRY(next_timed(timed));
+    GRAFT_TRY(mark(timed->begun, stream));
+    // Behind what was started before it, as on every member.
+    if (last_ended_) GRAFT_TRY(block(stream, last_ended_));
+    GRAFT_TRY(exchange(what, arrays, put_one));
+    GRAFT_TRY(mark(timed->ended, stream));
+    ++put_;
+    return {};
+}
+template <class Put>
+status nccl_member::exchange(const char* what, int arrays, const Put& put_one) {
+    if (over_) return fail(errc::dist_peer_lost, device_, "NCCL's run is over, after an error that was told before");
+    int code = f_.ncclGroupStart();
+    for (int i = 0; i < arrays && !code; ++i)
+        if (const int put = put_one(i); put != api::nccl::result::in_progress) code = put;
+    const int ended = f_.ncclGroupEnd();
+    return settled(what, code ? code : ended);
+}
+GRAFT_INLINE int nccl_member::sum(device_address in, device_address out, std::int64_t count, void* stream) const {
+    if (!count) return api::nccl::result::success;
+    return f_.ncclAllReduce(reinterpret_cast<const void*>(in), reinterpret_cast<void*>(out), static_cast<std::size_t>(count), api::nccl::data::float32,
+                            api::nccl::reduction::sum, comm_, stream);
+}
+GRAFT_INLINE status nccl_member::all_reduce(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream) {
+    return put("adding up", arrays, stream, [&](int i) { return sum(in[i], out[i], counts[i], stream); });
+}
+GRAFT_INLINE status nccl_member::all_gather(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream) {
+    return put("gathering", arrays, stream, [&](int i) {
+        if (!counts[i]) return api::nccl::result::success;
+        return f_.ncclAllGather(reinterpret_cast<const void*>(in[i]), reinterpret_cast<void*>(out[i]), static_cast<std::size_t>(counts[i]),
+                                api::nccl::data::float32, comm_, stream);
+    });
+}
+
+GRAFT_INLINE status nccl_member::all_gather_bytes(device_address in, device_address out, std::size_t bytes, void* stream) {
+    return put("gathering", 1, stream, [&](int) {
+        return f_.ncclAllGather(reinterpret_cast<const void*>(in), reinterpret_cast<void*>(out), bytes, api::nccl::data::uint8, comm_, stream);
+    });
+}
+GRAFT_INLINE status nccl_member::broadcast_bytes(device_address data, std::size_t bytes, int from, void* stream) {
+    return put("broadcasting", 1, stream, [&](int) {
+        return f_.ncclBroadcast(reinterpret_cast<const void*>(data), reinterpret_cast<void*>(data), bytes, api::nccl::data::uint8, from, comm_, stream);
+    });
+}
+GRAFT_INLINE status nccl_member::reduce_scatter(device_address in, device_address out, std::int64_t count, void* stream) {
+    return put("adding up", 1, stream, [&](int) {
+        return f_.ncclReduceScatter(reinterpret_cast<const void*>(in), reinterpret_cast<void*>(out), static_cast<std::size_t>(count), api::nccl::data::float32,
+                                    api::nccl::reduction::sum, comm_, stream);
+    });
+}
+
+GRAFT_INLINE status nccl_member::block(void* stream, void* event) {
+    return driver_status(driver_, driver_.cuStreamWaitEvent(stream, event, 0), device_, "ordering an exchange");
+}
+GRAFT_INLINE status nccl_member::next_started(started*& sum) {
+    if (!beside_)
+        GRAFT_TRY(driver_status(driver_, driver_.cuStreamCreate(&beside_, api::driver::flag::stream_non_blocking), device_, "making a stream for exchanges"));
+    std::size_t at = 0;
+    while (at < started_.size() && (started_[at].open || started_[at].traced)) ++at;
+    if (at == started_.size()) started_.emplace_back();
+    sum = &started_[at];
+    GRAFT_TRY(make_event(sum->ready, api::driver::flag::event_disable_timing));
+    GRAFT_TRY(make_event(sum->begun, api::driver::flag::event_default));
+    return make_event(sum->done, api::driver::flag::event_default);
+}
+GRAFT_INLINE status nccl_member::start(device_address data, std::int64_t count, void* stream, const char* name) {
+    started* now = nullptr;
+    GRAFT_TRY(next_started(now));
+    GRAFT_TRY(mark(now->ready, stream));
+    GRAFT_TRY(block(beside_, now->ready));
+    now->data = data, now->count = count, now->name = name, now->open = true;
+    ++open_;
+    if (trace()) {
+        GRAFT_TRY(mark(now->begun, beside_));
+        now->traced = true;
+    }
+    GRAFT_TRY(exchange("adding up", 1, [&](int) { return sum(data, data, count, beside_); }));
+    GRAFT_TRY(mark(now->done, beside_));
+    last_ended_ = now->done;
+    return {};
+}
+GRAFT_INLINE status nccl_member::await(device_address data, void* stream) {
+    const auto of = std::find_if(started_.begin(), started_.end(), [&](const started& s) { return s.open && s.data == data; });
+    if (of == started_.end()) return fail(errc::internal, device_, "it waits for a sum that nobody has started");
+    timed_exchange* timed = nullptr;
+    GRAFT_TRY(next_timed(timed));
+    GRAFT_TRY(mark(timed->begun, stream));
+    GRAFT_TRY(block(stream, of->done));
+    GRAFT_TRY(mark(timed->ended, stream));
+    ++put_;
+    of->open = false;
+    --open_;
+    if (last_ended_ == of->done) last_ended_ = nullptr;
+    return {};
+}
+// Of what the stream has waited for. The host knows when the stream came to its end, and the device how long before that a sum began.
+GRAFT_INLINE status nccl_member::show(trace_recorder& to, double ended) {
+    for (started& s : started_) {
+        if (!s.traced || s.open) continue;
+        float begun = 0, done = 0;  // milliseconds before the end
+        GRAFT_TRY(driver_status(driver_, driver_.cuEventElapsedTime(&begun, s.begun, closing_), device_, "timing an exchange"));
+        GRAFT_TRY(driver_status(driver_, driver_.cuEventElapsedTime(&done, s.done, closing_), device_, "timing an exchange"));
+        graft::detail::add_exchange(to, group_.rank(), s.name, ended - static_cast<double>(begun) / 1e3, ended - static_cast<double>(done) / 1e3,
+                                    s.count * static_cast<std::int64_t>(sizeof(float)));
+        s.traced = false;
+    }
+    return {};
+}
+GRAFT_INLINE status nccl_member::settle() {
+    status done = open_ ? finish(beside_) : status();
+    for (started& s : started_) s.open = s.traced = false;
+    open_ = 0;
+    last_ended_ = nullptr;
+    return done;
+}
+
+GRAFT_INLINE status nccl_member::finish(void* stream) {
+    const bool shows = trace() && std::any_of(started_.begin(), started_.end(), [](const started& s) { return s.traced && !s.open; });
+    status closed = shows ? make_event(closing_, api::driver::flag::event_default) : status();
+    if (shows && closed.ok()) closed = mark(closing_, stream);
+    status done = wait("waiting for the others", [&](bool& ready) -> status {
+        const int now = driver_.cuStreamQuery(stream);
+        ready = now == api::driver::result::success;
+        if (!ready && now != api::driver::result::not_ready) return driver_status(driver_, now, device_, "running the network");
+        int error = 0;
+        if (!ready && comm_)
+            if (const int asked = f_.ncclCommGetAsyncError(comm_, &error); asked || (error && error != api::nccl::result::in_progress))
+                return failure("waiting for the others", asked ? asked : error);
+        return {};
+    });
+    if (done.ok()) {
+        GRAFT_TRY(std::move(closed));
+        if (shows) GRAFT_TRY(show(*trace(), graft::detail::seconds_now()));
+        return count_waits();
+    }
+    put_ = 0;
+    for (started& s : started_) s.traced = false;
+    // What waits on the stream ends with the communicator.
+    abort();
+    driver_.cuStreamSynchronize(stream);
+    return done;
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// The exchanges of ops/collective.hpp, where the members have agreed on NCCL (attribute by_device): see cuda_device::join. AllReduce and AllGather stand on
+/// the stream of the step; between AllReduceStart and AllReduceEnd a bucket is added up beside it.
+library_table collective_rows();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+class exchange_kernel final : public library_kernel {
+public:
+    exchange_kernel(const kernel_query& q, bool gathers) : gathers_(gathers) {
+        exchanges = true;
+        note = "NCCL";
+        for (int i = 0; i < q.inputs; ++i) counts_.push_back(q.in[i].elements());
+    }
+    inline status enqueue(const library_call& call) const override {
+        nccl_member& with = *static_cast<nccl_member*>(call.group->of_device.get());
+        const int arrays = static_cast<int>(counts_.size());
+        std::vector<device_address> in(call.in, call.in + arrays);
+        // Nothing that a member without samples gives may count: it gives zeros, from where its own part of the answer will be.
+        for (int i = 0; i < arrays && call.group->idle(); ++i) {
+            const std::size_t at = static_cast<std::size_t>(i), bytes = static_cast<std::size_t>(counts_[at]) * sizeof(float);
+            in[at] = call.out[i] + (gathers_ ? static_cast<std::size_t>(call.group->rank()) * bytes : 0);
+            if (bytes) GRAFT_GPU_TRY(*call.with.driver, cuMemsetD8Async(in[at], 0, bytes, call.stream), "NCCL", "clearing what is given");
+        }
+        return gathers_ ? with.all_gather(in.data(), call.out, counts_.data(), arrays, call.stream)
+                        : with.all_reduce(in.data(), call.out, counts_.data(), arrays, call.stream);
+    }
+
+private:
+    bool gathers_;
+    std::vector<std::int64_t> counts_;
+};
+
+// The copies stand on the step's stream, so that the gradients may go behind them; the bucket lives until it is handed out.
+class start_kernel final : public library_kernel {
+public:
+    explicit start_kernel(const kernel_query& q) {
+        exchanges = true;
+        note = "NCCL, beside the nodes behind it";
+        for (int i = 0; i < q.inputs; ++i) counts_.push_back(q.in[i].elements());
+        count_ = q.out[0].elements();
+        name_ = q.n.name;
+    }
+    inline status enqueue(const library_call& call) const override {
+        const api::driver_functions& d = *call.with.driver;
+        if (!count_) return {};
+        const device_address bucket = call.out[0];
+        device_address to = bucket;
+        if (call.group->idle())
+            GRAFT_GPU_TRY(d, cuMemsetD8Async(bucket, 0, static_cast<std::size_t>(count_) * sizeof(float), call.stream), "NCCL", "clearing what is given");
+        for (std::size_t i = 0; i < counts_.size() && !call.group->idle(); ++i) {
+            const std::size_t bytes = static_cast<std::size_t>(counts_[i]) * sizeof(float);
+            if (bytes) GRAFT_GPU_TRY(d, cuMemcpyDtoDAsync_v2(to, call.in[i], bytes, call.stream), "NCCL", "filling a bucket");
+            to += bytes;
+        }
+        return static_cast<nccl_member*>(call.group->of_device.get())->start(bucket, count_, call.stream, name_.c_str());
+    }
+
+private:
+    std::vector<std::int64_t> counts_;
+    std::int64_t count_;
+    std::string name_;
+};
+class end_kernel final : public library_kernel {
+public:
+    explicit end_kernel(const kernel_query& q) {
+        exchanges = true;
+        note = "NCCL, waited for";
+        count_ = q.in[0].elements();
+        const integer_list ranks = q.integers("ranks"), extents = q.integers("extents");
+        for (int i = 0, at = 0; i < ranks.size; ++i) {
+            std::int64_t n = 1;
+            for (std::int64_t d = 0; d < ranks[i]; ++d) n *= extents[at++];
+            counts_.push_back(n);
+            wanted_.push_back(q.wants(i) ? 1 : 0);
+        }
+    }
+    inline status enqueue(const library_call& call) const override {
+        if (!count_) return {};
+        GRAFT_TRY(static_cast<nccl_member*>(call.group->of_device.get())->await(call.in[0], call.stream));
+        device_address from = call.in[0];
+        for (std::size_t i = 0; i < counts_.size(); ++i) {
+            const std::size_t bytes = static_cast<std::size_t>(counts_[i]) * sizeof(float);
+            if (bytes && wanted_[i])
+                GRAFT_GPU_TRY(*call.with.driver, cuMemcpyDtoDAsync_v2(call.out[i], from, bytes, call.stream), "NCCL", "handing out a bucket");
+            from += bytes;
+        }
+        return {};
+    }
+
+private:
+    std::vector<std::int64_t> counts_;
+    std::vector<char> wanted_;
+    std::int64_t count_;
+};
+
+inline const char* refuse_exchange(const kernel_query& q) {
+    if (!q.integer("by_device", 0)) return "the members of the run exchange by the host";
+    for (int i = 0; i < q.inputs; ++i)
+        if (q.in[i].type != dtype::float32) return "what members exchange is float32";
+    return nullptr;
+}
+template <bool Gathers>
+result<std::unique_ptr<library_kernel>> make_exchange(const kernel_query& q, const libraries&) {
+    return std::unique_ptr<library_kernel>(new exchange_kernel(q, Gathers));
+}
+template <class Kernel>
+result<std::unique_ptr<library_kernel>> make_half(const kernel_query& q, const libraries&) {
+    return std::unique_ptr<library_kernel>(new Kernel(q));
+}
+
+}  // namespace detail
+
+GRAFT_INLINE library_table collective_rows() {
+    static constexpr library_row rows[] = {{"AllReduce", "graft", detail::refuse_exchange, detail::make_exchange<false>},
+                                           {"AllGather", "graft", detail::refuse_exchange, detail::make_exchange<true>},
+                                           {"AllReduceStart", "graft", detail::refuse_exchange, detail::make_half<detail::start_kernel>},
+                                           {"AllReduceEnd", "graft", detail::refuse_exchange, detail::make_half<detail::end_kernel>}};
+    return rows;
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_CONV_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_CONV_HPP
+// ---- graft/gpu/ops/conv.hpp
+// Convolutions, their gradients and ConvTranspose by cuDNN, with bias, residual and activation in the same graph where it has engines.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// Rows of Conv and ConvTranspose, and of graft's Conv, ConvGradInput and ConvGradWeight (whose sums over the batch are cuDNN's own:
+/// `shards` has no meaning on a device). Depthwise ones run in kernels of our own, of ops/depthwise.hpp, instead. Values and weights are channels-last:
+/// float32, float16 or bfloat16; all sums are float32. Conv may have an attribute "exact" here (ops/quantized.hpp), which keeps TF32, Winograd and FFT away.
+///
+/// `make` asks for one graph with everything that the node does. Where cuDNN has no engine for it, the answer is op.unsupported, and
+/// the caller splits bias, residual and activation off into a node of their own: a convolution alone nearly always has an engine.
+library_table conv_rows();
+
+/// Pads of a convolution's pictures, by spatial axis, where some axis has more on one side than on the other: what both sides have, and
+/// what is more at the beginning and at the end. cuDNN is asked for the former alone: an engine for gradients of weights has answered
+/// wrongly for the rest (cuDNN 9.19 on an H200, float32, pads 2 and 1).
+struct uneven_pads {
+    int rank = 0;  ///< 0 where all pads are even
+    std::int64_t both[shape::max_rank] = {}, begin[shape::max_rank] = {}, end[shape::max_rank] = {};
+    std::int64_t last[shape::max_rank] = {}, output_padding[shape::max_rank] = {};  ///< ConvTranspose's own, for the larger picture
+};
+/// Those of a node of `conv_rows`.
+uneven_pads find_uneven_pads(const op_context& c);
+
+/// Whether cuDNN's pointwise operations have the function.
+bool conv_epilogue_supported(activation function) noexcept;
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cstdio>
+#include <limits>
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+/// A node as kernels of convolutions see it. x, w and y are named after the forward convolution, whatever is computed.
+struct conv_problem {
+    convolution_direction direction = convolution_direction::forward;
+    shape x, w, y;
+    dtype type = dtype::undefined, result = dtype::undefined;
+    convolution_axes axes;
+    epilogue after;
+    int bias = -1, residual = -1;  ///< which inputs of the node they are
+
+    const shape& written() const noexcept {
+        return direction == convolution_direction::forward ? y : direction == convolution_direction::backward_data ? x : w;
+    }
+};
+
+// A shape with one spatial axis gets one of extent 1 before it.
+inline shape at_least_two_axes(shape s) noexcept {
+    if (s.rank() == 3) s.insert(2, 1);
+    return s;
+}
+
+// The pads of one axis. What lies behind the last window is free: the same pad on both sides is what most engines take.
+inline bool fit_pads(const ops::window_axis& a, std::int64_t inputs, std::int64_t outputs, std::int64_t& begin, std::int64_t& end) noexcept {
+    const std::int64_t least = (outputs - 1) * a.stride + a.span() - inputs - a.pad_begin, most = least + a.stride - 1;
+    begin = a.pad_begin;
+    end = begin >= least && begin <= most ? begin : std::max<std::int64_t>(least, 0);
+    return begin >= 0 && end <= most;
+}
+
+inline bool read_axes(const ops::window& w, bool transposed, convolution_axes& axes) noexcept {
+    const int added = w.rank == 1 ? 1 : 0;
+    axes.rank = w.rank + added;
+    for (int i = 0; i < w.rank; ++i) {
+        const ops::window_axis& a = w.axis[i];
+        const int to = i + added;
+        axes.stride[to] = a.stride;
+        axes.dilation[to] = a.dilation;
+        if (!fit_pads(a, transposed ? a.output : a.input, transposed ? a.input : a.output, axes.pad_begin[to], axes.pad_end[to])) return false;
+    }
+    return true;
+}
+
+// The window of a node of any direction, if its shapes fit; `transposed` where its axes have the roles of ConvTranspose.
+inline bool find_window(const op_context& c, ops::window& w, bool& transposed) {
+    ops::convolution p;
+    ops::transposed_convolution t;
+    shape s;
+    bool fits = false;
+    transposed = c.n.op_type == "ConvTranspose";
+    if (transposed)
+        fits = ops::plan_conv_transpose(c, t).ok();
+    else if (c.n.op_type == "ConvGradInput")
+        fits = ops::plan_conv_grad_input(c, s, p).ok();
+    else if (c.n.op_type == "ConvGradWeight")
+        fits = ops::read_shape_attribute(c, s).ok() && ops::plan_conv_grad(c, c.in[0].extents, s, c.in[1].extents, p).ok();
+    else
+        fits = ops::plan_convolution(c, 0, 1, 2, p).ok();
+    w = transposed ? t.w : p.w;
+    return fits;
+}
+
+inline bool is_conv_type(dtype t) noexcept { return t == dtype::float32 || t == dtype::float16 || t == dtype::bfloat16; }
+
+// The epilogue of a node: `bias` and `residual` are the inputs that may hold them, -1 for none.
+inline const char* read_epilogue(const kernel_query& q, int bias, int residual, conv_problem& p) {
+    p.after.act = static_cast<activation>(q.integer("activation", 0));
+    p.after.alpha = q.real("alpha", 0);
+    p.after.beta = q.real("beta", 0);
+    const std::int64_t adds = q.integer("residual", 0);
+    p.after.residual = adds != 0;
+    p.after.residual_after_activation = adds == 2;
+    const shape& y = q.out[0].extents;
+    if (bias >= 0 && q.has(bias)) {
+        const tensor_view& b = q.in[bias];
+        if (b.extents.elements() != y[1] || !is_conv_type(b.type)) return "its bias is not one float for each channel";
+        p.bias = bias;
+    }
+    if (!p.after.residual) return nullptr;
+    if (residual < 0 || !q.has(residual)) return "its residual is missing";
+    const tensor_view& r = q.in[residual];
+    if (r.extents != y || !is_conv_type(r.type)) return "its residual has another shape or type";
+    if (!is_channels_last(y, q.in_layout[residual])) return "its residual is not channels-last";
+    p.residual = residual;
+    return nullptr;
+}
+
+// What all directions ask of types and layouts: inputs 0 and 1 are the factors.
+inline const char* check_conv_values(const kernel_query& q, conv_problem& p) {
+    p.type = q.in[0].type;
+    p.result = q.out[0].type;
+    if (!is_conv_type(p.type) || q.in[1].type != p.type) return "cuDNN convolves float32, float16 and bfloat16";
+    if (p.result != p.type && p.result != dtype::float32) return "the result has neither the type of the factors nor float32";
+    const tensor_view* const values[] = {&q.in[0], &q.in[1], &q.out[0]};
+    for (const tensor_view* t : values) {
+        if (t->extents.rank() < 3 || t->extents.rank() > 5) return "cuDNN has one to three spatial axes";
+        if (t->elements() == 0) return "it is empty";
+    }
+    for (int i = 0; i < 2; ++i)
+        if (!is_channels_last(q.in[i].extents, q.in_layout[i])) return "its values are not channels-last";
+    if (!is_channels_last(q.out[0].extents, q.out_layout[0])) return "its values are not channels-last";
+    return nullptr;
+}
+
+inline void set_roles(conv_problem& p, const shape& x, const shape& w, const shape& y) noexcept {
+    p.x = at_least_two_axes(x), p.w = at_least_two_axes(w), p.y = at_least_two_axes(y);
+}
+
+inline const char* read_conv(const kernel_query& q, conv_problem& p) {
+    if (const char* refused = check_conv_values(q, p)) return refused;
+    ops::convolution c;
+    if (!ops::plan_convolution(q, 0, 1, 2, c).ok() || q.out[0].extents != ops::window_shape(c.n, c.groups * c.oc, c.w)) return "its shapes do not fit";
+    set_roles(p, q.in[0].extents, q.in[1].extents, q.out[0].extents);
+    if (!read_axes(c.w, false, p.axes)) return "its pads do not fit";
+    return read_epilogue(q, 2, 3, p);
+}
+inline const char* read_conv_transpose(const kernel_query& q, conv_problem& p) {
+    p.direction = convolution_direction::backward_data;
+    if (const char* refused = check_conv_values(q, p)) return refused;
+    ops::transposed_convolution c;
+    if (!ops::plan_conv_transpose(q, c).ok() || q.out[0].extents != ops::window_shape(c.n, c.groups * c.oc, c.w)) return "its shapes do not fit";
+    set_roles(p, q.out[0].extents, q.in[1].extents, q.in[0].extents);
+    if (!read_axes(c.w, true, p.axes)) return "its output reaches past its windows";
+    return read_epilogue(q, 2, -1, p);
+}
+inline const char* read_conv_grad_input(const kernel_query& q, conv_problem& p) {
+    p.direction = convolution_direction::backward_data;
+    if (const char* refused = check_conv_values(q, p)) return refused;
+    ops::convolution c;
+    shape x;
+    if (!ops::plan_conv_grad_input(q, x, c).ok() || q.out[0].extents != x) return "its shapes do not fit";
+    set_roles(p, x, q.in[1].extents, q.in[0].extents);
+    if (!read_axes(c.w, false, p.axes)) return "its pads do not fit";
+    return read_epilogue(q, -1, 2, p);
+}
+inline const char* read_conv_grad_weight(const kernel_query& q, conv_problem& p) {
+    p.direction = convolution_direction::backward_weight;
+    if (const char* refused = check_conv_values(q, p)) return refused;
+    ops::convolution c;
+    shape w;
+    if (!ops::read_shape_attribute(q, w).ok() || q.out[0].extents != w) return "its shapes do not fit";
+    if (!ops::plan_conv_grad(q, q.in[0].extents, w, q.in[1].extents, c).ok()) return "its shapes do not fit";
+    set_roles(p, q.in[0].extents, w, q.in[1].extents);
+    return read_axes(c.w, false, p.axes) ? nullptr : "its pads do not fit";
+}
+
+// The pointwise operation of an activation other than `none`.
+inline pointwise_operation activation_operation(const epilogue& e) noexcept {
+    namespace mode = api::cudnn::pointwise;
+    constexpr double most = std::numeric_limits<float>::max();
+    pointwise_operation o;
+    switch (e.act) {
+    case activation::relu: o.mode = mode::relu_forward; break;
+    case activation::clip: o.mode = mode::relu_forward, o.clips = true, o.lower = static_cast<double>(e.alpha), o.upper = static_cast<double>(e.beta); break;
+    case activation::leaky_relu: o.mode = mode::relu_forward, o.clips = true, o.upper = most, o.slope = static_cast<double>(e.alpha); break;
+    case activation::sigmoid: o.mode = mode::sigmoid_forward; break;
+    case activation::silu: o.mode = mode::swish_forward; break;
+    case activation::tanh: o.mode = mode::tanh_forward; break;
+    case activation::gelu: o.mode = mode::gelu_forward; break;
+    case activation::gelu_tanh: o.mode = mode::gelu_tanh_forward; break;
+    case activation::elu: o.mode = mode::elu_forward, o.parameter = static_cast<double>(e.alpha); break;
+    case activation::softplus: o.mode = mode::softplus_forward; break;
+    default: break;
+    }
+    return o;
+}
+
+// Ids of tensors in the graph of a node.
+struct conv_ids {
+    static constexpr std::int64_t x = 1, w = 2, y = 3, bias = 4, residual = 5, first_virtual = 10;
+};
+
+/// The graph of a node in the making: each step reads what the last one wrote, and the last of all writes the result.
+struct conv_graph {
+    cudnn_graph graph;
+    std::vector<graph_binding> bindings;
+    std::int64_t at = 0;  ///< the tensor that the next step reads
+    std::int64_t next_virtual = conv_ids::first_virtual;
+    int steps_left = 0;
+
+    // The tensor that a step writes.
+    status target(const conv_problem& p, std::int64_t result, std::int64_t& id) {
+        const bool last = --steps_left == 0;
+        id = last ? result : next_virtual++;
+        return graph.add_tensor(id, last ? p.result : dtype::float32, p.written(), !last);
+    }
+    status step(const conv_problem& p, const pointwise_operation& how, std::int64_t operand, std::int64_t result) {
+        std::int64_t to = 0;
+        GRAFT_TRY(target(p, result, to));
+        GRAFT_TRY(graph.add_pointwise(how, at, operand, to));
+        at = to;
+        return {};
+    }
+};
+
+// The factors and the convolution itself.
+inline status add_factors(const conv_problem& p, conv_graph& g, std::int64_t result) {
+    const bool forward = p.direction == convolution_direction::forward, weight = p.direction == convolution_direction::backward_weight;
+    std::int64_t ids[3] = {conv_ids::x, conv_ids::w, conv_ids::y};
+    const int inputs[3] = {forward || weight ? 0 : -1, weight ? -1 : 1, forward ? -1 : weight ? 1 : 0};
+    const shape* shapes[3] = {&p.x, &p.w, &p.y};
+    for (int i = 0; i < 3; ++i) {
+        if (inputs[i] < 0) {
+            GRAFT_TRY(g.target(p, result, ids[i]));
+            g.at = ids[i];
+            continue;
+        }
+        GRAFT_TRY(g.graph.add_tensor(ids[i], p.type, *shapes[i], false));
+        g.bindings.push_back({ids[i], {argument::from::input, inputs[i]}});
+    }
+    g.bindings.push_back({result, {argument::from::output, 0}});
+    return g.graph.add_convolution(p.direction, p.axes, ids[0], ids[1], ids[2]);
+}
+
+// Bias behind the residual: the order that cuDNN's ready-made engines know.
+inline status build_conv_graph(const kernel_query& q, const conv_problem& p, conv_graph& g) {
+    static constexpr std::int64_t results[] = {conv_ids::y, conv_ids::x, conv_ids::w};  // by direction
+    const std::int64_t result = results[static_cast<int>(p.direction)];
+    const bool acts = p.after.act != activation::none, adds = p.residual >= 0;
+    g.steps_left = 1 + (p.bias >= 0) + acts + adds;
+    GRAFT_TRY(add_factors(p, g, result));
+    pointwise_operation add;
+    add.mode = api::cudnn::pointwise::add;
+    if (adds) {
+        GRAFT_TRY(g.graph.add_tensor(conv_ids::residual, q.in[p.residual].type, p.written(), false));
+        g.bindings.push_back({conv_ids::residual, {argument::from::input, p.residual}});
+    }
+    if (adds && !p.after.residual_after_activation) GRAFT_TRY(g.step(p, add, conv_ids::residual, result));
+    if (p.bias >= 0) {
+        shape channels = shape::filled(p.written().rank(), 1);
+        channels[1] = p.written()[1];
+        GRAFT_TRY(g.graph.add_tensor(conv_ids::bias, q.in[p.bias].type, channels, false));
+        g.bindings.push_back({conv_ids::bias, {argument::from::input, p.bias}});
+        GRAFT_TRY(g.step(p, add, conv_ids::bias, result));
+    }
+    if (acts) GRAFT_TRY(g.step(p, activation_operation(p.after), 0, result));
+    if (adds && p.after.residual_after_activation) GRAFT_TRY(g.step(p, add, conv_ids::residual, result));
+    return g.graph.finalize();
+}
+
+// All that an engine's choice depends on.
+inline std::string conv_problem_text(const kernel_query& q, const conv_problem& p) {
+    static constexpr const char* directions[] = {"conv", "conv backward data", "conv backward weight"};
+    std::string s = directions[static_cast<int>(p.direction)];
+    s += " x" + text(p.x) + " w" + text(p.w) + " y" + text(p.y) + " " + name(p.type) + " to " + name(p.result);
+    char line[128];
+    for (int i = 0; i < p.axes.rank; ++i) {
+        std::snprintf(line, sizeof line, " %lld/%lld+%lld+%lld", static_cast<long long>(p.axes.stride[i]), static_cast<long long>(p.axes.dilation[i]),
+                      static_cast<long long>(p.axes.pad_begin[i]), static_cast<long long>(p.axes.pad_end[i]));
+        s += line;
+    }
+    if (p.bias >= 0) s += std::string(" bias ") + name(q.in[p.bias].type);
+    if (p.residual >= 0) s += std::string(p.after.residual_after_activation ? " late residual " : " residual ") + name(q.in[p.residual].type);
+    if (p.after.act != activation::none) {
+        s += " act " + std::to_string(static_cast<int>(p.after.act));
+        for (float v : {p.after.alpha, p.after.beta}) s += graft::detail::number_text(" %.9g", static_cast<double>(v));
+    }
+    if (q.options.deterministic) s += " deterministic";
+    if (p.type == dtype::float32 && !q.options.tf32) s += " full";
+    if (q.integer("exact", 0)) s += " exact";
+    return s;
+}
+
+inline result<std::unique_ptr<library_kernel>> make_conv_problem(const kernel_query& q, const libraries& with, const char* refused, const conv_problem& p) {
+    if (refused) return fail(errc::op_unsupported, graft::location(q.n), refused);
+    for (int i = 0; i < p.axes.rank; ++i)
+        if (p.axes.pad_begin[i] != p.axes.pad_end[i])
+            return fail(errc::op_unsupported, graft::location(q.n), "its pads are not even: cuDNN is not asked for them");
+    if (!with.cudnn)
+        return fail(errc::device_unavailable, graft::location(q.n), "cuDNN is not loaded: install cuDNN 9; `graft doctor` tells where it is looked for");
+    conv_graph g{cudnn_graph(with), {}};
+    GRAFT_TRY(build_conv_graph(q, p, g));
+    engine_limits limits;
+    limits.deterministic = q.options.deterministic;
+    const bool exact = q.integer("exact", 0) != 0;
+    limits.tensor_cores = p.type != dtype::float32 || (q.options.tf32 && !exact);
+    limits.transforms = !exact;
+    limits.workspace_bytes = with.choices.workspace_bytes;
+    return choose_cudnn_kernel(q, with, limits, g.graph, g.bindings, conv_problem_text(q, p));
+}
+
+template <const char* (*Read)(const kernel_query&, conv_problem&)>
+inline const char* read_for_cudnn(const kernel_query& q, conv_problem& p) {
+    if (const char* refused = Read(q, p)) return refused;
+    return conv_epilogue_supported(p.after.act) ? nullptr : "cuDNN has not its activation";
+}
+template <const char* (*Read)(const kernel_query&, conv_problem&)>
+inline const char* refuse_conv(const kernel_query& q) {
+    conv_problem p;
+    return read_for_cudnn<Read>(q, p);
+}
+template <const char* (*Read)(const kernel_query&, conv_problem&)>
+inline result<std::unique_ptr<library_kernel>> make_conv(const kernel_query& q, const libraries& with) {
+    conv_problem p;
+    const char* refused = read_for_cudnn<Read>(q, p);
+    return make_conv_problem(q, with, refused, p);
+}
+
+}  // namespace detail
+
+GRAFT_INLINE uneven_pads find_uneven_pads(const op_context& c) {
+    uneven_pads found;
+    ops::window w;
+    convolution_axes axes;
+    bool transposed = false;
+    if (!detail::find_window(c, w, transposed) || !detail::read_axes(w, transposed, axes)) return found;
+    const int added = axes.rank - w.rank;
+    for (int i = 0; i < w.rank; ++i) {
+        const std::int64_t begin = axes.pad_begin[i + added], end = axes.pad_end[i + added], both = std::min(begin, end);
+        found.both[i] = both, found.begin[i] = begin - both, found.end[i] = end - both;
+        if (begin != end) found.rank = w.rank;
+        const ops::window_axis& a = w.axis[i];
+        const std::int64_t less = (a.input - 1) * a.stride + a.span() - (a.output + found.begin[i] + found.end[i]) - both;
+        found.last[i] = std::max<std::int64_t>(less, 0), found.output_padding[i] = std::max<std::int64_t>(-less, 0);
+    }
+    return found;
+}
+
+GRAFT_INLINE bool conv_epilogue_supported(activation function) noexcept {
+    return function == activation::none || detail::activation_operation({function}).mode != api::cudnn::pointwise::identity;
+}
+
+GRAFT_INLINE library_table conv_rows() {
+    using namespace detail;
+    static constexpr library_row rows[] = {
+        {"Conv", "", refuse_conv<read_conv>, make_conv<read_conv>},
+        {"Conv", "graft", refuse_conv<read_conv>, make_conv<read_conv>},
+        {"ConvTranspose", "", refuse_conv<read_conv_transpose>, make_conv<read_conv_transpose>},
+        {"ConvGradInput", "graft", refuse_conv<read_conv_grad_input>, make_conv<read_conv_grad_input>},
+        {"ConvGradWeight", "graft", refuse_conv<read_conv_grad_weight>, make_conv<read_conv_grad_weight>},
+    };
+    return rows;
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_MATMUL_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_MATMUL_HPP
+// ---- graft/gpu/ops/matmul.hpp
+// Matrix products by cuBLASLt: MatMul, Gemm, graft's MatMul with its epilogue, and the gradient of a weight.
+
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_CUBLASLT_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_CUBLASLT_HPP
+// ---- graft/gpu/libraries/cublaslt.hpp
+// Matrix products by cuBLASLt: its descriptors with owners, and the kernel of a row-major product with an epilogue.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// The failure that cuBLASLt's `code` means; what it does not support or takes for wrong is op.unsupported.
+status cublaslt_failure(const api::cublaslt_functions& functions, int code, const char* what);
+
+/// Owner of an operation, a layout or a preference.
+class cublaslt_object {
+public:
+    using destroy_function = int (*)(void*);
+    using set_function = int (*)(void*, int, const void*, std::size_t);
+
+    cublaslt_object() noexcept {}
+    cublaslt_object(cublaslt_object&& other) noexcept { swap(other); }
+    cublaslt_object& operator=(cublaslt_object&& other) noexcept {
+        swap(other);
+        return *this;
+    }
+    ~cublaslt_object() {
+        if (raw_) destroy_(raw_);
+    }
+
+    status create_operation(const api::cublaslt_functions& functions, int compute, int scale_type);
+    status create_layout(const api::cublaslt_functions& functions, int type, std::int64_t rows, std::int64_t columns, std::int64_t leading);
+    status create_preference(const api::cublaslt_functions& functions);
+    template <class T>
+    status set(int attribute, T value) {
+        return set_bytes(attribute, &value, sizeof value);
+    }
+    void* raw() const noexcept { return raw_; }
+
+private:
+    status set_bytes(int attribute, const void* value, std::size_t bytes);
+    void swap(cublaslt_object& other) noexcept {
+        std::swap(functions_, other.functions_), std::swap(raw_, other.raw_), std::swap(destroy_, other.destroy_), std::swap(set_, other.set_);
+    }
+
+    const api::cublaslt_functions* functions_ = nullptr;
+    void* raw_ = nullptr;
+    destroy_function destroy_ = nullptr;
+    set_function set_ = nullptr;
+};
+
+/// D = act(alpha * A' * B' + beta * C + bias): row-major matrices, [m, k] * [k, n], A and B transposed in memory where they say so.
+/// `batch` products lie at fixed distances (in elements; 0: the same matrix for all), and these groups `outer` times again.
+struct matrix_product {
+    std::int64_t m = 1, n = 1, k = 1;
+    bool trans_a = false, trans_b = false;
+    std::int64_t batch = 1, a_stride = 0, b_stride = 0;
+    std::int64_t outer = 1, a_outer = 0, b_outer = 0;
+    double alpha = 1, beta = 0;                                ///< of C, which has D's shape
+    int a = 0, b = 1, c = -1, bias = -1;                       ///< inputs of the node; bias: n elements
+    dtype type = dtype::undefined, result = dtype::undefined;  ///< of A and B; of C, D and bias
+    activation act = activation::none;
+};
+
+/// Whether cuBLASLt can apply the function to a product. Its GELU is the approximation by tanh.
+bool matmul_epilogue_supported(activation function) noexcept;
+
+/// The kernel of a product; op.unsupported where cuBLASLt has none within the workspace.
+result<std::unique_ptr<library_kernel>> make_product(const kernel_query& query, const libraries& with, const matrix_product& p);
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cstdio>
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+GRAFT_INLINE GRAFT_COLD status cublaslt_failure(const api::cublaslt_functions& functions, int code, const char* what) {
+    namespace result = api::cublaslt::result;
+    const char* name = functions.cublasLtGetStatusString ? functions.cublasLtGetStatusString(code) : nullptr;
+    const std::string text = std::string(what) + ": " + (name ? name : "error") + " (" + std::to_string(code) + ")";
+    if (code == result::alloc_failed) return fail(errc::memory_oom, "cuBLASLt", text + "; use a smaller batch");
+    if (code == result::not_supported || code == result::invalid_value || code == result::arch_mismatch) return fail(errc::op_unsupported, "cuBLASLt", text);
+    return fail(errc::device_unavailable, "cuBLASLt", text + "; `graft doctor` tells which libraries are used");
+}
+
+GRAFT_INLINE status cublaslt_object::create_operation(const api::cublaslt_functions& functions, int compute, int scale_type) {
+    functions_ = &functions;
+    destroy_ = functions.cublasLtMatmulDescDestroy;
+    set_ = functions.cublasLtMatmulDescSetAttribute;
+    const int code = functions.cublasLtMatmulDescCreate(&raw_, compute, scale_type);
+    return code ? cublaslt_failure(functions, code, "the description of a product") : status();
+}
+GRAFT_INLINE status cublaslt_object::create_layout(const api::cublaslt_functions& functions, int type, std::int64_t rows, std::int64_t columns,
+                                                   std::int64_t leading) {
+    functions_ = &functions;
+    destroy_ = functions.cublasLtMatrixLayoutDestroy;
+    set_ = functions.cublasLtMatrixLayoutSetAttribute;
+    const int code = functions.cublasLtMatrixLayoutCreate(&raw_, type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns), leading);
+    return code ? cublaslt_failure(functions, code, "the layout of a matrix") : status();
+}
+GRAFT_INLINE status cublaslt_object::create_preference(const api::cublaslt_functions& functions) {
+    functions_ = &functions;
+    destroy_ = functions.cublasLtMatmulPreferenceDestroy;
+    set_ = functions.cublasLtMatmulPreferenceSetAttribute;
+    const int code = functions.cublasLtMatmulPreferenceCreate(&raw_);
+    return code ? cublaslt_failure(functions, code, "a preference") : status();
+}
+GRAFT_INLINE status cublaslt_object::set_bytes(int attribute, const void* value, std::size_t bytes) {
+    const int code = set_(raw_, attribute, value, bytes);
+    if (!code) return {};
+    char what[64];
+    std::snprintf(what, sizeof what, "attribute %d of a product", attribute);
+    return cublaslt_failure(*functions_, code, what);
+}
+
+GRAFT_INLINE bool matmul_epilogue_supported(activation function) noexcept {
+    return function == activation::none || function == activation::relu || function == activation::gelu_tanh;
+}
+
+namespace detail {
+
+inline int cublaslt_type(dtype type) noexcept {
+    namespace data = api::cublaslt::data;
+    return type == dtype::float64 ? data::float64 : type == dtype::float16 ? data::float16 : type == dtype::bfloat16 ? data::bfloat16 : data::float32;
+}
+inline int cublaslt_epilogue(const matrix_product& p) noexcept {
+    namespace epilogue = api::cublaslt::epilogue;
+    const bool bias = p.bias >= 0;
+    if (p.act == activation::relu) return bias ? epilogue::relu_bias : epilogue::relu;
+    if (p.act == activation::gelu_tanh) return bias ? epilogue::gelu_bias : epilogue::gelu;
+    return bias ? epilogue::bias : epilogue::none;
+}
+
+/// The descriptors of a product. cuBLASLt reads column-major matrices: a row-major one is its transpose, so that what it is asked
+/// for is transposed D = B * A, and one bias element belongs to each of its rows.
+struct product_descriptors {
+    cublaslt_object left, right, sum;  ///< B, A, and C and D
+
+    status make(const api::cublaslt_functions& f, const matrix_product& p) {
+        const int type = cublaslt_type(p.type), result = cublaslt_type(p.result);
+        GRAFT_TRY(left.create_layout(f, type, p.trans_b ? p.k : p.n, p.trans_b ? p.n : p.k, p.trans_b ? p.k : p.n));
+        GRAFT_TRY(right.create_layout(f, type, p.trans_a ? p.m : p.k, p.trans_a ? p.k : p.m, p.trans_a ? p.m : p.k));
+        GRAFT_TRY(sum.create_layout(f, result, p.n, p.m, p.n));
+        if (p.batch == 1) return {};
+        GRAFT_TRY(set_batch(left, p, p.b_stride));
+        GRAFT_TRY(set_batch(right, p, p.a_stride));
+        return set_batch(sum, p, p.m * p.n);
+    }
+    static status set_batch(cublaslt_object& l, const matrix_product& p, std::int64_t stride) {
+        GRAFT_TRY(l.set(api::cublaslt::layout::batch_count, static_cast<std::int32_t>(p.batch)));
+        return l.set(api::cublaslt::layout::batch_stride, stride);
+    }
+};
+
+inline status make_operation(const api::cublaslt_functions& f, const matrix_product& p, bool tf32, const void* bias, cublaslt_object& operation) {
+    namespace compute = api::cublaslt::compute;
+    namespace matmul = api::cublaslt::matmul;
+    namespace transposed = api::cublaslt::operation;
+    const bool wide = p.type == dtype::float64;
+    const int how = wide ? compute::float64 : p.type == dtype::float32 && tf32 ? compute::float32_fast_tf32 : compute::float32;
+    GRAFT_TRY(operation.create_operation(f, how, wide ? api::cublaslt::data::float64 : api::cublaslt::data::float32));
+    GRAFT_TRY(operation.set(matmul::transpose_a, static_cast<std::int32_t>(p.trans_b ? transposed::transpose : transposed::none)));
+    GRAFT_TRY(operation.set(matmul::transpose_b, static_cast<std::int32_t>(p.trans_a ? transposed::transpose : transposed::none)));
+    GRAFT_TRY(operation.set(matmul::epilogue, static_cast<std::uint32_t>(cublaslt_epilogue(p))));
+    if (p.bias < 0) return {};
+    GRAFT_TRY(operation.set(matmul::bias_type, static_cast<std::int32_t>(cublaslt_type(p.result))));
+    return operation.set(matmul::bias_pointer, bias);
+}
+
+/// Runs a product by one algorithm.
+class product_kernel final : public library_kernel {
+public:
+    product_kernel(const matrix_product& p, bool tf32, const api::cublaslt::heuristic& found, int place) : p_(p), tf32_(tf32), how_(found.how) {
+        workspace_bytes = static_cast<std::int64_t>(found.workspace_bytes);
+        note = "cuBLASLt, algorithm " + std::to_string(place + 1) + " of its list";
+    }
+    inline status enqueue(const library_call& call) const override {
+        const api::cublaslt_functions& f = *call.with.cublaslt;
+        product_descriptors layouts;
+        cublaslt_object operation;
+        GRAFT_TRY(layouts.make(f, p_));
+        GRAFT_TRY(make_operation(f, p_, tf32_, p_.bias < 0 ? nullptr : at(call.in[p_.bias], 0), operation));
+        const std::int64_t size = static_cast<std::int64_t>(size_of(p_.type)), result_size = static_cast<std::int64_t>(size_of(p_.result));
+        const float alpha = static_cast<float>(p_.alpha), beta = static_cast<float>(p_.beta);
+        const bool wide = p_.type == dtype::float64;
+        const void *by = wide ? static_cast<const void*>(&p_.alpha) : &alpha, *plus = wide ? static_cast<const void*>(&p_.beta) : &beta;
+        for (std::int64_t i = 0; i < p_.outer; ++i) {
+            const std::int64_t of_result = i * p_.batch * p_.m * p_.n * result_size;
+            void* d = at(call.out[0], of_result);
+            const void* c = p_.c < 0 ? d : at(call.in[p_.c], of_result);
+            const void *left = at(call.in[p_.b], i * p_.b_outer * size), *right = at(call.in[p_.a], i * p_.a_outer * size);
+            const int code =
+                f.cublasLtMatmul(call.with.cublaslt_handle, operation.raw(), by, left, layouts.left.raw(), right, layouts.right.raw(), plus, c,
+                                 layouts.sum.raw(), d, layouts.sum.raw(), &how_, at(call.workspace, 0), static_cast<std::size_t>(workspace_bytes), call.stream);
+            if (code) return cublaslt_failure(f, code, "a product");
+        }
+        return {};
+    }
+
+private:
+    static void* at(device_address base, std::int64_t bytes) noexcept {
+        return reinterpret_cast<void*>(static_cast<std::uintptr_t>(base) + static_cast<std::uintptr_t>(bytes));
+    }
+
+    matrix_product p_;
+    bool tf32_;
+    api::cublaslt::algorithm how_;
+};
+
+// Bytes that an address is a multiple of, when it is moved by `step` bytes from one that is a multiple of 256.
+inline std::uint32_t alignment_after(std::int64_t step) noexcept {
+    std::uint32_t a = 256;
+    while (a > 1 && step % a) a /= 2;
+    return a;
+}
+
+inline status find_algorithms(const libraries& with, const matrix_product& p, bool tf32, bool deterministic, std::vector<api::cublaslt::heuristic>& found) {
+    namespace preference = api::cublaslt::preference;
+    const api::cublaslt_functions& f = *with.cublaslt;
+    product_descriptors layouts;
+    cublaslt_object operation, wishes;
+    GRAFT_TRY(layouts.make(f, p));
+    // Only whether there is a bias, and its alignment, count here.
+    GRAFT_TRY(make_operation(f, p, tf32, reinterpret_cast<const void*>(static_cast<std::uintptr_t>(256)), operation));
+    GRAFT_TRY(wishes.create_preference(f));
+    const std::int64_t size = static_cast<std::int64_t>(size_of(p.type)), outer = p.outer > 1 ? 1 : 0;
+    const std::uint32_t of_result = alignment_after(outer * p.batch * p.m * p.n * static_cast<std::int64_t>(size_of(p.result)));
+    GRAFT_TRY(wishes.set(preference::max_workspace_bytes, static_cast<std::uint64_t>(with.choices.workspace_bytes < 0 ? 0 : with.choices.workspace_bytes)));
+    GRAFT_TRY(wishes.set(preference::min_alignment_a, alignment_after(outer * p.b_outer * size)));
+    GRAFT_TRY(wishes.set(preference::min_alignment_b, alignment_after(outer * p.a_outer * size)));
+    GRAFT_TRY(wishes.set(preference::min_alignment_c, of_result));
+    GRAFT_TRY(wishes.set(preference::min_alignment_d, of_result));
+    namespace scheme = api::cublaslt::reduction_scheme;
+    // Parts of a sum that are added to the result in place come in the order in which they are done.
+    if (deterministic) GRAFT_TRY(wishes.set(preference::reduction_scheme_mask, static_cast<std::uint32_t>(scheme::all & ~scheme::in_place)));
+    constexpr int most = 16;
+    api::cublaslt::heuristic answers[most];
+    int count = 0;
+    const int code = f.cublasLtMatmulAlgoGetHeuristic(with.cublaslt_handle, operation.raw(), layouts.left.raw(), layouts.right.raw(), layouts.sum.raw(),
+                                                      layouts.sum.raw(), wishes.raw(), most, answers, &count);
+    if (code) return cublaslt_failure(f, code, "the choice of an algorithm");
+    for (int i = 0; i < count && i < most; ++i)
+        if (answers[i].state == api::cublaslt::result::success && static_cast<std::int64_t>(answers[i].workspace_bytes) <= with.choices.workspace_bytes)
+            found.push_back(answers[i]);
+    return found.empty() ? fail(errc::op_unsupported, "cuBLASLt", "no algorithm takes this product") : status();
+}
+
+inline std::string product_text(const matrix_product& p, bool tf32) {
+    char line[320];
+    const auto n = [](std::int64_t v) { return static_cast<long long>(v); };
+    std::snprintf(line, sizeof line, "product %lldx%lldx%lld%s%s batch %lld %lld %lld outer %lld %lld %lld %s to %s epilogue %d%s%s", n(p.m), n(p.n), n(p.k),
+                  p.trans_a ? " A'" : "", p.trans_b ? " B'" : "", n(p.batch), n(p.a_stride), n(p.b_stride), n(p.outer), n(p.a_outer), n(p.b_outer),
+                  name(p.type), name(p.result), cublaslt_epilogue(p), p.beta != 0 ? " adds" : "", p.type == dtype::float32 && !tf32 ? " full" : "");
+    return line;
+}
+
+// An algorithm's name: the hash of its bytes (FNV-1a).
+inline std::string algorithm_text(const api::cublaslt::algorithm& how) {
+    std::uint64_t hash = 14695981039346656037ull;
+    for (std::uint64_t word : how.data)
+        for (int i = 0; i < 8; ++i) hash = (hash ^ (word >> 8 * i & 255)) * 1099511628211ull;
+    char text[24];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+    return text;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<std::unique_ptr<library_kernel>> make_product(const kernel_query& query, const libraries& with, const matrix_product& p) {
+    using kernel = std::unique_ptr<library_kernel>;
+    const library_choices& choices = with.choices;
+    const bool tf32 = query.options.tf32 && !query.integer("exact", 0), deterministic = query.options.deterministic;
+    std::vector<api::cublaslt::heuristic> found;
+    GRAFT_TRY(detail::find_algorithms(with, p, tf32, deterministic, found));
+    // A measured choice differs from one run of the program to the next.
+    if (deterministic) return kernel(new detail::product_kernel(p, tf32, found[0], 0));
+    const std::string key = query.on.name + "; cuBLASLt " + std::to_string(with.cublaslt->cublasLtGetVersion()) + "; " + detail::product_text(p, tf32);
+    const std::string kept = choices.recall ? choices.recall(choices.context, key) : std::string();
+    for (std::size_t i = 0; !kept.empty() && i < found.size(); ++i)
+        if (detail::algorithm_text(found[i].how) == kept) return kernel(new detail::product_kernel(p, tf32, found[i], static_cast<int>(i)));
+    const bool measured = choices.milliseconds && choices.candidates > 1 && found.size() > 1;
+    if (!measured) return kernel(new detail::product_kernel(p, tf32, found[0], 0));
+    kernel best;
+    double least = 0;
+    std::size_t chosen = 0;
+    for (std::size_t i = 0; i < found.size() && i < static_cast<std::size_t>(choices.candidates); ++i) {
+        kernel k(new detail::product_kernel(p, tf32, found[i], static_cast<int>(i)));
+        const double milliseconds = choices.milliseconds(choices.context, query, *k, 5);
+        if (milliseconds < 0 || (best && milliseconds >= least)) continue;
+        least = milliseconds;
+        best = std::move(k);
+        chosen = i;
+    }
+    if (!best) return fail(errc::device_unavailable, "cuBLASLt", "every algorithm failed while it was measured; `graft doctor` tells which libraries are used");
+    if (choices.remember) choices.remember(choices.context, key, detail::algorithm_text(found[chosen].how));
+    return best;
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// Rows of MatMul and Gemm, and of graft's MatMul and MatMulGradWeight (whose sum over the rows is cuBLASLt's own: `shards` has no
+/// meaning on a device). Values are row-major: float32, float16, bfloat16, with sums in float32, or float64.
+///
+/// Of epilogues, a bias along the last axis, a residual before the activation, ReLU and the approximate GELU are taken; the others
+/// are refused, so that the caller splits them off into a node of their own. graft's MatMul may have attributes here (gpu/decompose.hpp): "scale",
+/// a factor of the product, before all else; "exact" (MatMul of ai.onnx too), which keeps TF32 away.
+library_table matmul_rows();
+/// Gemm whose C cuBLASLt does not add: a product, and its scaled sum with C.
+decomposition_table matmul_decompositions();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+inline const char* check_product_values(const kernel_query& q, matrix_product& p) {
+    const dtype t = q.in[0].type;
+    p.type = t;
+    p.result = q.out[0].type;
+    if (t != dtype::float32 && t != dtype::float16 && t != dtype::bfloat16 && t != dtype::float64)
+        return "cuBLASLt multiplies float32, float16, bfloat16 and float64";
+    if (q.in[1].type != t) return "its factors differ in type";
+    if (p.result != t && (t == dtype::float64 || p.result != dtype::float32)) return "the result has neither the type of the factors nor float32";
+    if (q.in[0].elements() == 0 || q.in[1].elements() == 0 || q.out[0].elements() == 0) return "it is empty";
+    for (int i = 0; i < q.inputs; ++i)
+        if (q.has(i) && !is_row_major(q.in[i].extents, q.in_layout[i])) return "its values are not row-major";
+    return is_row_major(q.out[0].extents, q.out_layout[0]) ? nullptr : "its values are not row-major";
+}
+
+// Dimensions before the matrices, folded into one stride where both factors walk them evenly; one more may be left to loop over.
+inline const char* fold_batches(const shape& a, const shape& b, matrix_product& p) {
+    const std::int64_t a_matrix = p.m * p.k, b_matrix = p.k * p.n;
+    std::int64_t extents[2] = {1, 1}, as[2] = {0, 0}, bs[2] = {0, 0}, a_step = a_matrix, b_step = b_matrix;
+    int used = 0;
+    for (int d = 3; d <= std::max(a.rank(), b.rank()); ++d) {
+        const std::int64_t ae = a.at(-d), be = b.at(-d), e = ae == 1 ? be : ae, a_now = ae == 1 ? 0 : a_step, b_now = be == 1 ? 0 : b_step;
+        a_step *= ae, b_step *= be;
+        if (e == 1) continue;
+        if (used && a_now == as[used - 1] * extents[used - 1] && b_now == bs[used - 1] * extents[used - 1])
+            extents[used - 1] *= e;
+        else if (used == 2)
+            return "its batches are broadcast in more than one way";
+        else
+            extents[used] = e, as[used] = a_now, bs[used] = b_now, ++used;
+    }
+    p.batch = extents[0], p.a_stride = as[0], p.b_stride = bs[0];
+    p.outer = extents[1], p.a_outer = as[1], p.b_outer = bs[1];
+    if (p.batch > 1 && p.b_stride == 0 && p.a_stride == a_matrix && !p.trans_a) p.m *= p.batch, p.batch = 1, p.a_stride = 0;
+    constexpr std::int64_t most_calls = 64;
+    if (p.outer > most_calls || p.batch > INT32_MAX) return "its batches are too many";
+    return nullptr;
+}
+
+inline shape matrix_of_row(shape s) noexcept {
+    if (s.rank() == 1) s.insert(0, 1);
+    return s;
+}
+inline shape matrix_of_column(shape s) noexcept {
+    if (s.rank() == 1) s.push_back(1);
+    return s;
+}
+
+inline const char* read_bias(const kernel_query& q, int input, matrix_product& p) {
+    if (!q.has(input)) return nullptr;
+    if (q.in[input].elements() != p.n || q.in[input].extents.back() != p.n) return "its bias is not one number for each column";
+    if (q.in[input].type != p.result || p.type == dtype::float64) return "cuBLASLt has no bias of that type";
+    p.bias = input;
+    return nullptr;
+}
+
+// Sizes of op(A) * op(B) of at least two axes.
+inline const char* read_factors(const shape& a, const shape& b, const shape& y, matrix_product& p) {
+    p.m = p.trans_a ? a.at(-1) : a.at(-2);
+    p.k = p.trans_a ? a.at(-2) : a.at(-1);
+    p.n = p.trans_b ? b.at(-2) : b.at(-1);
+    if (p.k != (p.trans_b ? b.at(-1) : b.at(-2))) return "its shapes do not fit";
+    const std::int64_t m = p.m;
+    if (const char* refused = fold_batches(a, b, p)) return refused;
+    return checked_mul(checked_mul(p.m, p.n), p.batch * p.outer) == y.elements() && y.elements() % m == 0 ? nullptr : "its shapes do not fit";
+}
+
+inline const char* read_matmul(const kernel_query& q, matrix_product& p) {
+    if (const char* refused = check_product_values(q, p)) return refused;
+    ops::matmul_plan plan;
+    if (!ops::plan_matmul(q, q.in[0].extents, q.in[1].extents, plan).ok() || plan.result != q.out[0].extents) return "its shapes do not fit";
+    return read_factors(matrix_of_row(q.in[0].extents), matrix_of_column(q.in[1].extents), q.out[0].extents, p);
+}
+
+inline const char* read_fused_matmul(const kernel_query& q, matrix_product& p) {
+    if (const char* refused = check_product_values(q, p)) return refused;
+    if (q.in[0].extents.rank() < 2 || q.in[1].extents.rank() < 2) return "its factors are no matrices";
+    p.trans_a = q.integer("transA", 0) != 0;
+    p.trans_b = q.integer("transB", 0) != 0;
+    p.alpha = static_cast<double>(q.real("scale", 1));
+    if (const char* refused = read_factors(q.in[0].extents, q.in[1].extents, q.out[0].extents, p)) return refused;
+    if (const char* refused = read_bias(q, 2, p)) return refused;
+    p.act = static_cast<activation>(q.integer("activation", 0));
+    if (!matmul_epilogue_supported(p.act) || (p.act != activation::none && p.type == dtype::float64)) return "cuBLASLt has not its activation";
+    const std::int64_t residual = q.integer("residual", 0);
+    if (!residual) return nullptr;
+    if (residual == 2 && p.act != activation::none) return "cuBLASLt adds no residual behind the activation";
+    if (!q.has(3) || q.in[3].extents != q.out[0].extents || q.in[3].type != p.result) return "its residual has another shape or type";
+    p.c = 3;
+    p.beta = 1;
+    return nullptr;
+}
+
+inline const char* read_gemm(const kernel_query& q, matrix_product& p) {
+    if (const char* refused = check_product_values(q, p)) return refused;
+    ops::gemm_plan plan;
+    if (!ops::plan_gemm(q, plan).ok() || q.out[0].extents != shape{plan.m, plan.n}) return "its shapes do not fit";
+    p.trans_a = plan.trans_a;
+    p.trans_b = plan.trans_b;
+    p.m = plan.m, p.n = plan.n, p.k = plan.k;
+    p.alpha = static_cast<double>(q.real("alpha", 1));
+    const double beta = static_cast<double>(q.real("beta", 1));
+    if (!q.has(2) || beta == 0) return nullptr;
+    const shape& c = q.in[2].extents;
+    if (c.elements() == p.m * p.n) {
+        if (q.in[2].type != p.result) return "C differs from the result in type";
+        p.c = 2;
+        p.beta = beta;
+        return nullptr;
+    }
+    if (beta != 1) return "its bias is scaled";
+    return read_bias(q, 2, p);
+}
+
+// Of Gemm with a C that is broadcast in another way than along the rows, or along them and scaled, or of float64.
+inline bool adds_gemm_apart(const op_context& c) {
+    if (!c.has(2) || !is_float(c.in[0].type) || c.real("beta", 1) == 0.0f) return false;
+    const shape &bias = c.in[2].extents, &y = c.out[0].extents;
+    for (int i = 0; i < c.inputs; ++i)
+        if (elements_of(c.in[i].extents) <= 0) return false;
+    if (y.rank() != 2 || bias.elements() == y.elements()) return false;
+    return bias.back() != y[1] || bias.elements() != y[1] || c.real("beta", 1) != 1.0f || c.in[0].type == dtype::float64;
+}
+// The product and what is added to it are rounded once, to the type of the result.
+inline const char* decompose_gemm(decomposition& d) {
+    const op_context& c = d.c;
+    const dtype type = c.in[0].type, sums = type == dtype::float64 ? type : dtype::float32;
+    const double beta = static_cast<double>(c.real("beta", 1));
+    const value_id y = d.product(d.in[0], c.integer("transA", 0) != 0, d.in[1], c.integer("transB", 0) != 0, sums, static_cast<double>(c.real("alpha", 1)));
+    value_id bias = d.cast(d.in[2], sums);
+    if (beta != 1) bias = d.build.mul(bias, d.build.number(beta, bias));
+    d.out[0] = d.cast(d.build.add(y, bias), type);
+    return nullptr;
+}
+
+inline const char* read_matmul_grad_weight(const kernel_query& q, matrix_product& p) {
+    if (const char* refused = check_product_values(q, p)) return refused;
+    const bool transposed = q.integer("transposed", 0) != 0;
+    const shape &x = q.in[0].extents, &dy = q.in[1].extents;
+    if (x.rank() != 2 || dy.rank() != 2 || x[0] != dy[0]) return "its shapes do not fit";
+    p.a = transposed ? 1 : 0;
+    p.b = 1 - p.a;
+    p.trans_a = true;
+    p.k = x[0];
+    p.m = q.in[p.a].extents[1];
+    p.n = q.in[p.b].extents[1];
+    return q.out[0].extents == shape{p.m, p.n} ? nullptr : "its shapes do not fit";
+}
+
+template <const char* (*Read)(const kernel_query&, matrix_product&)>
+inline const char* refuse_product(const kernel_query& q) {
+    matrix_product p;
+    return Read(q, p);
+}
+template <const char* (*Read)(const kernel_query&, matrix_product&)>
+inline result<std::unique_ptr<library_kernel>> make_product_of(const kernel_query& q, const libraries& with) {
+    matrix_product p;
+    if (const char* refused = Read(q, p)) return fail(errc::op_unsupported, graft::location(q.n), refused);
+    if (!with.cublaslt)
+        return fail(errc::device_unavailable, graft::location(q.n),
+                    "cuBLASLt is not loaded: install the CUDA libraries; `graft doctor` tells where they are looked for");
+    return make_product(q, with, p);
+}
+
+}  // namespace detail
+
+GRAFT_INLINE library_table matmul_rows() {
+    using namespace detail;
+    static constexpr library_row rows[] = {
+        {"MatMul", "", refuse_product<read_matmul>, make_product_of<read_matmul>},
+        {"MatMul", "graft", refuse_product<read_fused_matmul>, make_product_of<read_fused_matmul>},
+        {"Gemm", "", refuse_product<read_gemm>, make_product_of<read_gemm>},
+        {"MatMulGradWeight", "graft", refuse_product<read_matmul_grad_weight>, make_product_of<read_matmul_grad_weight>},
+    };
+    return rows;
+}
+
+GRAFT_INLINE decomposition_table matmul_decompositions() {
+    static constexpr decomposition_row rows[] = {{"Gemm", "", detail::decompose_gemm, true, detail::adds_gemm_apart}};
+    return rows;
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// The row of cuDNN's families; null where there is none.
+const library_row* find_conv_row(const char* op, const char* domain);
+/// The row of cuBLASLt's families; null where there is none.
+const library_row* find_matmul_row(const char* op, const char* domain);
+/// The row of cuDNN's attention; null where there is none.
+const library_row* find_attention_row(const char* op, const char* domain);
+/// The row of NCCL's exchanges; null where there is none.
+const library_row* find_collective_row(const char* op, const char* domain);
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cstring>
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+inline const library_row* find_row(const library_table& rows, const char* op, const char* domain) {
+    for (const library_row& row : rows)
+        if (!std::strcmp(row.op, op) && !std::strcmp(row.domain, domain)) return &row;
+    return nullptr;
+}
+}  // namespace detail
+
+GRAFT_INLINE const library_row* find_conv_row(const char* op, const char* domain) { return detail::find_row(conv_rows(), op, domain); }
+GRAFT_INLINE const library_row* find_matmul_row(const char* op, const char* domain) { return detail::find_row(matmul_rows(), op, domain); }
+GRAFT_INLINE const library_row* find_attention_row(const char* op, const char* domain) { return detail::find_row(attention_rows(), op, domain); }
+GRAFT_INLINE const library_row* find_collective_row(const char* op, const char* domain) { return detail::find_row(collective_rows(), op, domain); }
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+// Behind the choice of types and layouts: both sides of a Pad have the picture's. Kernels of our own take any pads.
+class even_pads : public graft::detail::rewriter {
+public:
+    even_pads(graph& target, place_id on, const kernel_question& ask, const limits& limit) : rewriter(target, on), ask_(ask), limit_(limit) {}
+
+    status run() {
+        for (node& n : g.nodes) {
+            if (!here(n) || !find_conv_row(n.op_type.c_str(), n.domain.c_str()) || ask_.own(ask_.context, n, g)) continue;
+            const uneven_pads pads = find_uneven_pads(asked_in_graph(g, n, limit_).context());
+            if (pads.rank) GRAFT_TRY(make_even(n, pads));
+        }
+        finish();
+        return {};
+    }
+
+private:
+    status make_even(node& n, const uneven_pads& pads) {
+        const bool transposed = n.op_type == "ConvTranspose", writes = transposed || n.op_type == "ConvGradInput";
+        const value_id y = n.outputs[0];
+        std::vector<value_id> in = n.inputs;
+        if (!writes)
+            GRAFT_TRY_ASSIGN(in[0], padded(n, in[0], pads));
+        else if (!transposed && in.size() > 2 && in[2] != no_value)  // what is added to the gradient
+            GRAFT_TRY_ASSIGN(in[2], padded(n, in[2], pads));
+        const value_id made = writes ? larger(y, pads) : y;
+        edit(n, [&] {
+            n.inputs = std::move(in);
+            n.outputs[0] = made;
+            replace_attributes(n, pads, transposed);
+        });
+        if (!writes) return {};
+        node cut;
+        GRAFT_TRY_ASSIGN(cut, pad(made, y, pads, -1));
+        insert_behind(n, std::move(cut));
+        return {};
+    }
+    void replace_attributes(node& n, const uneven_pads& pads, bool transposed) {
+        const auto replaced = [](const attribute& a) {
+            return a.name == "pads" || a.name == "auto_pad" || a.name == "output_padding" || a.name == "output_shape";
+        };
+        n.attributes.erase(std::remove_if(n.attributes.begin(), n.attributes.end(), replaced), n.attributes.end());
+        std::vector<std::int64_t> even(pads.both, pads.both + pads.rank);
+        const std::int64_t* const last = transposed ? pads.last : pads.both;
+        even.insert(even.end(), last, last + pads.rank);
+        n.attributes.push_back(integers_attribute("pads", std::move(even)));
+        if (transposed) n.attributes.push_back(integers_attribute("output_padding", {pads.output_padding, pads.output_padding + pads.rank}));
+        if (n.op_type != "ConvGradInput") return;
+        const shape& extents = at(n.outputs[0]).extents;
+        for (attribute& a : n.attributes)
+            if (a.name == "shape") a.integers.assign(extents.begin(), extents.end());
+    }
+    value_id larger(value_id id, const uneven_pads& pads) {
+        const value_id made = like(id, "_padded");
+        at(made).layout = at(id).layout;
+        for (int i = 0; i < pads.rank; ++i) at(made).extents[i + 2] += pads.begin[i] + pads.end[i];
+        return made;
+    }
+    result<value_id> padded(const node& before, value_id id, const uneven_pads& pads) {
+        const value_id made = larger(id, pads);
+        node n;
+        GRAFT_TRY_ASSIGN(n, pad(id, made, pads, 1));
+        insert_before(before, std::move(n));
+        return made;
+    }
+    // `sign` -1 takes away what +1 adds.
+    result<node> pad(value_id from, value_id to, const uneven_pads& pads, std::int64_t sign) {
+        const int rank = at(from).extents.rank();
+        std::vector<std::int64_t> list(static_cast<std::size_t>(2 * rank));
+        for (int i = 0; i < pads.rank; ++i) {
+            list[static_cast<std::size_t>(i + 2)] = sign * pads.begin[i];
+            list[static_cast<std::size_t>(rank + i + 2)] = sign * pads.end[i];
+        }
+        tensor constant;
+        GRAFT_TRY_ASSIGN(constant, tensor::from(list.data(), shape{2 * rank}));
+        node n;
+        n.name = at(to).name;
+        become(n, "Pad", "");
+        n.inputs = {from, g.add_constant(n.name + "_pads", std::move(constant))};
+        n.outputs = {to};
+        return n;
+    }
+
+    const kernel_question& ask_;
+    const limits& limit_;
+};
+
+}  // namespace detail
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LOWER_FUSE_ATTENTION_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LOWER_FUSE_ATTENTION_HPP
+// ---- graft/gpu/lower/fuse_attention.hpp
+// Attention as exporters write it, a product, a softmax and a product with movements around them, becomes one node and its kernel.
+
 #ifndef GRAFT_SINGLE_GRAFT_GPU_LOWER_STRIDED_VIEW_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_LOWER_STRIDED_VIEW_HPP
 // ---- graft/gpu/lower/strided_view.hpp
@@ -9987,384 +11581,6 @@ bool takes_depthwise(const kernel_query& q);
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_CONV_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_OPS_CONV_HPP
-// ---- graft/gpu/ops/conv.hpp
-// Convolutions, their gradients and ConvTranspose by cuDNN, with bias, residual and activation in the same graph where it has engines.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-/// Rows of Conv and ConvTranspose, and of graft's Conv, ConvGradInput and ConvGradWeight (whose sums over the batch are cuDNN's own:
-/// `shards` has no meaning on a device). Depthwise ones run in kernels of our own, of ops/depthwise.hpp, instead. Values and weights are channels-last:
-/// float32, float16 or bfloat16; all sums are float32. Conv may have an attribute "exact" here (ops/quantized.hpp), which keeps TF32, Winograd and FFT away.
-///
-/// `make` asks for one graph with everything that the node does. Where cuDNN has no engine for it, the answer is op.unsupported, and
-/// the caller splits bias, residual and activation off into a node of their own: a convolution alone nearly always has an engine.
-library_table conv_rows();
-
-/// Pads of a convolution's pictures, by spatial axis, where some axis has more on one side than on the other: what both sides have, and
-/// what is more at the beginning and at the end. cuDNN is asked for the former alone: an engine for gradients of weights has answered
-/// wrongly for the rest (cuDNN 9.19 on an H200, float32, pads 2 and 1).
-struct uneven_pads {
-    int rank = 0;  ///< 0 where all pads are even
-    std::int64_t both[shape::max_rank] = {}, begin[shape::max_rank] = {}, end[shape::max_rank] = {};
-    std::int64_t last[shape::max_rank] = {}, output_padding[shape::max_rank] = {};  ///< ConvTranspose's own, for the larger picture
-};
-/// Those of a node of `conv_rows`.
-uneven_pads find_uneven_pads(const op_context& c);
-
-/// Whether cuDNN's pointwise operations have the function.
-bool conv_epilogue_supported(activation function) noexcept;
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <cstdio>
-#include <limits>
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-namespace detail {
-
-/// A node as kernels of convolutions see it. x, w and y are named after the forward convolution, whatever is computed.
-struct conv_problem {
-    convolution_direction direction = convolution_direction::forward;
-    shape x, w, y;
-    dtype type = dtype::undefined, result = dtype::undefined;
-    convolution_axes axes;
-    epilogue after;
-    int bias = -1, residual = -1;  ///< which inputs of the node they are
-
-    const shape& written() const noexcept {
-        return direction == convolution_direction::forward ? y : direction == convolution_direction::backward_data ? x : w;
-    }
-};
-
-// A shape with one spatial axis gets one of extent 1 before it.
-inline shape at_least_two_axes(shape s) noexcept {
-    if (s.rank() == 3) s.insert(2, 1);
-    return s;
-}
-
-// The pads of one axis. What lies behind the last window is free: the same pad on both sides is what most engines take.
-inline bool fit_pads(const ops::window_axis& a, std::int64_t inputs, std::int64_t outputs, std::int64_t& begin, std::int64_t& end) noexcept {
-    const std::int64_t least = (outputs - 1) * a.stride + a.span() - inputs - a.pad_begin, most = least + a.stride - 1;
-    begin = a.pad_begin;
-    end = begin >= least && begin <= most ? begin : std::max<std::int64_t>(least, 0);
-    return begin >= 0 && end <= most;
-}
-
-inline bool read_axes(const ops::window& w, bool transposed, convolution_axes& axes) noexcept {
-    const int added = w.rank == 1 ? 1 : 0;
-    axes.rank = w.rank + added;
-    for (int i = 0; i < w.rank; ++i) {
-        const ops::window_axis& a = w.axis[i];
-        const int to = i + added;
-        axes.stride[to] = a.stride;
-        axes.dilation[to] = a.dilation;
-        if (!fit_pads(a, transposed ? a.output : a.input, transposed ? a.input : a.output, axes.pad_begin[to], axes.pad_end[to])) return false;
-    }
-    return true;
-}
-
-// The window of a node of any direction, if its shapes fit; `transposed` where its axes have the roles of ConvTranspose.
-inline bool find_window(const op_context& c, ops::window& w, bool& transposed) {
-    ops::convolution p;
-    ops::transposed_convolution t;
-    shape s;
-    bool fits = false;
-    transposed = c.n.op_type == "ConvTranspose";
-    if (transposed)
-        fits = ops::plan_conv_transpose(c, t).ok();
-    else if (c.n.op_type == "ConvGradInput")
-        fits = ops::plan_conv_grad_input(c, s, p).ok();
-    else if (c.n.op_type == "ConvGradWeight")
-        fits = ops::read_shape_attribute(c, s).ok() && ops::plan_conv_grad(c, c.in[0].extents, s, c.in[1].extents, p).ok();
-    else
-        fits = ops::plan_convolution(c, 0, 1, 2, p).ok();
-    w = transposed ? t.w : p.w;
-    return fits;
-}
-
-inline bool is_conv_type(dtype t) noexcept { return t == dtype::float32 || t == dtype::float16 || t == dtype::bfloat16; }
-
-// The epilogue of a node: `bias` and `residual` are the inputs that may hold them, -1 for none.
-inline const char* read_epilogue(const kernel_query& q, int bias, int residual, conv_problem& p) {
-    p.after.act = static_cast<activation>(q.integer("activation", 0));
-    p.after.alpha = q.real("alpha", 0);
-    p.after.beta = q.real("beta", 0);
-    const std::int64_t adds = q.integer("residual", 0);
-    p.after.residual = adds != 0;
-    p.after.residual_after_activation = adds == 2;
-    const shape& y = q.out[0].extents;
-    if (bias >= 0 && q.has(bias)) {
-        const tensor_view& b = q.in[bias];
-        if (b.extents.elements() != y[1] || !is_conv_type(b.type)) return "its bias is not one float for each channel";
-        p.bias = bias;
-    }
-    if (!p.after.residual) return nullptr;
-    if (residual < 0 || !q.has(residual)) return "its residual is missing";
-    const tensor_view& r = q.in[residual];
-    if (r.extents != y || !is_conv_type(r.type)) return "its residual has another shape or type";
-    if (!is_channels_last(y, q.in_layout[residual])) return "its residual is not channels-last";
-    p.residual = residual;
-    return nullptr;
-}
-
-// What all directions ask of types and layouts: inputs 0 and 1 are the factors.
-inline const char* check_conv_values(const kernel_query& q, conv_problem& p) {
-    p.type = q.in[0].type;
-    p.result = q.out[0].type;
-    if (!is_conv_type(p.type) || q.in[1].type != p.type) return "cuDNN convolves float32, float16 and bfloat16";
-    if (p.result != p.type && p.result != dtype::float32) return "the result has neither the type of the factors nor float32";
-    const tensor_view* const values[] = {&q.in[0], &q.in[1], &q.out[0]};
-    for (const tensor_view* t : values) {
-        if (t->extents.rank() < 3 || t->extents.rank() > 5) return "cuDNN has one to three spatial axes";
-        if (t->elements() == 0) return "it is empty";
-    }
-    for (int i = 0; i < 2; ++i)
-        if (!is_channels_last(q.in[i].extents, q.in_layout[i])) return "its values are not channels-last";
-    if (!is_channels_last(q.out[0].extents, q.out_layout[0])) return "its values are not channels-last";
-    return nullptr;
-}
-
-inline void set_roles(conv_problem& p, const shape& x, const shape& w, const shape& y) noexcept {
-    p.x = at_least_two_axes(x), p.w = at_least_two_axes(w), p.y = at_least_two_axes(y);
-}
-
-inline const char* read_conv(const kernel_query& q, conv_problem& p) {
-    if (const char* refused = check_conv_values(q, p)) return refused;
-    ops::convolution c;
-    if (!ops::plan_convolution(q, 0, 1, 2, c).ok() || q.out[0].extents != ops::window_shape(c.n, c.groups * c.oc, c.w)) return "its shapes do not fit";
-    set_roles(p, q.in[0].extents, q.in[1].extents, q.out[0].extents);
-    if (!read_axes(c.w, false, p.axes)) return "its pads do not fit";
-    return read_epilogue(q, 2, 3, p);
-}
-inline const char* read_conv_transpose(const kernel_query& q, conv_problem& p) {
-    p.direction = convolution_direction::backward_data;
-    if (const char* refused = check_conv_values(q, p)) return refused;
-    ops::transposed_convolution c;
-    if (!ops::plan_conv_transpose(q, c).ok() || q.out[0].extents != ops::window_shape(c.n, c.groups * c.oc, c.w)) return "its shapes do not fit";
-    set_roles(p, q.out[0].extents, q.in[1].extents, q.in[0].extents);
-    if (!read_axes(c.w, true, p.axes)) return "its output reaches past its windows";
-    return read_epilogue(q, 2, -1, p);
-}
-inline const char* read_conv_grad_input(const kernel_query& q, conv_problem& p) {
-    p.direction = convolution_direction::backward_data;
-    if (const char* refused = check_conv_values(q, p)) return refused;
-    ops::convolution c;
-    shape x;
-    if (!ops::plan_conv_grad_input(q, x, c).ok() || q.out[0].extents != x) return "its shapes do not fit";
-    set_roles(p, x, q.in[1].extents, q.in[0].extents);
-    if (!read_axes(c.w, false, p.axes)) return "its pads do not fit";
-    return read_epilogue(q, -1, 2, p);
-}
-inline const char* read_conv_grad_weight(const kernel_query& q, conv_problem& p) {
-    p.direction = convolution_direction::backward_weight;
-    if (const char* refused = check_conv_values(q, p)) return refused;
-    ops::convolution c;
-    shape w;
-    if (!ops::read_shape_attribute(q, w).ok() || q.out[0].extents != w) return "its shapes do not fit";
-    if (!ops::plan_conv_grad(q, q.in[0].extents, w, q.in[1].extents, c).ok()) return "its shapes do not fit";
-    set_roles(p, q.in[0].extents, w, q.in[1].extents);
-    return read_axes(c.w, false, p.axes) ? nullptr : "its pads do not fit";
-}
-
-// The pointwise operation of an activation other than `none`.
-inline pointwise_operation activation_operation(const epilogue& e) noexcept {
-    namespace mode = api::cudnn::pointwise;
-    constexpr double most = std::numeric_limits<float>::max();
-    pointwise_operation o;
-    switch (e.act) {
-    case activation::relu: o.mode = mode::relu_forward; break;
-    case activation::clip: o.mode = mode::relu_forward, o.clips = true, o.lower = static_cast<double>(e.alpha), o.upper = static_cast<double>(e.beta); break;
-    case activation::leaky_relu: o.mode = mode::relu_forward, o.clips = true, o.upper = most, o.slope = static_cast<double>(e.alpha); break;
-    case activation::sigmoid: o.mode = mode::sigmoid_forward; break;
-    case activation::silu: o.mode = mode::swish_forward; break;
-    case activation::tanh: o.mode = mode::tanh_forward; break;
-    case activation::gelu: o.mode = mode::gelu_forward; break;
-    case activation::gelu_tanh: o.mode = mode::gelu_tanh_forward; break;
-    case activation::elu: o.mode = mode::elu_forward, o.parameter = static_cast<double>(e.alpha); break;
-    case activation::softplus: o.mode = mode::softplus_forward; break;
-    default: break;
-    }
-    return o;
-}
-
-// Ids of tensors in the graph of a node.
-struct conv_ids {
-    static constexpr std::int64_t x = 1, w = 2, y = 3, bias = 4, residual = 5, first_virtual = 10;
-};
-
-/// The graph of a node in the making: each step reads what the last one wrote, and the last of all writes the result.
-struct conv_graph {
-    cudnn_graph graph;
-    std::vector<graph_binding> bindings;
-    std::int64_t at = 0;  ///< the tensor that the next step reads
-    std::int64_t next_virtual = conv_ids::first_virtual;
-    int steps_left = 0;
-
-    // The tensor that a step writes.
-    status target(const conv_problem& p, std::int64_t result, std::int64_t& id) {
-        const bool last = --steps_left == 0;
-        id = last ? result : next_virtual++;
-        return graph.add_tensor(id, last ? p.result : dtype::float32, p.written(), !last);
-    }
-    status step(const conv_problem& p, const pointwise_operation& how, std::int64_t operand, std::int64_t result) {
-        std::int64_t to = 0;
-        GRAFT_TRY(target(p, result, to));
-        GRAFT_TRY(graph.add_pointwise(how, at, operand, to));
-        at = to;
-        return {};
-    }
-};
-
-// The factors and the convolution itself.
-inline status add_factors(const conv_problem& p, conv_graph& g, std::int64_t result) {
-    const bool forward = p.direction == convolution_direction::forward, weight = p.direction == convolution_direction::backward_weight;
-    std::int64_t ids[3] = {conv_ids::x, conv_ids::w, conv_ids::y};
-    const int inputs[3] = {forward || weight ? 0 : -1, weight ? -1 : 1, forward ? -1 : weight ? 1 : 0};
-    const shape* shapes[3] = {&p.x, &p.w, &p.y};
-    for (int i = 0; i < 3; ++i) {
-        if (inputs[i] < 0) {
-            GRAFT_TRY(g.target(p, result, ids[i]));
-            g.at = ids[i];
-            continue;
-        }
-        GRAFT_TRY(g.graph.add_tensor(ids[i], p.type, *shapes[i], false));
-        g.bindings.push_back({ids[i], {argument::from::input, inputs[i]}});
-    }
-    g.bindings.push_back({result, {argument::from::output, 0}});
-    return g.graph.add_convolution(p.direction, p.axes, ids[0], ids[1], ids[2]);
-}
-
-// Bias behind the residual: the order that cuDNN's ready-made engines know.
-inline status build_conv_graph(const kernel_query& q, const conv_problem& p, conv_graph& g) {
-    static constexpr std::int64_t results[] = {conv_ids::y, conv_ids::x, conv_ids::w};  // by direction
-    const std::int64_t result = results[static_cast<int>(p.direction)];
-    const bool acts = p.after.act != activation::none, adds = p.residual >= 0;
-    g.steps_left = 1 + (p.bias >= 0) + acts + adds;
-    GRAFT_TRY(add_factors(p, g, result));
-    pointwise_operation add;
-    add.mode = api::cudnn::pointwise::add;
-    if (adds) {
-        GRAFT_TRY(g.graph.add_tensor(conv_ids::residual, q.in[p.residual].type, p.written(), false));
-        g.bindings.push_back({conv_ids::residual, {argument::from::input, p.residual}});
-    }
-    if (adds && !p.after.residual_after_activation) GRAFT_TRY(g.step(p, add, conv_ids::residual, result));
-    if (p.bias >= 0) {
-        shape channels = shape::filled(p.written().rank(), 1);
-        channels[1] = p.written()[1];
-        GRAFT_TRY(g.graph.add_tensor(conv_ids::bias, q.in[p.bias].type, channels, false));
-        g.bindings.push_back({conv_ids::bias, {argument::from::input, p.bias}});
-        GRAFT_TRY(g.step(p, add, conv_ids::bias, result));
-    }
-    if (acts) GRAFT_TRY(g.step(p, activation_operation(p.after), 0, result));
-    if (adds && p.after.residual_after_activation) GRAFT_TRY(g.step(p, add, conv_ids::residual, result));
-    return g.graph.finalize();
-}
-
-// All that an engine's choice depends on.
-inline std::string conv_problem_text(const kernel_query& q, const conv_problem& p) {
-    static constexpr const char* directions[] = {"conv", "conv backward data", "conv backward weight"};
-    std::string s = directions[static_cast<int>(p.direction)];
-    s += " x" + text(p.x) + " w" + text(p.w) + " y" + text(p.y) + " " + name(p.type) + " to " + name(p.result);
-    char line[128];
-    for (int i = 0; i < p.axes.rank; ++i) {
-        std::snprintf(line, sizeof line, " %lld/%lld+%lld+%lld", static_cast<long long>(p.axes.stride[i]), static_cast<long long>(p.axes.dilation[i]),
-                      static_cast<long long>(p.axes.pad_begin[i]), static_cast<long long>(p.axes.pad_end[i]));
-        s += line;
-    }
-    if (p.bias >= 0) s += std::string(" bias ") + name(q.in[p.bias].type);
-    if (p.residual >= 0) s += std::string(p.after.residual_after_activation ? " late residual " : " residual ") + name(q.in[p.residual].type);
-    if (p.after.act != activation::none) {
-        s += " act " + std::to_string(static_cast<int>(p.after.act));
-        for (float v : {p.after.alpha, p.after.beta}) s += graft::detail::number_text(" %.9g", static_cast<double>(v));
-    }
-    if (q.options.deterministic) s += " deterministic";
-    if (p.type == dtype::float32 && !q.options.tf32) s += " full";
-    if (q.integer("exact", 0)) s += " exact";
-    return s;
-}
-
-inline result<std::unique_ptr<library_kernel>> make_conv_problem(const kernel_query& q, const libraries& with, const char* refused, const conv_problem& p) {
-    if (refused) return fail(errc::op_unsupported, graft::location(q.n), refused);
-    for (int i = 0; i < p.axes.rank; ++i)
-        if (p.axes.pad_begin[i] != p.axes.pad_end[i])
-            return fail(errc::op_unsupported, graft::location(q.n), "its pads are not even: cuDNN is not asked for them");
-    if (!with.cudnn)
-        return fail(errc::device_unavailable, graft::location(q.n), "cuDNN is not loaded: install cuDNN 9; `graft doctor` tells where it is looked for");
-    conv_graph g{cudnn_graph(with), {}};
-    GRAFT_TRY(build_conv_graph(q, p, g));
-    engine_limits limits;
-    limits.deterministic = q.options.deterministic;
-    const bool exact = q.integer("exact", 0) != 0;
-    limits.tensor_cores = p.type != dtype::float32 || (q.options.tf32 && !exact);
-    limits.transforms = !exact;
-    limits.workspace_bytes = with.choices.workspace_bytes;
-    return choose_cudnn_kernel(q, with, limits, g.graph, g.bindings, conv_problem_text(q, p));
-}
-
-template <const char* (*Read)(const kernel_query&, conv_problem&)>
-inline const char* read_for_cudnn(const kernel_query& q, conv_problem& p) {
-    if (const char* refused = Read(q, p)) return refused;
-    return conv_epilogue_supported(p.after.act) ? nullptr : "cuDNN has not its activation";
-}
-template <const char* (*Read)(const kernel_query&, conv_problem&)>
-inline const char* refuse_conv(const kernel_query& q) {
-    conv_problem p;
-    return read_for_cudnn<Read>(q, p);
-}
-template <const char* (*Read)(const kernel_query&, conv_problem&)>
-inline result<std::unique_ptr<library_kernel>> make_conv(const kernel_query& q, const libraries& with) {
-    conv_problem p;
-    const char* refused = read_for_cudnn<Read>(q, p);
-    return make_conv_problem(q, with, refused, p);
-}
-
-}  // namespace detail
-
-GRAFT_INLINE uneven_pads find_uneven_pads(const op_context& c) {
-    uneven_pads found;
-    ops::window w;
-    convolution_axes axes;
-    bool transposed = false;
-    if (!detail::find_window(c, w, transposed) || !detail::read_axes(w, transposed, axes)) return found;
-    const int added = axes.rank - w.rank;
-    for (int i = 0; i < w.rank; ++i) {
-        const std::int64_t begin = axes.pad_begin[i + added], end = axes.pad_end[i + added], both = std::min(begin, end);
-        found.both[i] = both, found.begin[i] = begin - both, found.end[i] = end - both;
-        if (begin != end) found.rank = w.rank;
-        const ops::window_axis& a = w.axis[i];
-        const std::int64_t less = (a.input - 1) * a.stride + a.span() - (a.output + found.begin[i] + found.end[i]) - both;
-        found.last[i] = std::max<std::int64_t>(less, 0), found.output_padding[i] = std::max<std::int64_t>(-less, 0);
-    }
-    return found;
-}
-
-GRAFT_INLINE bool conv_epilogue_supported(activation function) noexcept {
-    return function == activation::none || detail::activation_operation({function}).mode != api::cudnn::pointwise::identity;
-}
-
-GRAFT_INLINE library_table conv_rows() {
-    using namespace detail;
-    static constexpr library_row rows[] = {
-        {"Conv", "", refuse_conv<read_conv>, make_conv<read_conv>},
-        {"Conv", "graft", refuse_conv<read_conv>, make_conv<read_conv>},
-        {"ConvTranspose", "", refuse_conv<read_conv_transpose>, make_conv<read_conv_transpose>},
-        {"ConvGradInput", "graft", refuse_conv<read_conv_grad_input>, make_conv<read_conv_grad_input>},
-        {"ConvGradWeight", "graft", refuse_conv<read_conv_grad_weight>, make_conv<read_conv_grad_weight>},
-    };
-    return rows;
-}
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_POOL_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_OPS_POOL_HPP
 // ---- graft/gpu/ops/pool.hpp
@@ -14698,1118 +15914,6 @@ private:
 }  // namespace gpu
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_LIBRARY_ROWS_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_LIBRARY_ROWS_HPP
-// ---- graft/gpu/libraries/library_rows.hpp
-// The rows of the families that call libraries, by operator.
-
-#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_COLLECTIVE_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_OPS_COLLECTIVE_HPP
-// ---- graft/gpu/ops/collective.hpp
-// Exchanges with the other members of a run, by NCCL.
-
-#ifndef GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_NCCL_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_NCCL_HPP
-// ---- graft/gpu/libraries/nccl.hpp
-// NCCL among the members of a run: a communicator of its own for each GPU, whose members found each other by the run's.
-
-
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-/// What a member tells the others before they choose how to exchange.
-struct nccl_offer {
-    std::int32_t version = 0;    ///< of NCCL; 0: there is none
-    unsigned char device[16]{};  ///< the device's uuid
-
-    /// Whether members of these offers can exchange by NCCL: one version, and a device for each.
-    static bool agree(const nccl_offer* all, int members) noexcept;
-    /// What stands in the way of it, and which members; "" where nothing does.
-    static std::string disagreement(const nccl_offer* all, int members);
-};
-
-/// A member's GPU in NCCL. What it calls may wait for the others, as long as the run's communicator waits at most; where one of them has left, or does
-/// not come, it gives up for good. All exchanges go by one communicator of NCCL, one after the other in the order of the calls, on whatever streams: NVIDIA
-/// promises no progress to two communicators at once. For one thread at a time, in the device's context.
-class nccl_member {
-public:
-    /// All members of `group` call it at once. Errors: dist.*, device.unavailable (NCCL cannot be started).
-    static result<std::shared_ptr<nccl_member>> join(const api::nccl_functions& functions, const api::driver_functions& driver, void* context,
-                                                     control_plane& group, const std::string& device);
-    ~nccl_member();
-    nccl_member(const nccl_member&) = delete;
-    nccl_member& operator=(const nccl_member&) = delete;
-
-    /// The sums over all members of `counts[i]` floats at in[i], into out[i], which may be in[i].
-    status all_reduce(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream);
-    /// `counts[i]` floats at in[i] of every member, in the order of ranks, into out[i].
-    status all_gather(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream);
-    /// Begins to add up `count` floats at `data` over all members, in place, when what was put on `stream` so far has ended: on a stream of its own, beside
-    /// what is put on `stream` from here on. Members start the same sums in the same order. `name` is for a trace, and lives as long as the sum goes on.
-    /// Errors: dist.*, device.*.
-    status start(device_address data, std::int64_t count, void* stream, const char* name = "");
-    /// What is put on `stream` from here on waits for the sums at `data`, and what the stream waits counts as waiting. The host does not wait.
-    status await(device_address data, void* stream);
-    /// Waits for what was put on the stream, and counts as waiting of the run's member what exchanges took of it (communicator::add_device_wait). Where the
-    /// member is traced, tells when the sums went on that the stream waited for. Errors: dist.*, device.*.
-    status finish(void* stream);
-    /// Waits for sums that were started and that no stream waits for, as a run that fails leaves them: their memory is free behind it. Errors: those of finish.
-    status settle();
-    /// `bytes` bytes at `in` of every member, in the order of ranks, into `out`.
-    status all_gather_bytes(device_address in, device_address out, std::size_t bytes, void* stream);
-    /// The `bytes` bytes at `data` of member `from`, to the same place of all.
-    status broadcast_bytes(device_address data, std::size_t bytes, int from, void* stream);
-    /// Of `count` floats for each member at `in`, in the order of ranks: the sums of this member's, into `out`.
-    status reduce_scatter(device_address in, device_address out, std::int64_t count, void* stream);
-
-    /// Exchanges count as waiting of this member, which lives as long.
-    void count_for(communicator& waits) noexcept { counted_ = &waits; }
-    /// Gives up for good what was not waited for: the others' part of it does not end.
-    void abort() noexcept;
-    /// Of the device that it was joined with.
-    const std::string& device() const noexcept { return device_; }
-
-    std::shared_ptr<const void> on;  ///< the device, which lives as long
-
-private:
-    // Around an exchange on the stream.
-    struct timed_exchange {
-        void *begun = nullptr, *ended = nullptr;
-    };
-    // A sum on the stream of its own, and what orders it with others: it waits for `ready`, and whoever reads it waits for `done`.
-    struct started {
-        device_address data = 0;
-        std::int64_t count = 0;
-        const char* name = "";
-        void *ready = nullptr, *begun = nullptr, *done = nullptr;
-        bool open = false;    // no stream waits for it yet
-        bool traced = false;  // `begun` was recorded, and nobody has told of it
-    };
-    nccl_member(const api::nccl_functions& functions, const api::driver_functions& driver, void* context, control_plane& group, const std::string& device)
-        : f_(functions), driver_(driver), context_(context), group_(group), device_(device) {}
-    template <class Poll>
-    status wait(const char* what, const Poll& poll);
-    template <class Put>
-    status put(const char* what, int arrays, void* stream, const Put& put_one);
-    template <class Put>
-    status exchange(const char* what, int arrays, const Put& put_one);
-    int sum(device_address in, device_address out, std::int64_t count, void* stream) const;
-    status next_started(started*& sum);
-    trace_recorder* trace() const noexcept { return counted_ ? counted_->trace() : nullptr; }
-    status show(trace_recorder& to, double ended);
-    status make_event(void*& event, unsigned flags);
-    status block(void* stream, void* event);
-    status mark(void* event, void* stream);
-    status next_timed(timed_exchange*& exchange);
-    status count_waits();
-    status settled(const char* what, int code);
-    status failure(const char* what, int code) const;
-
-    const api::nccl_functions& f_;
-    const api::driver_functions& driver_;
-    void* context_;  // of the device
-    control_plane& group_;
-    communicator* counted_ = nullptr;  // whose waiting it is
-    std::vector<timed_exchange> timed_;
-    std::size_t put_ = 0;     // of timed_: those on the stream since it was last waited for
-    void* beside_ = nullptr;  // the stream of what is started, made for the first
-    std::vector<started> started_;
-    std::size_t open_ = 0;        // of started_
-    void* last_ended_ = nullptr;  // of started_, what the last of them records, as long as an exchange on another stream may come before it
-    void* closing_ = nullptr;     // for a trace: where a stream that is waited for ends
-    std::string device_;
-    void* comm_ = nullptr;
-    bool over_ = false;
-};
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_NCCL_BODY_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_NCCL_BODY_HPP
-// ---- graft/gpu/libraries/nccl_body.hpp
-// Bodies of gpu/libraries/nccl.hpp.
-
-
-#include <algorithm>
-#include <chrono>
-#include <cstring>
-#include <thread>
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-GRAFT_INLINE bool nccl_offer::agree(const nccl_offer* all, int members) noexcept {
-    for (int i = 0; i < members; ++i) {
-        if (!all[i].version || all[i].version != all[0].version) return false;
-        for (int k = 0; k < i; ++k)
-            if (!std::memcmp(all[i].device, all[k].device, sizeof all[i].device)) return false;
-    }
-    return members > 1;
-}
-GRAFT_INLINE GRAFT_COLD std::string nccl_offer::disagreement(const nccl_offer* all, int members) {
-    const auto version = [&](int i) { return all[i].version ? std::to_string(all[i].version) : std::string("none"); };
-    for (int i = 0; i < members; ++i) {
-        if (!all[i].version || all[i].version != all[0].version) return "NCCL of rank 0 is " + version(0) + ", of rank " + std::to_string(i) + " " + version(i);
-        for (int k = 0; k < i; ++k)
-            if (!std::memcmp(all[i].device, all[k].device, sizeof all[i].device))
-                return "ranks " + std::to_string(k) + " and " + std::to_string(i) +
-                       " have one GPU: each needs its own, by LOCAL_RANK, --device or CUDA_VISIBLE_DEVICES";
-    }
-    return "";
-}
-
-GRAFT_INLINE GRAFT_COLD status nccl_member::failure(const char* what, int code) const {
-    namespace result = api::nccl::result;
-    const char* text = f_.ncclGetErrorString(code);
-    const errc meant = code == result::invalid_argument || code == result::invalid_usage ? errc::dist_mismatch
-                       : code == result::unhandled_cuda_error                            ? errc::device_lost
-                       : code == result::system_error || code == result::remote_error    ? errc::dist_peer_lost
-                                                                                         : errc::device_unavailable;
-    return fail(meant, device_, std::string("NCCL, ") + what + ": " + (text ? text : "error") + " (" + std::to_string(code) + ")");
-}
-
-// Until poll() says that it is done (a status that is no error, and `done`). Short waits are spent awake: a step has hundreds.
-template <class Poll>
-status nccl_member::wait(const char* what, const Poll& poll) {
-    double waited = 0, last = graft::detail::seconds_now();
-    for (std::int64_t turn = 0;; ++turn) {
-        bool done = false;
-        GRAFT_TRY(poll(done));
-        if (done) return {};
-        if (turn % 64 == 0) {
-            GRAFT_TRY(group_.look());
-            const double now = graft::detail::seconds_now();
-            // A process that was stopped and goes on does not take that for waiting.
-            waited += std::min(1.0, now - last);
-            last = now;
-            if (waited > group_.timeout_seconds())
-                return fail(errc::dist_timeout, device_,
-                            std::string("NCCL, ") + what + ": the other members did not come within " +
-                                std::to_string(static_cast<long long>(group_.timeout_seconds())) + " seconds");
-        }
-        if (waited < 1e-3)
-            std::this_thread::yield();
-        else
-            std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
-}
-
-// Calls of a communicator that does not block go on behind their return.
-GRAFT_INLINE status nccl_member::settled(const char* what, int code) {
-    namespace result = api::nccl::result;
-    const auto look = [&](bool& ready) -> status {
-        int now = 0;
-        if (const int asked = f_.ncclCommGetAsyncError(comm_, &now)) return failure(what, asked);
-        ready = now == result::success;
-        return ready || now == result::in_progress ? status() : failure(what, now);
-    };
-    status done = code == result::success || code == result::in_progress ? wait(what, look) : failure(what, code);
-    if (!done.ok()) abort();
-    return done;
-}
-
-GRAFT_INLINE void nccl_member::abort() noexcept {
-    over_ = true;
-    if (comm_) f_.ncclCommAbort(comm_);
-    comm_ = nullptr;
-}
-GRAFT_INLINE nccl_member::~nccl_member() {
-    if (comm_) f_.ncclCommDestroy(comm_);
-    current_context now(driver_, context_);
-    for (const timed_exchange& t : timed_)
-        for (void* event : {t.begun, t.ended})
-            if (event) driver_.cuEventDestroy_v2(event);
-    for (const started& s : started_)
-        for (void* event : {s.ready, s.begun, s.done})
-            if (event) driver_.cuEventDestroy_v2(event);
-    if (closing_) driver_.cuEventDestroy_v2(closing_);
-    if (beside_) driver_.cuStreamDestroy_v2(beside_);
-}
-
-// Events that tell when the stream came to an exchange and when that was over: what lies between is the others' time, and the link's.
-GRAFT_INLINE status nccl_member::next_timed(timed_exchange*& exchange) {
-    if (put_ == timed_.size()) timed_.emplace_back();
-    exchange = &timed_[put_];
-    for (void** event : {&exchange->begun, &exchange->ended}) GRAFT_TRY(make_event(*event, api::driver::flag::event_default));
-    return {};
-}
-GRAFT_INLINE status nccl_member::make_event(void*& event, unsigned flags) {
-    return event ? status() : driver_status(driver_, driver_.cuEventCreate(&event, flags), device_, "making an event");
-}
-GRAFT_INLINE status nccl_member::mark(void* event, void* stream) {
-    return driver_status(driver_, driver_.cuEventRecord(event, stream), device_, "timing an exchange");
-}
-GRAFT_INLINE status nccl_member::count_waits() {
-    for (std::size_t i = 0; i < put_; ++i) {
-        float milliseconds = 0;
-        GRAFT_TRY(driver_status(driver_, driver_.cuEventElapsedTime(&milliseconds, timed_[i].begun, timed_[i].ended), device_, "timing an exchange"));
-        if (counted_) counted_->add_device_wait(static_cast<double>(milliseconds) / 1e3);
-    }
-    put_ = 0;
-    return {};
-}
-
-GRAFT_INLINE result<std::shared_ptr<nccl_member>> nccl_member::join(const api::nccl_functions& functions, const api::driver_functions& driver, void* context,
-                                                                    control_plane& group, const std::string& device) {
-    std::shared_ptr<nccl_member> made(new nccl_member(functions, driver, context, group, device));
-    // What the first cannot make, the others have to hear of.
-    struct {
-        api::nccl::unique_id id;
-        std::int32_t code = 0;
-    } first;
-    if (group.rank() == 0) first.code = functions.ncclGetUniqueId(&first.id);
-    GRAFT_TRY(group.broadcast(&first, sizeof first, 0));
-    if (first.code) return made->failure("an id for the run", first.code);
-    api::nccl::config how;
-    how.blocking = 0;
-    const int code = functions.ncclCommInitRankConfig(&made->comm_, group.size(), first.id, group.rank(), &how);
-    GRAFT_TRY(made->settled("joining the others", code));
-    return made;
-}
-
-template <class Put>
-status nccl_member::put(const char* what, int arrays, void* stream, const Put& put_one) {
-    timed_exchange* timed = nullptr;
-    GRAFT_TRY(next_timed(timed));
-    GRAFT_TRY(mark(timed->begun, stream));
-    // Behind what was started before it, as on every member.
-    if (last_ended_) GRAFT_TRY(block(stream, last_ended_));
-    GRAFT_TRY(exchange(what, arrays, put_one));
-    GRAFT_TRY(mark(timed->ended, stream));
-    ++put_;
-    return {};
-}
-template <class Put>
-status nccl_member::exchange(const char* what, int arrays, const Put& put_one) {
-    if (over_) return fail(errc::dist_peer_lost, device_, "NCCL's run is over, after an error that was told before");
-    int code = f_.ncclGroupStart();
-    for (int i = 0; i < arrays && !code; ++i)
-        if (const int put = put_one(i); put != api::nccl::result::in_progress) code = put;
-    const int ended = f_.ncclGroupEnd();
-    return settled(what, code ? code : ended);
-}
-GRAFT_INLINE int nccl_member::sum(device_address in, device_address out, std::int64_t count, void* stream) const {
-    if (!count) return api::nccl::result::success;
-    return f_.ncclAllReduce(reinterpret_cast<const void*>(in), reinterpret_cast<void*>(out), static_cast<std::size_t>(count), api::nccl::data::float32,
-                            api::nccl::reduction::sum, comm_, stream);
-}
-GRAFT_INLINE status nccl_member::all_reduce(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream) {
-    return put("adding up", arrays, stream, [&](int i) { return sum(in[i], out[i], counts[i], stream); });
-}
-GRAFT_INLINE status nccl_member::all_gather(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream) {
-    return put("gathering", arrays, stream, [&](int i) {
-        if (!counts[i]) return api::nccl::result::success;
-        return f_.ncclAllGather(reinterpret_cast<const void*>(in[i]), reinterpret_cast<void*>(out[i]), static_cast<std::size_t>(counts[i]),
-                                api::nccl::data::float32, comm_, stream);
-    });
-}
-
-GRAFT_INLINE status nccl_member::all_gather_bytes(device_address in, device_address out, std::size_t bytes, void* stream) {
-    return put("gathering", 1, stream, [&](int) {
-        return f_.ncclAllGather(reinterpret_cast<const void*>(in), reinterpret_cast<void*>(out), bytes, api::nccl::data::uint8, comm_, stream);
-    });
-}
-GRAFT_INLINE status nccl_member::broadcast_bytes(device_address data, std::size_t bytes, int from, void* stream) {
-    return put("broadcasting", 1, stream, [&](int) {
-        return f_.ncclBroadcast(reinterpret_cast<const void*>(data), reinterpret_cast<void*>(data), bytes, api::nccl::data::uint8, from, comm_, stream);
-    });
-}
-GRAFT_INLINE status nccl_member::reduce_scatter(device_address in, device_address out, std::int64_t count, void* stream) {
-    return put("adding up", 1, stream, [&](int) {
-        return f_.ncclReduceScatter(reinterpret_cast<const void*>(in), reinterpret_cast<void*>(out), static_cast<std::size_t>(count), api::nccl::data::float32,
-                                    api::nccl::reduction::sum, comm_, stream);
-    });
-}
-
-GRAFT_INLINE status nccl_member::block(void* stream, void* event) {
-    return driver_status(driver_, driver_.cuStreamWaitEvent(stream, event, 0), device_, "ordering an exchange");
-}
-GRAFT_INLINE status nccl_member::next_started(started*& sum) {
-    if (!beside_)
-        GRAFT_TRY(driver_status(driver_, driver_.cuStreamCreate(&beside_, api::driver::flag::stream_non_blocking), device_, "making a stream for exchanges"));
-    std::size_t at = 0;
-    while (at < started_.size() && (started_[at].open || started_[at].traced)) ++at;
-    if (at == started_.size()) started_.emplace_back();
-    sum = &started_[at];
-    GRAFT_TRY(make_event(sum->ready, api::driver::flag::event_disable_timing));
-    GRAFT_TRY(make_event(sum->begun, api::driver::flag::event_default));
-    return make_event(sum->done, api::driver::flag::event_default);
-}
-GRAFT_INLINE status nccl_member::start(device_address data, std::int64_t count, void* stream, const char* name) {
-    started* now = nullptr;
-    GRAFT_TRY(next_started(now));
-    GRAFT_TRY(mark(now->ready, stream));
-    GRAFT_TRY(block(beside_, now->ready));
-    now->data = data, now->count = count, now->name = name, now->open = true;
-    ++open_;
-    if (trace()) {
-        GRAFT_TRY(mark(now->begun, beside_));
-        now->traced = true;
-    }
-    GRAFT_TRY(exchange("adding up", 1, [&](int) { return sum(data, data, count, beside_); }));
-    GRAFT_TRY(mark(now->done, beside_));
-    last_ended_ = now->done;
-    return {};
-}
-GRAFT_INLINE status nccl_member::await(device_address data, void* stream) {
-    const auto of = std::find_if(started_.begin(), started_.end(), [&](const started& s) { return s.open && s.data == data; });
-    if (of == started_.end()) return fail(errc::internal, device_, "it waits for a sum that nobody has started");
-    timed_exchange* timed = nullptr;
-    GRAFT_TRY(next_timed(timed));
-    GRAFT_TRY(mark(timed->begun, stream));
-    GRAFT_TRY(block(stream, of->done));
-    GRAFT_TRY(mark(timed->ended, stream));
-    ++put_;
-    of->open = false;
-    --open_;
-    if (last_ended_ == of->done) last_ended_ = nullptr;
-    return {};
-}
-// Of what the stream has waited for. The host knows when the stream came to its end, and the device how long before that a sum began.
-GRAFT_INLINE status nccl_member::show(trace_recorder& to, double ended) {
-    for (started& s : started_) {
-        if (!s.traced || s.open) continue;
-        float begun = 0, done = 0;  // milliseconds before the end
-        GRAFT_TRY(driver_status(driver_, driver_.cuEventElapsedTime(&begun, s.begun, closing_), device_, "timing an exchange"));
-        GRAFT_TRY(driver_status(driver_, driver_.cuEventElapsedTime(&done, s.done, closing_), device_, "timing an exchange"));
-        graft::detail::add_exchange(to, group_.rank(), s.name, ended - static_cast<double>(begun) / 1e3, ended - static_cast<double>(done) / 1e3,
-                                    s.count * static_cast<std::int64_t>(sizeof(float)));
-        s.traced = false;
-    }
-    return {};
-}
-GRAFT_INLINE status nccl_member::settle() {
-    status done = open_ ? finish(beside_) : status();
-    for (started& s : started_) s.open = s.traced = false;
-    open_ = 0;
-    last_ended_ = nullptr;
-    return done;
-}
-
-GRAFT_INLINE status nccl_member::finish(void* stream) {
-    const bool shows = trace() && std::any_of(started_.begin(), started_.end(), [](const started& s) { return s.traced && !s.open; });
-    status closed = shows ? make_event(closing_, api::driver::flag::event_default) : status();
-    if (shows && closed.ok()) closed = mark(closing_, stream);
-    status done = wait("waiting for the others", [&](bool& ready) -> status {
-        const int now = driver_.cuStreamQuery(stream);
-        ready = now == api::driver::result::success;
-        if (!ready && now != api::driver::result::not_ready) return driver_status(driver_, now, device_, "running the network");
-        int error = 0;
-        if (!ready && comm_)
-            if (const int asked = f_.ncclCommGetAsyncError(comm_, &error); asked || (error && error != api::nccl::result::in_progress))
-                return failure("waiting for the others", asked ? asked : error);
-        return {};
-    });
-    if (done.ok()) {
-        GRAFT_TRY(std::move(closed));
-        if (shows) GRAFT_TRY(show(*trace(), graft::detail::seconds_now()));
-        return count_waits();
-    }
-    put_ = 0;
-    for (started& s : started_) s.traced = false;
-    // What waits on the stream ends with the communicator.
-    abort();
-    driver_.cuStreamSynchronize(stream);
-    return done;
-}
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-/// The exchanges of ops/collective.hpp, where the members have agreed on NCCL (attribute by_device): see cuda_device::join. AllReduce and AllGather stand on
-/// the stream of the step; between AllReduceStart and AllReduceEnd a bucket is added up beside it.
-library_table collective_rows();
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-namespace detail {
-
-class exchange_kernel final : public library_kernel {
-public:
-    exchange_kernel(const kernel_query& q, bool gathers) : gathers_(gathers) {
-        exchanges = true;
-        note = "NCCL";
-        for (int i = 0; i < q.inputs; ++i) counts_.push_back(q.in[i].elements());
-    }
-    inline status enqueue(const library_call& call) const override {
-        nccl_member& with = *static_cast<nccl_member*>(call.group->of_device.get());
-        const int arrays = static_cast<int>(counts_.size());
-        std::vector<device_address> in(call.in, call.in + arrays);
-        // Nothing that a member without samples gives may count: it gives zeros, from where its own part of the answer will be.
-        for (int i = 0; i < arrays && call.group->idle(); ++i) {
-            const std::size_t at = static_cast<std::size_t>(i), bytes = static_cast<std::size_t>(counts_[at]) * sizeof(float);
-            in[at] = call.out[i] + (gathers_ ? static_cast<std::size_t>(call.group->rank()) * bytes : 0);
-            if (bytes) GRAFT_GPU_TRY(*call.with.driver, cuMemsetD8Async(in[at], 0, bytes, call.stream), "NCCL", "clearing what is given");
-        }
-        return gathers_ ? with.all_gather(in.data(), call.out, counts_.data(), arrays, call.stream)
-                        : with.all_reduce(in.data(), call.out, counts_.data(), arrays, call.stream);
-    }
-
-private:
-    bool gathers_;
-    std::vector<std::int64_t> counts_;
-};
-
-// The copies stand on the step's stream, so that the gradients may go behind them; the bucket lives until it is handed out.
-class start_kernel final : public library_kernel {
-public:
-    explicit start_kernel(const kernel_query& q) {
-        exchanges = true;
-        note = "NCCL, beside the nodes behind it";
-        for (int i = 0; i < q.inputs; ++i) counts_.push_back(q.in[i].elements());
-        count_ = q.out[0].elements();
-        name_ = q.n.name;
-    }
-    inline status enqueue(const library_call& call) const override {
-        const api::driver_functions& d = *call.with.driver;
-        if (!count_) return {};
-        const device_address bucket = call.out[0];
-        device_address to = bucket;
-        if (call.group->idle())
-            GRAFT_GPU_TRY(d, cuMemsetD8Async(bucket, 0, static_cast<std::size_t>(count_) * sizeof(float), call.stream), "NCCL", "clearing what is given");
-        for (std::size_t i = 0; i < counts_.size() && !call.group->idle(); ++i) {
-            const std::size_t bytes = static_cast<std::size_t>(counts_[i]) * sizeof(float);
-            if (bytes) GRAFT_GPU_TRY(d, cuMemcpyDtoDAsync_v2(to, call.in[i], bytes, call.stream), "NCCL", "filling a bucket");
-            to += bytes;
-        }
-        return static_cast<nccl_member*>(call.group->of_device.get())->start(bucket, count_, call.stream, name_.c_str());
-    }
-
-private:
-    std::vector<std::int64_t> counts_;
-    std::int64_t count_;
-    std::string name_;
-};
-class end_kernel final : public library_kernel {
-public:
-    explicit end_kernel(const kernel_query& q) {
-        exchanges = true;
-        note = "NCCL, waited for";
-        count_ = q.in[0].elements();
-        const integer_list ranks = q.integers("ranks"), extents = q.integers("extents");
-        for (int i = 0, at = 0; i < ranks.size; ++i) {
-            std::int64_t n = 1;
-            for (std::int64_t d = 0; d < ranks[i]; ++d) n *= extents[at++];
-            counts_.push_back(n);
-            wanted_.push_back(q.wants(i) ? 1 : 0);
-        }
-    }
-    inline status enqueue(const library_call& call) const override {
-        if (!count_) return {};
-        GRAFT_TRY(static_cast<nccl_member*>(call.group->of_device.get())->await(call.in[0], call.stream));
-        device_address from = call.in[0];
-        for (std::size_t i = 0; i < counts_.size(); ++i) {
-            const std::size_t bytes = static_cast<std::size_t>(counts_[i]) * sizeof(float);
-            if (bytes && wanted_[i])
-                GRAFT_GPU_TRY(*call.with.driver, cuMemcpyDtoDAsync_v2(call.out[i], from, bytes, call.stream), "NCCL", "handing out a bucket");
-            from += bytes;
-        }
-        return {};
-    }
-
-private:
-    std::vector<std::int64_t> counts_;
-    std::vector<char> wanted_;
-    std::int64_t count_;
-};
-
-inline const char* refuse_exchange(const kernel_query& q) {
-    if (!q.integer("by_device", 0)) return "the members of the run exchange by the host";
-    for (int i = 0; i < q.inputs; ++i)
-        if (q.in[i].type != dtype::float32) return "what members exchange is float32";
-    return nullptr;
-}
-template <bool Gathers>
-result<std::unique_ptr<library_kernel>> make_exchange(const kernel_query& q, const libraries&) {
-    return std::unique_ptr<library_kernel>(new exchange_kernel(q, Gathers));
-}
-template <class Kernel>
-result<std::unique_ptr<library_kernel>> make_half(const kernel_query& q, const libraries&) {
-    return std::unique_ptr<library_kernel>(new Kernel(q));
-}
-
-}  // namespace detail
-
-GRAFT_INLINE library_table collective_rows() {
-    static constexpr library_row rows[] = {{"AllReduce", "graft", detail::refuse_exchange, detail::make_exchange<false>},
-                                           {"AllGather", "graft", detail::refuse_exchange, detail::make_exchange<true>},
-                                           {"AllReduceStart", "graft", detail::refuse_exchange, detail::make_half<detail::start_kernel>},
-                                           {"AllReduceEnd", "graft", detail::refuse_exchange, detail::make_half<detail::end_kernel>}};
-    return rows;
-}
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_MATMUL_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_OPS_MATMUL_HPP
-// ---- graft/gpu/ops/matmul.hpp
-// Matrix products by cuBLASLt: MatMul, Gemm, graft's MatMul with its epilogue, and the gradient of a weight.
-
-#ifndef GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_CUBLASLT_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_CUBLASLT_HPP
-// ---- graft/gpu/libraries/cublaslt.hpp
-// Matrix products by cuBLASLt: its descriptors with owners, and the kernel of a row-major product with an epilogue.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-/// The failure that cuBLASLt's `code` means; what it does not support or takes for wrong is op.unsupported.
-status cublaslt_failure(const api::cublaslt_functions& functions, int code, const char* what);
-
-/// Owner of an operation, a layout or a preference.
-class cublaslt_object {
-public:
-    using destroy_function = int (*)(void*);
-    using set_function = int (*)(void*, int, const void*, std::size_t);
-
-    cublaslt_object() noexcept {}
-    cublaslt_object(cublaslt_object&& other) noexcept { swap(other); }
-    cublaslt_object& operator=(cublaslt_object&& other) noexcept {
-        swap(other);
-        return *this;
-    }
-    ~cublaslt_object() {
-        if (raw_) destroy_(raw_);
-    }
-
-    status create_operation(const api::cublaslt_functions& functions, int compute, int scale_type);
-    status create_layout(const api::cublaslt_functions& functions, int type, std::int64_t rows, std::int64_t columns, std::int64_t leading);
-    status create_preference(const api::cublaslt_functions& functions);
-    template <class T>
-    status set(int attribute, T value) {
-        return set_bytes(attribute, &value, sizeof value);
-    }
-    void* raw() const noexcept { return raw_; }
-
-private:
-    status set_bytes(int attribute, const void* value, std::size_t bytes);
-    void swap(cublaslt_object& other) noexcept {
-        std::swap(functions_, other.functions_), std::swap(raw_, other.raw_), std::swap(destroy_, other.destroy_), std::swap(set_, other.set_);
-    }
-
-    const api::cublaslt_functions* functions_ = nullptr;
-    void* raw_ = nullptr;
-    destroy_function destroy_ = nullptr;
-    set_function set_ = nullptr;
-};
-
-/// D = act(alpha * A' * B' + beta * C + bias): row-major matrices, [m, k] * [k, n], A and B transposed in memory where they say so.
-/// `batch` products lie at fixed distances (in elements; 0: the same matrix for all), and these groups `outer` times again.
-struct matrix_product {
-    std::int64_t m = 1, n = 1, k = 1;
-    bool trans_a = false, trans_b = false;
-    std::int64_t batch = 1, a_stride = 0, b_stride = 0;
-    std::int64_t outer = 1, a_outer = 0, b_outer = 0;
-    double alpha = 1, beta = 0;                                ///< of C, which has D's shape
-    int a = 0, b = 1, c = -1, bias = -1;                       ///< inputs of the node; bias: n elements
-    dtype type = dtype::undefined, result = dtype::undefined;  ///< of A and B; of C, D and bias
-    activation act = activation::none;
-};
-
-/// Whether cuBLASLt can apply the function to a product. Its GELU is the approximation by tanh.
-bool matmul_epilogue_supported(activation function) noexcept;
-
-/// The kernel of a product; op.unsupported where cuBLASLt has none within the workspace.
-result<std::unique_ptr<library_kernel>> make_product(const kernel_query& query, const libraries& with, const matrix_product& p);
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <cstdio>
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-GRAFT_INLINE GRAFT_COLD status cublaslt_failure(const api::cublaslt_functions& functions, int code, const char* what) {
-    namespace result = api::cublaslt::result;
-    const char* name = functions.cublasLtGetStatusString ? functions.cublasLtGetStatusString(code) : nullptr;
-    const std::string text = std::string(what) + ": " + (name ? name : "error") + " (" + std::to_string(code) + ")";
-    if (code == result::alloc_failed) return fail(errc::memory_oom, "cuBLASLt", text + "; use a smaller batch");
-    if (code == result::not_supported || code == result::invalid_value || code == result::arch_mismatch) return fail(errc::op_unsupported, "cuBLASLt", text);
-    return fail(errc::device_unavailable, "cuBLASLt", text + "; `graft doctor` tells which libraries are used");
-}
-
-GRAFT_INLINE status cublaslt_object::create_operation(const api::cublaslt_functions& functions, int compute, int scale_type) {
-    functions_ = &functions;
-    destroy_ = functions.cublasLtMatmulDescDestroy;
-    set_ = functions.cublasLtMatmulDescSetAttribute;
-    const int code = functions.cublasLtMatmulDescCreate(&raw_, compute, scale_type);
-    return code ? cublaslt_failure(functions, code, "the description of a product") : status();
-}
-GRAFT_INLINE status cublaslt_object::create_layout(const api::cublaslt_functions& functions, int type, std::int64_t rows, std::int64_t columns,
-                                                   std::int64_t leading) {
-    functions_ = &functions;
-    destroy_ = functions.cublasLtMatrixLayoutDestroy;
-    set_ = functions.cublasLtMatrixLayoutSetAttribute;
-    const int code = functions.cublasLtMatrixLayoutCreate(&raw_, type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns), leading);
-    return code ? cublaslt_failure(functions, code, "the layout of a matrix") : status();
-}
-GRAFT_INLINE status cublaslt_object::create_preference(const api::cublaslt_functions& functions) {
-    functions_ = &functions;
-    destroy_ = functions.cublasLtMatmulPreferenceDestroy;
-    set_ = functions.cublasLtMatmulPreferenceSetAttribute;
-    const int code = functions.cublasLtMatmulPreferenceCreate(&raw_);
-    return code ? cublaslt_failure(functions, code, "a preference") : status();
-}
-GRAFT_INLINE status cublaslt_object::set_bytes(int attribute, const void* value, std::size_t bytes) {
-    const int code = set_(raw_, attribute, value, bytes);
-    if (!code) return {};
-    char what[64];
-    std::snprintf(what, sizeof what, "attribute %d of a product", attribute);
-    return cublaslt_failure(*functions_, code, what);
-}
-
-GRAFT_INLINE bool matmul_epilogue_supported(activation function) noexcept {
-    return function == activation::none || function == activation::relu || function == activation::gelu_tanh;
-}
-
-namespace detail {
-
-inline int cublaslt_type(dtype type) noexcept {
-    namespace data = api::cublaslt::data;
-    return type == dtype::float64 ? data::float64 : type == dtype::float16 ? data::float16 : type == dtype::bfloat16 ? data::bfloat16 : data::float32;
-}
-inline int cublaslt_epilogue(const matrix_product& p) noexcept {
-    namespace epilogue = api::cublaslt::epilogue;
-    const bool bias = p.bias >= 0;
-    if (p.act == activation::relu) return bias ? epilogue::relu_bias : epilogue::relu;
-    if (p.act == activation::gelu_tanh) return bias ? epilogue::gelu_bias : epilogue::gelu;
-    return bias ? epilogue::bias : epilogue::none;
-}
-
-/// The descriptors of a product. cuBLASLt reads column-major matrices: a row-major one is its transpose, so that what it is asked
-/// for is transposed D = B * A, and one bias element belongs to each of its rows.
-struct product_descriptors {
-    cublaslt_object left, right, sum;  ///< B, A, and C and D
-
-    status make(const api::cublaslt_functions& f, const matrix_product& p) {
-        const int type = cublaslt_type(p.type), result = cublaslt_type(p.result);
-        GRAFT_TRY(left.create_layout(f, type, p.trans_b ? p.k : p.n, p.trans_b ? p.n : p.k, p.trans_b ? p.k : p.n));
-        GRAFT_TRY(right.create_layout(f, type, p.trans_a ? p.m : p.k, p.trans_a ? p.k : p.m, p.trans_a ? p.m : p.k));
-        GRAFT_TRY(sum.create_layout(f, result, p.n, p.m, p.n));
-        if (p.batch == 1) return {};
-        GRAFT_TRY(set_batch(left, p, p.b_stride));
-        GRAFT_TRY(set_batch(right, p, p.a_stride));
-        return set_batch(sum, p, p.m * p.n);
-    }
-    static status set_batch(cublaslt_object& l, const matrix_product& p, std::int64_t stride) {
-        GRAFT_TRY(l.set(api::cublaslt::layout::batch_count, static_cast<std::int32_t>(p.batch)));
-        return l.set(api::cublaslt::layout::batch_stride, stride);
-    }
-};
-
-inline status make_operation(const api::cublaslt_functions& f, const matrix_product& p, bool tf32, const void* bias, cublaslt_object& operation) {
-    namespace compute = api::cublaslt::compute;
-    namespace matmul = api::cublaslt::matmul;
-    namespace transposed = api::cublaslt::operation;
-    const bool wide = p.type == dtype::float64;
-    const int how = wide ? compute::float64 : p.type == dtype::float32 && tf32 ? compute::float32_fast_tf32 : compute::float32;
-    GRAFT_TRY(operation.create_operation(f, how, wide ? api::cublaslt::data::float64 : api::cublaslt::data::float32));
-    GRAFT_TRY(operation.set(matmul::transpose_a, static_cast<std::int32_t>(p.trans_b ? transposed::transpose : transposed::none)));
-    GRAFT_TRY(operation.set(matmul::transpose_b, static_cast<std::int32_t>(p.trans_a ? transposed::transpose : transposed::none)));
-    GRAFT_TRY(operation.set(matmul::epilogue, static_cast<std::uint32_t>(cublaslt_epilogue(p))));
-    if (p.bias < 0) return {};
-    GRAFT_TRY(operation.set(matmul::bias_type, static_cast<std::int32_t>(cublaslt_type(p.result))));
-    return operation.set(matmul::bias_pointer, bias);
-}
-
-/// Runs a product by one algorithm.
-class product_kernel final : public library_kernel {
-public:
-    product_kernel(const matrix_product& p, bool tf32, const api::cublaslt::heuristic& found, int place) : p_(p), tf32_(tf32), how_(found.how) {
-        workspace_bytes = static_cast<std::int64_t>(found.workspace_bytes);
-        note = "cuBLASLt, algorithm " + std::to_string(place + 1) + " of its list";
-    }
-    inline status enqueue(const library_call& call) const override {
-        const api::cublaslt_functions& f = *call.with.cublaslt;
-        product_descriptors layouts;
-        cublaslt_object operation;
-        GRAFT_TRY(layouts.make(f, p_));
-        GRAFT_TRY(make_operation(f, p_, tf32_, p_.bias < 0 ? nullptr : at(call.in[p_.bias], 0), operation));
-        const std::int64_t size = static_cast<std::int64_t>(size_of(p_.type)), result_size = static_cast<std::int64_t>(size_of(p_.result));
-        const float alpha = static_cast<float>(p_.alpha), beta = static_cast<float>(p_.beta);
-        const bool wide = p_.type == dtype::float64;
-        const void *by = wide ? static_cast<const void*>(&p_.alpha) : &alpha, *plus = wide ? static_cast<const void*>(&p_.beta) : &beta;
-        for (std::int64_t i = 0; i < p_.outer; ++i) {
-            const std::int64_t of_result = i * p_.batch * p_.m * p_.n * result_size;
-            void* d = at(call.out[0], of_result);
-            const void* c = p_.c < 0 ? d : at(call.in[p_.c], of_result);
-            const void *left = at(call.in[p_.b], i * p_.b_outer * size), *right = at(call.in[p_.a], i * p_.a_outer * size);
-            const int code =
-                f.cublasLtMatmul(call.with.cublaslt_handle, operation.raw(), by, left, layouts.left.raw(), right, layouts.right.raw(), plus, c,
-                                 layouts.sum.raw(), d, layouts.sum.raw(), &how_, at(call.workspace, 0), static_cast<std::size_t>(workspace_bytes), call.stream);
-            if (code) return cublaslt_failure(f, code, "a product");
-        }
-        return {};
-    }
-
-private:
-    static void* at(device_address base, std::int64_t bytes) noexcept {
-        return reinterpret_cast<void*>(static_cast<std::uintptr_t>(base) + static_cast<std::uintptr_t>(bytes));
-    }
-
-    matrix_product p_;
-    bool tf32_;
-    api::cublaslt::algorithm how_;
-};
-
-// Bytes that an address is a multiple of, when it is moved by `step` bytes from one that is a multiple of 256.
-inline std::uint32_t alignment_after(std::int64_t step) noexcept {
-    std::uint32_t a = 256;
-    while (a > 1 && step % a) a /= 2;
-    return a;
-}
-
-inline status find_algorithms(const libraries& with, const matrix_product& p, bool tf32, bool deterministic, std::vector<api::cublaslt::heuristic>& found) {
-    namespace preference = api::cublaslt::preference;
-    const api::cublaslt_functions& f = *with.cublaslt;
-    product_descriptors layouts;
-    cublaslt_object operation, wishes;
-    GRAFT_TRY(layouts.make(f, p));
-    // Only whether there is a bias, and its alignment, count here.
-    GRAFT_TRY(make_operation(f, p, tf32, reinterpret_cast<const void*>(static_cast<std::uintptr_t>(256)), operation));
-    GRAFT_TRY(wishes.create_preference(f));
-    const std::int64_t size = static_cast<std::int64_t>(size_of(p.type)), outer = p.outer > 1 ? 1 : 0;
-    const std::uint32_t of_result = alignment_after(outer * p.batch * p.m * p.n * static_cast<std::int64_t>(size_of(p.result)));
-    GRAFT_TRY(wishes.set(preference::max_workspace_bytes, static_cast<std::uint64_t>(with.choices.workspace_bytes < 0 ? 0 : with.choices.workspace_bytes)));
-    GRAFT_TRY(wishes.set(preference::min_alignment_a, alignment_after(outer * p.b_outer * size)));
-    GRAFT_TRY(wishes.set(preference::min_alignment_b, alignment_after(outer * p.a_outer * size)));
-    GRAFT_TRY(wishes.set(preference::min_alignment_c, of_result));
-    GRAFT_TRY(wishes.set(preference::min_alignment_d, of_result));
-    namespace scheme = api::cublaslt::reduction_scheme;
-    // Parts of a sum that are added to the result in place come in the order in which they are done.
-    if (deterministic) GRAFT_TRY(wishes.set(preference::reduction_scheme_mask, static_cast<std::uint32_t>(scheme::all & ~scheme::in_place)));
-    constexpr int most = 16;
-    api::cublaslt::heuristic answers[most];
-    int count = 0;
-    const int code = f.cublasLtMatmulAlgoGetHeuristic(with.cublaslt_handle, operation.raw(), layouts.left.raw(), layouts.right.raw(), layouts.sum.raw(),
-                                                      layouts.sum.raw(), wishes.raw(), most, answers, &count);
-    if (code) return cublaslt_failure(f, code, "the choice of an algorithm");
-    for (int i = 0; i < count && i < most; ++i)
-        if (answers[i].state == api::cublaslt::result::success && static_cast<std::int64_t>(answers[i].workspace_bytes) <= with.choices.workspace_bytes)
-            found.push_back(answers[i]);
-    return found.empty() ? fail(errc::op_unsupported, "cuBLASLt", "no algorithm takes this product") : status();
-}
-
-inline std::string product_text(const matrix_product& p, bool tf32) {
-    char line[320];
-    const auto n = [](std::int64_t v) { return static_cast<long long>(v); };
-    std::snprintf(line, sizeof line, "product %lldx%lldx%lld%s%s batch %lld %lld %lld outer %lld %lld %lld %s to %s epilogue %d%s%s", n(p.m), n(p.n), n(p.k),
-                  p.trans_a ? " A'" : "", p.trans_b ? " B'" : "", n(p.batch), n(p.a_stride), n(p.b_stride), n(p.outer), n(p.a_outer), n(p.b_outer),
-                  name(p.type), name(p.result), cublaslt_epilogue(p), p.beta != 0 ? " adds" : "", p.type == dtype::float32 && !tf32 ? " full" : "");
-    return line;
-}
-
-// An algorithm's name: the hash of its bytes (FNV-1a).
-inline std::string algorithm_text(const api::cublaslt::algorithm& how) {
-    std::uint64_t hash = 14695981039346656037ull;
-    for (std::uint64_t word : how.data)
-        for (int i = 0; i < 8; ++i) hash = (hash ^ (word >> 8 * i & 255)) * 1099511628211ull;
-    char text[24];
-    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
-    return text;
-}
-
-}  // namespace detail
-
-GRAFT_INLINE result<std::unique_ptr<library_kernel>> make_product(const kernel_query& query, const libraries& with, const matrix_product& p) {
-    using kernel = std::unique_ptr<library_kernel>;
-    const library_choices& choices = with.choices;
-    const bool tf32 = query.options.tf32 && !query.integer("exact", 0), deterministic = query.options.deterministic;
-    std::vector<api::cublaslt::heuristic> found;
-    GRAFT_TRY(detail::find_algorithms(with, p, tf32, deterministic, found));
-    // A measured choice differs from one run of the program to the next.
-    if (deterministic) return kernel(new detail::product_kernel(p, tf32, found[0], 0));
-    const std::string key = query.on.name + "; cuBLASLt " + std::to_string(with.cublaslt->cublasLtGetVersion()) + "; " + detail::product_text(p, tf32);
-    const std::string kept = choices.recall ? choices.recall(choices.context, key) : std::string();
-    for (std::size_t i = 0; !kept.empty() && i < found.size(); ++i)
-        if (detail::algorithm_text(found[i].how) == kept) return kernel(new detail::product_kernel(p, tf32, found[i], static_cast<int>(i)));
-    const bool measured = choices.milliseconds && choices.candidates > 1 && found.size() > 1;
-    if (!measured) return kernel(new detail::product_kernel(p, tf32, found[0], 0));
-    kernel best;
-    double least = 0;
-    std::size_t chosen = 0;
-    for (std::size_t i = 0; i < found.size() && i < static_cast<std::size_t>(choices.candidates); ++i) {
-        kernel k(new detail::product_kernel(p, tf32, found[i], static_cast<int>(i)));
-        const double milliseconds = choices.milliseconds(choices.context, query, *k, 5);
-        if (milliseconds < 0 || (best && milliseconds >= least)) continue;
-        least = milliseconds;
-        best = std::move(k);
-        chosen = i;
-    }
-    if (!best) return fail(errc::device_unavailable, "cuBLASLt", "every algorithm failed while it was measured; `graft doctor` tells which libraries are used");
-    if (choices.remember) choices.remember(choices.context, key, detail::algorithm_text(found[chosen].how));
-    return best;
-}
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-/// Rows of MatMul and Gemm, and of graft's MatMul and MatMulGradWeight (whose sum over the rows is cuBLASLt's own: `shards` has no
-/// meaning on a device). Values are row-major: float32, float16, bfloat16, with sums in float32, or float64.
-///
-/// Of epilogues, a bias along the last axis, a residual before the activation, ReLU and the approximate GELU are taken; the others
-/// are refused, so that the caller splits them off into a node of their own. graft's MatMul may have attributes here (gpu/decompose.hpp): "scale",
-/// a factor of the product, before all else; "exact" (MatMul of ai.onnx too), which keeps TF32 away.
-library_table matmul_rows();
-/// Gemm whose C cuBLASLt does not add: a product, and its scaled sum with C.
-decomposition_table matmul_decompositions();
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-namespace detail {
-
-inline const char* check_product_values(const kernel_query& q, matrix_product& p) {
-    const dtype t = q.in[0].type;
-    p.type = t;
-    p.result = q.out[0].type;
-    if (t != dtype::float32 && t != dtype::float16 && t != dtype::bfloat16 && t != dtype::float64)
-        return "cuBLASLt multiplies float32, float16, bfloat16 and float64";
-    if (q.in[1].type != t) return "its factors differ in type";
-    if (p.result != t && (t == dtype::float64 || p.result != dtype::float32)) return "the result has neither the type of the factors nor float32";
-    if (q.in[0].elements() == 0 || q.in[1].elements() == 0 || q.out[0].elements() == 0) return "it is empty";
-    for (int i = 0; i < q.inputs; ++i)
-        if (q.has(i) && !is_row_major(q.in[i].extents, q.in_layout[i])) return "its values are not row-major";
-    return is_row_major(q.out[0].extents, q.out_layout[0]) ? nullptr : "its values are not row-major";
-}
-
-// Dimensions before the matrices, folded into one stride where both factors walk them evenly; one more may be left to loop over.
-inline const char* fold_batches(const shape& a, const shape& b, matrix_product& p) {
-    const std::int64_t a_matrix = p.m * p.k, b_matrix = p.k * p.n;
-    std::int64_t extents[2] = {1, 1}, as[2] = {0, 0}, bs[2] = {0, 0}, a_step = a_matrix, b_step = b_matrix;
-    int used = 0;
-    for (int d = 3; d <= std::max(a.rank(), b.rank()); ++d) {
-        const std::int64_t ae = a.at(-d), be = b.at(-d), e = ae == 1 ? be : ae, a_now = ae == 1 ? 0 : a_step, b_now = be == 1 ? 0 : b_step;
-        a_step *= ae, b_step *= be;
-        if (e == 1) continue;
-        if (used && a_now == as[used - 1] * extents[used - 1] && b_now == bs[used - 1] * extents[used - 1])
-            extents[used - 1] *= e;
-        else if (used == 2)
-            return "its batches are broadcast in more than one way";
-        else
-            extents[used] = e, as[used] = a_now, bs[used] = b_now, ++used;
-    }
-    p.batch = extents[0], p.a_stride = as[0], p.b_stride = bs[0];
-    p.outer = extents[1], p.a_outer = as[1], p.b_outer = bs[1];
-    if (p.batch > 1 && p.b_stride == 0 && p.a_stride == a_matrix && !p.trans_a) p.m *= p.batch, p.batch = 1, p.a_stride = 0;
-    constexpr std::int64_t most_calls = 64;
-    if (p.outer > most_calls || p.batch > INT32_MAX) return "its batches are too many";
-    return nullptr;
-}
-
-inline shape matrix_of_row(shape s) noexcept {
-    if (s.rank() == 1) s.insert(0, 1);
-    return s;
-}
-inline shape matrix_of_column(shape s) noexcept {
-    if (s.rank() == 1) s.push_back(1);
-    return s;
-}
-
-inline const char* read_bias(const kernel_query& q, int input, matrix_product& p) {
-    if (!q.has(input)) return nullptr;
-    if (q.in[input].elements() != p.n || q.in[input].extents.back() != p.n) return "its bias is not one number for each column";
-    if (q.in[input].type != p.result || p.type == dtype::float64) return "cuBLASLt has no bias of that type";
-    p.bias = input;
-    return nullptr;
-}
-
-// Sizes of op(A) * op(B) of at least two axes.
-inline const char* read_factors(const shape& a, const shape& b, const shape& y, matrix_product& p) {
-    p.m = p.trans_a ? a.at(-1) : a.at(-2);
-    p.k = p.trans_a ? a.at(-2) : a.at(-1);
-    p.n = p.trans_b ? b.at(-2) : b.at(-1);
-    if (p.k != (p.trans_b ? b.at(-1) : b.at(-2))) return "its shapes do not fit";
-    const std::int64_t m = p.m;
-    if (const char* refused = fold_batches(a, b, p)) return refused;
-    return checked_mul(checked_mul(p.m, p.n), p.batch * p.outer) == y.elements() && y.elements() % m == 0 ? nullptr : "its shapes do not fit";
-}
-
-inline const char* read_matmul(const kernel_query& q, matrix_product& p) {
-    if (const char* refused = check_product_values(q, p)) return refused;
-    ops::matmul_plan plan;
-    if (!ops::plan_matmul(q, q.in[0].extents, q.in[1].extents, plan).ok() || plan.result != q.out[0].extents) return "its shapes do not fit";
-    return read_factors(matrix_of_row(q.in[0].extents), matrix_of_column(q.in[1].extents), q.out[0].extents, p);
-}
-
-inline const char* read_fused_matmul(const kernel_query& q, matrix_product& p) {
-    if (const char* refused = check_product_values(q, p)) return refused;
-    if (q.in[0].extents.rank() < 2 || q.in[1].extents.rank() < 2) return "its factors are no matrices";
-    p.trans_a = q.integer("transA", 0) != 0;
-    p.trans_b = q.integer("transB", 0) != 0;
-    p.alpha = static_cast<double>(q.real("scale", 1));
-    if (const char* refused = read_factors(q.in[0].extents, q.in[1].extents, q.out[0].extents, p)) return refused;
-    if (const char* refused = read_bias(q, 2, p)) return refused;
-    p.act = static_cast<activation>(q.integer("activation", 0));
-    if (!matmul_epilogue_supported(p.act) || (p.act != activation::none && p.type == dtype::float64)) return "cuBLASLt has not its activation";
-    const std::int64_t residual = q.integer("residual", 0);
-    if (!residual) return nullptr;
-    if (residual == 2 && p.act != activation::none) return "cuBLASLt adds no residual behind the activation";
-    if (!q.has(3) || q.in[3].extents != q.out[0].extents || q.in[3].type != p.result) return "its residual has another shape or type";
-    p.c = 3;
-    p.beta = 1;
-    return nullptr;
-}
-
-inline const char* read_gemm(const kernel_query& q, matrix_product& p) {
-    if (const char* refused = check_product_values(q, p)) return refused;
-    ops::gemm_plan plan;
-    if (!ops::plan_gemm(q, plan).ok() || q.out[0].extents != shape{plan.m, plan.n}) return "its shapes do not fit";
-    p.trans_a = plan.trans_a;
-    p.trans_b = plan.trans_b;
-    p.m = plan.m, p.n = plan.n, p.k = plan.k;
-    p.alpha = static_cast<double>(q.real("alpha", 1));
-    const double beta = static_cast<double>(q.real("beta", 1));
-    if (!q.has(2) || beta == 0) return nullptr;
-    const shape& c = q.in[2].extents;
-    if (c.elements() == p.m * p.n) {
-        if (q.in[2].type != p.result) return "C differs from the result in type";
-        p.c = 2;
-        p.beta = beta;
-        return nullptr;
-    }
-    if (beta != 1) return "its bias is scaled";
-    return read_bias(q, 2, p);
-}
-
-// Of Gemm with a C that is broadcast in another way than along the rows, or along them and scaled, or of float64.
-inline bool adds_gemm_apart(const op_context& c) {
-    if (!c.has(2) || !is_float(c.in[0].type) || c.real("beta", 1) == 0.0f) return false;
-    const shape &bias = c.in[2].extents, &y = c.out[0].extents;
-    for (int i = 0; i < c.inputs; ++i)
-        if (elements_of(c.in[i].extents) <= 0) return false;
-    if (y.rank() != 2 || bias.elements() == y.elements()) return false;
-    return bias.back() != y[1] || bias.elements() != y[1] || c.real("beta", 1) != 1.0f || c.in[0].type == dtype::float64;
-}
-// The product and what is added to it are rounded once, to the type of the result.
-inline const char* decompose_gemm(decomposition& d) {
-    const op_context& c = d.c;
-    const dtype type = c.in[0].type, sums = type == dtype::float64 ? type : dtype::float32;
-    const double beta = static_cast<double>(c.real("beta", 1));
-    const value_id y = d.product(d.in[0], c.integer("transA", 0) != 0, d.in[1], c.integer("transB", 0) != 0, sums, static_cast<double>(c.real("alpha", 1)));
-    value_id bias = d.cast(d.in[2], sums);
-    if (beta != 1) bias = d.build.mul(bias, d.build.number(beta, bias));
-    d.out[0] = d.cast(d.build.add(y, bias), type);
-    return nullptr;
-}
-
-inline const char* read_matmul_grad_weight(const kernel_query& q, matrix_product& p) {
-    if (const char* refused = check_product_values(q, p)) return refused;
-    const bool transposed = q.integer("transposed", 0) != 0;
-    const shape &x = q.in[0].extents, &dy = q.in[1].extents;
-    if (x.rank() != 2 || dy.rank() != 2 || x[0] != dy[0]) return "its shapes do not fit";
-    p.a = transposed ? 1 : 0;
-    p.b = 1 - p.a;
-    p.trans_a = true;
-    p.k = x[0];
-    p.m = q.in[p.a].extents[1];
-    p.n = q.in[p.b].extents[1];
-    return q.out[0].extents == shape{p.m, p.n} ? nullptr : "its shapes do not fit";
-}
-
-template <const char* (*Read)(const kernel_query&, matrix_product&)>
-inline const char* refuse_product(const kernel_query& q) {
-    matrix_product p;
-    return Read(q, p);
-}
-template <const char* (*Read)(const kernel_query&, matrix_product&)>
-inline result<std::unique_ptr<library_kernel>> make_product_of(const kernel_query& q, const libraries& with) {
-    matrix_product p;
-    if (const char* refused = Read(q, p)) return fail(errc::op_unsupported, graft::location(q.n), refused);
-    if (!with.cublaslt)
-        return fail(errc::device_unavailable, graft::location(q.n),
-                    "cuBLASLt is not loaded: install the CUDA libraries; `graft doctor` tells where they are looked for");
-    return make_product(q, with, p);
-}
-
-}  // namespace detail
-
-GRAFT_INLINE library_table matmul_rows() {
-    using namespace detail;
-    static constexpr library_row rows[] = {
-        {"MatMul", "", refuse_product<read_matmul>, make_product_of<read_matmul>},
-        {"MatMul", "graft", refuse_product<read_fused_matmul>, make_product_of<read_fused_matmul>},
-        {"Gemm", "", refuse_product<read_gemm>, make_product_of<read_gemm>},
-        {"MatMulGradWeight", "graft", refuse_product<read_matmul_grad_weight>, make_product_of<read_matmul_grad_weight>},
-    };
-    return rows;
-}
-
-GRAFT_INLINE decomposition_table matmul_decompositions() {
-    static constexpr decomposition_row rows[] = {{"Gemm", "", detail::decompose_gemm, true, detail::adds_gemm_apart}};
-    return rows;
-}
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-
-/// The row of cuDNN's families; null where there is none.
-const library_row* find_conv_row(const char* op, const char* domain);
-/// The row of cuBLASLt's families; null where there is none.
-const library_row* find_matmul_row(const char* op, const char* domain);
-/// The row of cuDNN's attention; null where there is none.
-const library_row* find_attention_row(const char* op, const char* domain);
-/// The row of NCCL's exchanges; null where there is none.
-const library_row* find_collective_row(const char* op, const char* domain);
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <cstring>
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
-namespace detail {
-inline const library_row* find_row(const library_table& rows, const char* op, const char* domain) {
-    for (const library_row& row : rows)
-        if (!std::strcmp(row.op, op) && !std::strcmp(row.domain, domain)) return &row;
-    return nullptr;
-}
-}  // namespace detail
-
-GRAFT_INLINE const library_row* find_conv_row(const char* op, const char* domain) { return detail::find_row(conv_rows(), op, domain); }
-GRAFT_INLINE const library_row* find_matmul_row(const char* op, const char* domain) { return detail::find_row(matmul_rows(), op, domain); }
-GRAFT_INLINE const library_row* find_attention_row(const char* op, const char* domain) { return detail::find_row(attention_rows(), op, domain); }
-GRAFT_INLINE const library_row* find_collective_row(const char* op, const char* domain) { return detail::find_row(collective_rows(), op, domain); }
-
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_DECOMPOSITIONS_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_OPS_DECOMPOSITIONS_HPP
 // ---- graft/gpu/ops/decompositions.hpp
@@ -16827,6 +16931,7 @@ public:
         lay_out();
         GRAFT_TRY(feed_libraries());
         finish();
+        GRAFT_TRY(even_pads(g, on_, ask_, with_.limit).run());
         GRAFT_TRY(split_epilogues());
         finish();
         guard_updates();
@@ -17012,7 +17117,7 @@ private:
             }
             // A result that has to stay row-major gets its order behind the kernel. cuDNN gives gradients of weights in the type of the
             // factors; kernels of our own store the sums as they are.
-            const bool own = ask_.own(ask_.context, n, g), narrow_result = n.op_type == "ConvGradWeight" && !own;
+            const bool narrow_result = n.op_type == "ConvGradWeight" && !ask_.own(ask_.context, n, g);
             std::vector<std::pair<value_id, value_id>> behind;
             for (value_id& id : n.outputs) {
                 if (id == no_value || !last || at(id).extents.rank() < 3) continue;
@@ -17024,63 +17129,9 @@ private:
                 behind.emplace_back(made, id);
                 id = made;
             }
-            const value_id wanted = n.outputs[0];
-            const uneven_pads pads = last && !own ? find_uneven_pads(asked_in_graph(g, n, with_.limit).context()) : uneven_pads();
-            if (pads.rank) GRAFT_TRY(pad_evenly(n, pads));
-            const value_id larger = n.outputs[0];
             g.nodes.push_back(std::move(n));
-            if (larger != wanted) GRAFT_TRY(pad(larger, wanted, pads, -1));
             for (const auto& b : behind) identity(b.first, b.second);
         }
-        return {};
-    }
-    // Pictures get the zeros that one side has more than the other before they are convolved; a picture that is written is made larger, and
-    // cut behind the kernel.
-    status pad_evenly(node& n, const uneven_pads& pads) {
-        const bool writes = n.op_type == "ConvTranspose" || n.op_type == "ConvGradInput";
-        const auto larger = [&](value_id id) {
-            const value_id made = like(id, "_padded");
-            at(made).layout = at(id).layout;
-            for (int i = 0; i < pads.rank; ++i) at(made).extents[i + 2] += pads.begin[i] + pads.end[i];
-            return made;
-        };
-        if (writes) n.outputs[0] = larger(n.outputs[0]);
-        const std::size_t picture = writes ? 2 : 0;  // of ConvGradInput: what is added to the gradient
-        if (picture == 0 || (n.op_type == "ConvGradInput" && n.inputs.size() > 2 && n.inputs[2] != no_value)) {
-            const value_id made = larger(n.inputs[picture]);
-            GRAFT_TRY(pad(n.inputs[picture], made, pads, 1));
-            n.inputs[picture] = made;
-        }
-        const auto replaced = [](const attribute& a) {
-            return a.name == "pads" || a.name == "auto_pad" || a.name == "output_padding" || a.name == "output_shape";
-        };
-        n.attributes.erase(std::remove_if(n.attributes.begin(), n.attributes.end(), replaced), n.attributes.end());
-        const bool transposed = n.op_type == "ConvTranspose";
-        std::vector<std::int64_t> even(pads.both, pads.both + pads.rank);
-        even.insert(even.end(), transposed ? pads.last : pads.both, (transposed ? pads.last : pads.both) + pads.rank);
-        n.attributes.push_back(integers_attribute("pads", std::move(even)));
-        if (transposed) n.attributes.push_back(integers_attribute("output_padding", {pads.output_padding, pads.output_padding + pads.rank}));
-        if (n.op_type == "ConvGradInput")
-            for (attribute& a : n.attributes)
-                if (a.name == "shape") a.integers.assign(at(n.outputs[0]).extents.begin(), at(n.outputs[0]).extents.end());
-        return {};
-    }
-    // `sign` -1 takes away what +1 adds.
-    status pad(value_id from, value_id to, const uneven_pads& pads, std::int64_t sign) {
-        const int rank = at(from).extents.rank();
-        std::vector<std::int64_t> list(static_cast<std::size_t>(2 * rank));
-        for (int i = 0; i < pads.rank; ++i) {
-            list[static_cast<std::size_t>(i + 2)] = sign * pads.begin[i];
-            list[static_cast<std::size_t>(rank + i + 2)] = sign * pads.end[i];
-        }
-        tensor constant;
-        GRAFT_TRY_ASSIGN(constant, tensor::from(list.data(), shape{2 * rank}));
-        node n;
-        n.name = at(to).name;
-        become(n, "Pad", "");
-        n.inputs = {from, g.add_constant(n.name + "_pads", std::move(constant))};
-        n.outputs = {to};
-        g.nodes.push_back(std::move(n));
         return {};
     }
     // All of one half, row-major; a result that the caller reads is widened behind the kernel.

@@ -5,6 +5,7 @@
 #include "../../lower/fuse.hpp"
 #include "../../lower/widen.hpp"
 #include "../faults.hpp"
+#include "even_pads.hpp"
 #include "fuse_attention.hpp"
 #include "fuse_chains.hpp"
 #include "join_updates.hpp"
@@ -65,6 +66,7 @@ public:
         lay_out();
         GRAFT_TRY(feed_libraries());
         finish();
+        GRAFT_TRY(even_pads(g, on_, ask_, with_.limit).run());
         GRAFT_TRY(split_epilogues());
         finish();
         guard_updates();
@@ -250,7 +252,7 @@ private:
             }
             // A result that has to stay row-major gets its order behind the kernel. cuDNN gives gradients of weights in the type of the
             // factors; kernels of our own store the sums as they are.
-            const bool own = ask_.own(ask_.context, n, g), narrow_result = n.op_type == "ConvGradWeight" && !own;
+            const bool narrow_result = n.op_type == "ConvGradWeight" && !ask_.own(ask_.context, n, g);
             std::vector<std::pair<value_id, value_id>> behind;
             for (value_id& id : n.outputs) {
                 if (id == no_value || !last || at(id).extents.rank() < 3) continue;
@@ -262,63 +264,9 @@ private:
                 behind.emplace_back(made, id);
                 id = made;
             }
-            const value_id wanted = n.outputs[0];
-            const uneven_pads pads = last && !own ? find_uneven_pads(asked_in_graph(g, n, with_.limit).context()) : uneven_pads();
-            if (pads.rank) GRAFT_TRY(pad_evenly(n, pads));
-            const value_id larger = n.outputs[0];
             g.nodes.push_back(std::move(n));
-            if (larger != wanted) GRAFT_TRY(pad(larger, wanted, pads, -1));
             for (const auto& b : behind) identity(b.first, b.second);
         }
-        return {};
-    }
-    // Pictures get the zeros that one side has more than the other before they are convolved; a picture that is written is made larger, and
-    // cut behind the kernel.
-    status pad_evenly(node& n, const uneven_pads& pads) {
-        const bool writes = n.op_type == "ConvTranspose" || n.op_type == "ConvGradInput";
-        const auto larger = [&](value_id id) {
-            const value_id made = like(id, "_padded");
-            at(made).layout = at(id).layout;
-            for (int i = 0; i < pads.rank; ++i) at(made).extents[i + 2] += pads.begin[i] + pads.end[i];
-            return made;
-        };
-        if (writes) n.outputs[0] = larger(n.outputs[0]);
-        const std::size_t picture = writes ? 2 : 0;  // of ConvGradInput: what is added to the gradient
-        if (picture == 0 || (n.op_type == "ConvGradInput" && n.inputs.size() > 2 && n.inputs[2] != no_value)) {
-            const value_id made = larger(n.inputs[picture]);
-            GRAFT_TRY(pad(n.inputs[picture], made, pads, 1));
-            n.inputs[picture] = made;
-        }
-        const auto replaced = [](const attribute& a) {
-            return a.name == "pads" || a.name == "auto_pad" || a.name == "output_padding" || a.name == "output_shape";
-        };
-        n.attributes.erase(std::remove_if(n.attributes.begin(), n.attributes.end(), replaced), n.attributes.end());
-        const bool transposed = n.op_type == "ConvTranspose";
-        std::vector<std::int64_t> even(pads.both, pads.both + pads.rank);
-        even.insert(even.end(), transposed ? pads.last : pads.both, (transposed ? pads.last : pads.both) + pads.rank);
-        n.attributes.push_back(integers_attribute("pads", std::move(even)));
-        if (transposed) n.attributes.push_back(integers_attribute("output_padding", {pads.output_padding, pads.output_padding + pads.rank}));
-        if (n.op_type == "ConvGradInput")
-            for (attribute& a : n.attributes)
-                if (a.name == "shape") a.integers.assign(at(n.outputs[0]).extents.begin(), at(n.outputs[0]).extents.end());
-        return {};
-    }
-    // `sign` -1 takes away what +1 adds.
-    status pad(value_id from, value_id to, const uneven_pads& pads, std::int64_t sign) {
-        const int rank = at(from).extents.rank();
-        std::vector<std::int64_t> list(static_cast<std::size_t>(2 * rank));
-        for (int i = 0; i < pads.rank; ++i) {
-            list[static_cast<std::size_t>(i + 2)] = sign * pads.begin[i];
-            list[static_cast<std::size_t>(rank + i + 2)] = sign * pads.end[i];
-        }
-        tensor constant;
-        GRAFT_TRY_ASSIGN(constant, tensor::from(list.data(), shape{2 * rank}));
-        node n;
-        n.name = at(to).name;
-        become(n, "Pad", "");
-        n.inputs = {from, g.add_constant(n.name + "_pads", std::move(constant))};
-        n.outputs = {to};
-        g.nodes.push_back(std::move(n));
         return {};
     }
     // All of one half, row-major; a result that the caller reads is widened behind the kernel.
