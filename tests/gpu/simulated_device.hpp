@@ -7,6 +7,7 @@
 #include <graft/ops/gradients.hpp>
 #include <graft/ops/ops.hpp>
 
+#include <cstring>
 #include <memory>
 
 namespace simulated {
@@ -117,6 +118,19 @@ inline double answered(graft::gpu::library_table rows, const library_problem::pr
     const graft::status s = on.run(p, *kernel.value(), got);
     if (!s.ok()) why = s.error().what();
     return s.ok() ? library_problem::difference(got, p.wanted[0]) : HUGE_VAL;
+}
+/// Whether the kernel of a problem gives the same bits each time.
+inline bool repeats(graft::gpu::library_table rows, const library_problem::problem& p, const device& on, graft::gpu::kernel_options options) {
+    auto kernel = make(rows, p, on, options);
+    REQUIRE(kernel.ok());
+    graft::tensor first, next;
+    bool equal = true;
+    REQUIRE(on.run(p, *kernel.value(), first).ok());
+    for (int i = 0; i < 3; ++i) {
+        REQUIRE(on.run(p, *kernel.value(), next).ok());
+        equal = equal && !std::memcmp(first.raw(), next.raw(), first.bytes());
+    }
+    return equal;
 }
 
 }  // namespace simulated
