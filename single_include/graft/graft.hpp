@@ -120,11 +120,11 @@
 //   GRAFT_ISA_LIST(X)      X(id, width, here) for each instruction set
 //
 // The headers' own, which may change: GRAFT_ABI..., GRAFT_ACTIVATION_LIST, GRAFT_ARCH_..., GRAFT_BEGIN_..., GRAFT_END_..., GRAFT_FAMILIES, GRAFT_ISA_HERE...,
-// GRAFT_SINGLE_..., GRAFT_CONCAT, GRAFT_CONCAT_TEXT, GRAFT_COLD, GRAFT_FORCE_INLINE, GRAFT_HAS_AMX, GRAFT_HAS_AVX512_BF16, GRAFT_HAS_BODIES, GRAFT_HAS_KERNELS,
-// GRAFT_HAS_SOCKETS, GRAFT_INLINE, GRAFT_MEMORY_..., GRAFT_NOINLINE, GRAFT_PRAGMA, GRAFT_PREFETCH, GRAFT_STB_IMAGE, GRAFT_UNROLL, GRAFT_VECTOR,
-// GRAFT_GPU_MEMBER, GRAFT_GPU_TRY, GRAFT_CUBLASLT_FUNCTIONS, GRAFT_CUDNN_FUNCTIONS, GRAFT_DRIVER_FUNCTIONS, GRAFT_NCCL_FUNCTIONS, GRAFT_NVML_FUNCTIONS,
-// GRAFT_NVRTC_FUNCTIONS. No other macro is left behind, and those that a program has defined do not disturb the headers of include/graft itself (graft.hpp,
-// train.hpp, gpu.hpp, ...): scripts/check_macros.py says so.
+// GRAFT_SINGLE_..., GRAFT_CONCAT, GRAFT_CONCAT_TEXT, GRAFT_COLD, GRAFT_FORCE_INLINE, GRAFT_HAS_AMX, GRAFT_HAS_AVX512_BF16, GRAFT_HAS_AVX_VNNI,
+// GRAFT_HAS_BODIES, GRAFT_HAS_KERNELS, GRAFT_HAS_SOCKETS, GRAFT_INLINE, GRAFT_MEMORY_..., GRAFT_NOINLINE, GRAFT_PRAGMA, GRAFT_PREFETCH, GRAFT_STB_IMAGE,
+// GRAFT_UNROLL, GRAFT_VECTOR, GRAFT_GPU_MEMBER, GRAFT_GPU_TRY, GRAFT_CUBLASLT_FUNCTIONS, GRAFT_CUDNN_FUNCTIONS, GRAFT_DRIVER_FUNCTIONS, GRAFT_NCCL_FUNCTIONS,
+// GRAFT_NVML_FUNCTIONS, GRAFT_NVRTC_FUNCTIONS. No other macro is left behind, and those that a program has defined do not disturb the headers of include/graft
+// itself (graft.hpp, train.hpp, gpu.hpp, ...): scripts/check_macros.py says so.
 
 // ---- graft/version.hpp
 // The version of graft: read by CMake, Meson and the amalgamator, so keep one number a line.
@@ -30918,8 +30918,8 @@ const char* name(isa set) noexcept;
 int vector_width(isa set) noexcept;
 /// Whether this machine (and its operating system, which must save the registers) can run the set. Thread-safe.
 bool available(isa set) noexcept;
-/// Whether this machine multiplies bytes four a lane (AVX-512 VNNI), which kernels of avx512 use where it is there. Thread-safe.
-bool has_byte_products() noexcept;
+/// Whether this machine multiplies bytes four a lane of a set's vectors (avx512: AVX-512 VNNI, avx2: AVX-VNNI), which its kernels use then. Thread-safe.
+bool has_byte_products(isa set) noexcept;
 /// Whether this machine multiplies pairs of bfloat16 (AVX-512 BF16), which kernels of avx512 use when asked for the precision. Thread-safe.
 bool has_bfloat16_pairs() noexcept;
 /// Whether this machine multiplies tiles of bfloat16 and of bytes (AMX, with AVX-512 BF16), and its system lets this process: asking for that is the first
@@ -30963,6 +30963,8 @@ GRAFT_END_NAMESPACE
 #else
 #define GRAFT_HAS_AVX512_BF16 0
 #endif
+// Four bytes a lane without AVX-512 (AVX-VNNI): the same compilers do.
+#define GRAFT_HAS_AVX_VNNI GRAFT_HAS_AVX512_BF16
 // Tiles: the one system whose way of asking for them is known here.
 #if GRAFT_HAS_AVX512_BF16 && defined(__linux__)
 #define GRAFT_HAS_AMX 1
@@ -31034,7 +31036,7 @@ namespace cpu {
 namespace detail {
 
 // One bit for each set and for what only some machines of a set have, found once; 1u << 31 marks that it was.
-constexpr std::uint32_t byte_products_bit = 1u << 30, tiles_bit = 1u << 29, bfloat16_pairs_bit = 1u << 28;
+constexpr std::uint32_t byte_products_bit = 1u << 30, tiles_bit = 1u << 29, bfloat16_pairs_bit = 1u << 28, avx2_byte_products_bit = 1u << 27;
 inline std::uint32_t detect() noexcept {
     std::uint32_t found = 1u << static_cast<int>(isa::baseline);
     if (GRAFT_ARCH_ARM64) found |= 1u << static_cast<int>(isa::neon);
@@ -31073,6 +31075,7 @@ inline std::uint32_t detect() noexcept {
     const bool f = leaf7_b >> 16 & 1, dq = leaf7_b >> 17 & 1, bw = leaf7_b >> 30 & 1, vl = leaf7_b >> 31 & 1;
     if (avx && avx2 && fma && f16c && (saved & 0x6) == 0x6) {
         found |= 1u << static_cast<int>(isa::avx2);
+        if (leaf7_1_a >> 4 & 1) found |= avx2_byte_products_bit;
         if (f && dq && bw && vl && (saved & 0xe6) == 0xe6) {
             found |= 1u << static_cast<int>(isa::avx512);
             const bool vnni = leaf7_c >> 11 & 1;
@@ -31128,7 +31131,10 @@ GRAFT_INLINE int vector_width(isa set) noexcept {
 
 GRAFT_INLINE bool available(isa set) noexcept { return detail::detected() >> static_cast<int>(set) & 1; }
 
-GRAFT_INLINE bool has_byte_products() noexcept { return (detail::detected() & detail::byte_products_bit) != 0; }
+GRAFT_INLINE bool has_byte_products(isa set) noexcept {
+    const std::uint32_t bit = set == isa::avx512 ? detail::byte_products_bit : set == isa::avx2 ? detail::avx2_byte_products_bit : 0;
+    return (detail::detected() & bit) != 0;
+}
 
 GRAFT_INLINE bool has_bfloat16_pairs() noexcept { return (detail::detected() & detail::bfloat16_pairs_bit) != 0; }
 
@@ -32550,7 +32556,7 @@ namespace cpu {
 const kernel_table& kernels(isa set) noexcept;
 /// A kernel of convolutions of 8-bit images, for one task.
 using quantized_task = void (*)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
-/// The kernels that multiply four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI); else null.
+/// The kernels that multiply four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI, AVX-VNNI); else null.
 const byte_kernels* byte_products(isa set) noexcept;
 /// Their convolution by tiles (AMX); asks the system for the use of them.
 quantized_task byte_tiles(isa set) noexcept;
@@ -47343,12 +47349,13 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     }
 }
 
-// Of 32 output channels, which the vectors run along, the sums of Pixels pixels and the codes of `count` of them, from `first` on. at[i] is where a pixel's
-// lanes lie.
+// Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
+// pixel's lanes lie.
+constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
 template <int Pixels>
 GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
                                              std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
-    constexpr int vectors = quantized_rows_of_tiles / V::W, ahead = 16 * quantized_rows_of_tiles;
+    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles;
     const quantized_conv_problem& p = a.p;
     const int window = p.kh * p.kw;
     const auto of_channels = [&](const auto* from, int v) {
@@ -47379,7 +47386,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
                 for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
             }
         }
-    alignas(64) std::int32_t made[Pixels][quantized_rows_of_tiles];
+    alignas(64) std::int32_t made[Pixels][channels_at_once];
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
@@ -47399,8 +47406,8 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
 inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
-    constexpr int many = 10, least = 2, rows = quantized_rows_of_tiles;
-    static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
+    constexpr int many = pixels_at_once, least = 2, rows = quantized_rows_of_tiles;
+    static_assert(quantized_pixels_of_few % many == 0 && rows % channels_at_once == 0, "whole runs of pixels and of channels");
     const quantized_conv_problem& p = a.p;
     const auto [image, pitch, step] = source_of(a);
     const auto [begin, end] = blocks_of_task(a, part);
@@ -47415,7 +47422,9 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
         for (std::int64_t first = from; first < stop; first += many) {
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
-            (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows, first, count, w);
+            for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
+                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
+                                                                                     w + some);
         }
     }
 }
@@ -47573,6 +47582,463 @@ inline const byte_kernels* bytes_in_lanes() {
 }
 }  // namespace vnni
 }  // namespace avx512
+}  // namespace cpu
+GRAFT_END_KERNEL_NAMESPACE
+GRAFT_END_TARGET
+#endif
+
+#if GRAFT_HAS_AVX_VNNI
+GRAFT_BEGIN_TARGET("avx2,fma,f16c,avxvnni")
+GRAFT_BEGIN_KERNEL_NAMESPACE
+namespace cpu {
+namespace avx2 {
+namespace vnni {
+// ---- graft/cpu/simd/avx_vnni.inl
+// What machines with AVX-VNNI do with bytes: text, included inside a region that has it. simd/vnni.inl says what each does.
+
+GRAFT_VECTOR I add_bytes(I sum, I pixels, I weights) { return {_mm256_dpbusd_avx_epi32(sum.r, pixels.r, weights.r)}; }
+GRAFT_VECTOR I max_bytes(I a, I b) { return {_mm256_max_epu8(a.r, b.r)}; }
+GRAFT_VECTOR I zip_bytes_low(I a, I b) { return {_mm256_unpacklo_epi8(a.r, b.r)}; }
+GRAFT_VECTOR I zip_bytes_high(I a, I b) { return {_mm256_unpackhi_epi8(a.r, b.r)}; }
+GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d) { return {_mm256_packus_epi16(_mm256_packs_epi32(a.r, b.r), _mm256_packs_epi32(c.r, d.r))}; }
+GRAFT_VECTOR I repeat_four(const std::int32_t* p) { return {_mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))}; }
+
+// ---- graft/cpu/kernels/quantized_lanes.inl
+// 8-bit images in lanes of four channels, as unsigned numbers, on machines that multiply four bytes a lane: text, included for each kind of them. A convolution
+// of one tap reads them where they lie; for others the image is copied once, with its padding.
+
+GRAFT_VECTOR I load_some(const std::int32_t* from, int lanes) { return as_int(V::load_partial(reinterpret_cast<const float*>(from), lanes)); }
+GRAFT_VECTOR void store_some(I a, std::int32_t* to, int lanes) { as_float(a).store_partial(reinterpret_cast<float*>(to), lanes); }
+
+// Four planes (of which `channels` are there) to lanes and back. `flip` is 0x80808080 where the codes are signed.
+inline void codes_to_lanes(const std::uint8_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::int32_t* y) {
+    const std::uint8_t* from[4];
+    for (int c = 0; c < 4; ++c) from[c] = x + (c < channels ? c : 0) * plane;
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W)
+        (((load_u8(from[0] + i) | shift_left<8>(load_u8(from[1] + i))) | (shift_left<16>(load_u8(from[2] + i)) | shift_left<24>(load_u8(from[3] + i)))) ^
+         I::set1(flip))
+            .store(y + i);
+    for (; i < count; ++i) {
+        std::uint32_t all = 0;
+        for (int c = 0; c < 4; ++c) all |= std::uint32_t(from[c][i]) << (8 * c);
+        y[i] = static_cast<std::int32_t>(all) ^ flip;
+    }
+}
+inline void lanes_to_codes(const std::int32_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::uint8_t* y) {
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) {
+        const I all = I::load(x + i) ^ I::set1(flip);
+        store_8(all, y + i);
+        if (channels > 1) store_8(shift_right<8>(all), y + plane + i);
+        if (channels > 2) store_8(shift_right<16>(all), y + 2 * plane + i);
+        if (channels > 3) store_8(shift_right<24>(all), y + 3 * plane + i);
+    }
+    for (; i < count; ++i)
+        for (int c = 0; c < channels; ++c) y[c * plane + i] = static_cast<std::uint8_t>(static_cast<std::uint32_t>(x[i] ^ flip) >> (8 * c));
+}
+
+GRAFT_VECTOR void fill_lanes_with(std::int32_t lane, std::int64_t count, std::int32_t* to) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = lane;
+}
+GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::int64_t count, std::int32_t* to) {
+    if (step == 1)
+        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
+    else if (step == 2)
+        for (std::int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
+    else
+        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
+}
+// Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
+GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
+                              std::int32_t* to) {
+    const std::int32_t empty = static_cast<std::int32_t>(static_cast<std::uint32_t>(p.unsigned_zero()) * 0x01010101u);
+    for (std::int64_t py = 0; py < g.row_phases; ++py)
+        for (std::int64_t px = 0; px < g.column_phases; ++px) {
+            const std::int64_t ix = g.column_phase[px] - p.pl;
+            const column_span inside = columns_inside(ix, p.iw, p.sw, g.pitch);
+            for (std::int64_t row = first; row < first + rows; ++row, to += g.pitch) {
+                const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt;
+                if (iy < 0 || iy >= p.ih || inside.first >= inside.last) {
+                    fill_lanes_with(empty, g.pitch, to);
+                    continue;
+                }
+                fill_lanes_with(empty, inside.first, to);
+                copy_lanes(x + iy * p.iw + ix + inside.first * p.sw, p.sw, inside.last - inside.first, to + inside.first);
+                fill_lanes_with(empty, g.pitch - inside.last, to + inside.last);
+            }
+        }
+}
+inline void gather_lanes(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    std::int32_t* const to = a.gathered + lane * a.from.planes();
+    if (lane * 4 < p.ic)
+        copy_planes(p, a.from, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, 0, a.from.rows, to);
+    else
+        fill_lanes_with(0, a.from.planes(), to);
+}
+
+// A row of a matrix, its codes unsigned; what is beyond its columns meets weights of zero.
+inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) {
+    const std::int64_t columns = a.p.ic, bytes = a.p.lanes(columns) * 4;
+    const std::uint8_t* const from = a.x + row * columns;
+    std::uint8_t *const to = reinterpret_cast<std::uint8_t*>(a.gathered) + row * bytes, flip = a.p.x_signed ? 0x80 : 0;
+    for (std::int64_t i = 0; i < columns; ++i) to[i] = static_cast<std::uint8_t>(from[i] ^ flip);
+    for (std::int64_t i = columns; i < bytes; ++i) to[i] = 0;
+}
+
+// Sums become codes, as store_codes has it, but unsigned ones.
+struct lane_end {
+    float least, most;
+    std::int32_t zero;
+};
+GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
+    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + (p.y_signed ? 128 : 0)};
+}
+GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
+    return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
+}
+
+// `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
+GRAFT_VECTOR void store_rows(const quantized_conv_problem& p, const std::int32_t* codes, std::int64_t first, std::int64_t count, std::int64_t pitch,
+                             std::int32_t* y) {
+    std::int64_t row = first / pitch, column = first % pitch;
+    for (std::int64_t i = 0; i < count; ++row, column = 0) {
+        const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
+        for (std::int64_t k = 0; k < used; ++k) y[row * p.ow + column + k] = codes[i + k];
+        i += here;
+    }
+}
+// Four channels' sums of some neighbours: one lane of each.
+template <int Columns>
+GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const I (*sums)[Columns]) {
+    const quantized_conv_problem& p = a.p;
+    const lane_end e = end_of(p);
+    I lanes[Columns];
+    GRAFT_UNROLL
+    for (int r = 0; r < 4; ++r) {
+        const V scale = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
+        GRAFT_UNROLL
+        for (int c = 0; c < Columns; ++c) {
+            const I codes = codes_of(e, sums[r][c], scale);
+            lanes[c] = r == 0 ? codes : lanes[c] | (r == 1 ? shift_left<8>(codes) : r == 2 ? shift_left<16>(codes) : shift_left<24>(codes));
+        }
+    }
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow;
+    const int last = count - (Columns - 1) * V::W;
+    if (pitch == p.ow) {
+        GRAFT_UNROLL
+        for (int c = 0; c + 1 < Columns; ++c) lanes[c].store(y + first + c * V::W);
+        store_some(lanes[Columns - 1], y + first + (Columns - 1) * V::W, last);
+        return;
+    }
+    std::int32_t codes[Columns * V::W];
+    GRAFT_UNROLL
+    for (int c = 0; c < Columns; ++c) lanes[c].store(codes + c * V::W);
+    store_rows(p, codes, first, count, pitch, y);
+}
+
+// ---- graft/cpu/kernels/quantized_lanes_conv.inl
+// Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
+
+// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: rows_of_lanes at a time stay in registers.
+constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, pixels_of_lanes = 3 * V::W;
+template <int Columns>
+GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
+                                           std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
+    constexpr int rows = rows_of_lanes;
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t steps = p.lanes_of_channels();
+    const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
+    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
+        const std::int32_t* by = w + half;
+        I sums[rows][Columns];
+        GRAFT_UNROLL
+        for (int r = 0; r < rows; ++r) {
+            const I bias = I::set1(channel + half + r < p.oc ? a.bias[channel + half + r] : 0);
+            GRAFT_UNROLL
+            for (int c = 0; c < Columns; ++c) sums[r][c] = bias;
+        }
+        for (std::int64_t s = 0; s < steps; ++s)
+            for (int t = 0; t < window; ++t, by += quantized_rows) {
+                const std::int32_t* const at = x + s * step + taps[t];
+                I pixels[Columns];
+                GRAFT_UNROLL
+                for (int c = 0; c + 1 < Columns; ++c) pixels[c] = I::load(at + c * V::W);
+                pixels[Columns - 1] = load_some(at + (Columns - 1) * V::W, last);
+                GRAFT_UNROLL
+                for (int r = 0; r < rows; ++r) {
+                    const I weight = I::set1(by[r]);
+                    GRAFT_UNROLL
+                    for (int c = 0; c < Columns; ++c) sums[r][c] = add_bytes(sums[r][c], pixels[c], weight);
+                }
+            }
+        GRAFT_UNROLL
+        for (int r = 0; r < rows; r += 4)
+            if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
+    }
+}
+// Where the lanes of an image's pixels lie that a convolution reads: where it was written, or where it was gathered.
+struct lane_source {
+    const std::int32_t* image;
+    std::int64_t pitch, step;  // from a row to the next, and from a lane of channels
+};
+GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
+    const quantized_conv_problem& p = a.p;
+    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, p.ih * p.iw};
+    return {a.gathered, a.from.pitch, p.matrix ? 1 : a.from.planes()};
+}
+// Tasks as those of the table's `conv`; there are no slots.
+inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
+    static_assert(quantized_pixels % pixels_of_lanes == 0, "whole vectors");
+    const quantized_conv_problem& p = a.p;
+    const auto [image, pitch, step] = source_of(a);
+    const auto [begin, end] = blocks_of_task(a, part);
+    const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
+        for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
+            const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
+            (count > 2 * V::W ? conv_lanes_tile<3>
+             : count > V::W   ? conv_lanes_tile<2>
+                              : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
+        }
+    }
+}
+
+// Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
+// pixel's lanes lie.
+constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
+template <int Pixels>
+GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
+                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
+    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles;
+    const quantized_conv_problem& p = a.p;
+    const int window = p.kh * p.kw;
+    const auto of_channels = [&](const auto* from, int v) {
+        const std::int64_t left = p.oc - channel - v * V::W;
+        return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
+                         static_cast<int>(left < V::W ? left > 0 ? left : 0 : V::W));
+    };
+    I sums[Pixels][vectors];
+    GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) {
+        const I bias = of_channels(a.bias, v);
+        GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
+    }
+    for (std::int64_t s = p.lanes_of_channels(); s > 0; --s, x += step)
+        for (int t = 0; t < window; ++t, w += quantized_rows_of_tiles) {
+            const std::int32_t* const lane = x + a.from.taps[t];
+            I weights[vectors];
+            GRAFT_UNROLL
+            for (int v = 0; v < vectors; ++v) {
+                weights[v] = I::load(w + v * V::W);
+                GRAFT_PREFETCH(w + v * V::W + ahead);
+            }
+            GRAFT_UNROLL
+            for (int i = 0; i < Pixels; ++i) {
+                const I pixel = I::set1(lane[at[i]]);
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
+            }
+        }
+    alignas(64) std::int32_t made[Pixels][channels_at_once];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
+    lane_end e = end_of(p);
+    if (p.matrix) e.zero = p.y_zero;
+    const std::int64_t y_pixel = p.matrix ? p.oc : 4, y_lane = p.matrix ? 4 : 4 * p.oh * p.ow;
+    for (int v = 0; v < vectors; ++v) {
+        const V scale = as_float(of_channels(a.scale, v));
+        const std::int64_t left = p.oc - channel - v * V::W;
+        for (int i = 0; i < Pixels && i < count; ++i) {
+            std::uint8_t codes[V::W], *to = a.y + (first + i) * y_pixel + (channel + v * V::W) / 4 * y_lane;
+            store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
+            for (int r = 0; r < V::W && r < left; r += 4, to += y_lane)
+                std::memcpy(to, codes + r, p.matrix && left - r < 4 ? static_cast<std::size_t>(left - r) : 4);
+        }
+    }
+}
+// Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
+inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
+    constexpr int many = pixels_at_once, least = 2, rows = quantized_rows_of_tiles;
+    static_assert(quantized_pixels_of_few % many == 0 && rows % channels_at_once == 0, "whole runs of pixels and of channels");
+    const quantized_conv_problem& p = a.p;
+    const auto [image, pitch, step] = source_of(a);
+    const auto [begin, end] = blocks_of_task(a, part);
+    const std::int64_t pixels = p.oh * p.ow, between = p.matrix ? p.lanes(p.ic) : 1;
+    const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
+    std::int64_t at[quantized_pixels_of_few];
+    for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
+        const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
+        at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
+    }
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
+        for (std::int64_t first = from; first < stop; first += many) {
+            const int count = static_cast<int>(stop - first < many ? stop - first : many);
+            for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
+                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
+                                                                                     w + some);
+        }
+    }
+}
+// ---- graft/cpu/kernels/quantized_lanes_depthwise.inl
+// Depthwise convolutions of images in lanes, four channels for a task: text, included by quantized_lanes.inl.
+
+// What a vector of neighbours of a lane reads for four taps, brought together so that the products of each channel are one lane's: pixels 4 q + k are
+// lanes 4 q to 4 q + 3 of vector k.
+struct four_taps {
+    I of[4];
+};
+GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
+    const I ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b), cd_high = zip_bytes_high(c, d);
+    to.of[0] = zip_halves_low(ab_low, cd_low);
+    to.of[1] = zip_halves_high(ab_low, cd_low);
+    to.of[2] = zip_halves_low(ab_high, cd_high);
+    to.of[3] = zip_halves_high(ab_high, cd_high);
+}
+GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
+    return pack_bytes(codes_of(e, sums[0], scale), codes_of(e, sums[1], scale), codes_of(e, sums[2], scale), codes_of(e, sums[3], scale));
+}
+// Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
+struct lane_rows {
+    const quantized_conv_problem* p;
+    const std::int32_t* const* x;
+    std::int64_t pitch, rows;
+    const std::int32_t *weights, *bias, *scale;
+};
+template <int Groups>
+GRAFT_VECTOR I depthwise_lane(const lane_rows& of, std::int64_t at, int groups, I bias, V scale, const lane_end& e) {
+    I sums[4] = {bias, bias, bias, bias};
+    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
+        const std::int32_t* const* x = of.x + 4 * g;
+        four_taps taps;
+        bring_together(I::load(x[0] + at), I::load(x[1] + at), I::load(x[2] + at), I::load(x[3] + at), taps);
+        const I weights = repeat_four(of.weights + 4 * g);
+        GRAFT_UNROLL
+        for (int k = 0; k < 4; ++k) sums[k] = add_bytes(sums[k], taps.of[k], weights);
+    }
+    return lane_of_sums(e, sums, scale);
+}
+template <int Groups>
+GRAFT_NOINLINE inline void depthwise_lane_rows(const lane_rows& of, int groups, std::int32_t* y) {
+    const quantized_conv_problem& p = *of.p;
+    const lane_end e = end_of(p);
+    const I bias = repeat_four(of.bias);
+    const V scale = as_float(repeat_four(of.scale));
+    if (p.ow >= V::W) {
+        for (std::int64_t row = 0; row < of.rows; ++row)
+            for (std::int64_t next = 0; next < p.ow; next += V::W) {
+                // The last of a row with some of those before.
+                const std::int64_t column = next + V::W > p.ow ? p.ow - V::W : next;
+                depthwise_lane<Groups>(of, row * of.pitch + column, groups, bias, scale, e).store(y + row * p.ow + column);
+            }
+        return;
+    }
+    // Narrow rows are one, with what lies between them.
+    const std::int64_t pixels = (of.rows - 1) * of.pitch + p.ow;
+    for (std::int64_t first = 0; first < pixels; first += V::W) {
+        std::int32_t codes[V::W];
+        depthwise_lane<Groups>(of, first, groups, bias, scale, e).store(codes);
+        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, of.pitch, y);
+    }
+}
+// A window of 3 x 3 whose rows are neighbours: what is brought together of a row of the image serves three rows of outputs.
+GRAFT_NOINLINE inline void depthwise_lane_columns(const lane_rows& of, std::int32_t* y) {
+    const quantized_conv_problem& p = *of.p;
+    const lane_end e = end_of(p);
+    const I bias = repeat_four(of.bias), upper = repeat_four(of.weights), middle = repeat_four(of.weights + 4), lower = repeat_four(of.weights + 8);
+    const V scale = as_float(repeat_four(of.scale));
+    for (std::int64_t next = 0; next < p.ow; next += V::W) {
+        const std::int64_t column = next + V::W > p.ow && p.ow >= V::W ? p.ow - V::W : next;
+        const int count = static_cast<int>(p.ow - column < V::W ? p.ow - column : V::W);
+        I last[4] = {bias, bias, bias, bias}, second[4] = {bias, bias, bias, bias};
+        for (std::int64_t row = 0; row < of.rows + 2; ++row) {
+            const std::int64_t at = row * of.pitch + column;
+            const I right = I::load(of.x[2] + at);
+            four_taps taps;
+            bring_together(I::load(of.x[0] + at), I::load(of.x[1] + at), right, right, taps);
+            I whole[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) {
+                whole[k] = add_bytes(last[k], taps.of[k], lower);
+                last[k] = add_bytes(second[k], taps.of[k], middle);
+                second[k] = add_bytes(bias, taps.of[k], upper);
+            }
+            if (row >= 2) store_some(lane_of_sums(e, whole, scale), y + (row - 2) * p.ow + column, count);
+        }
+    }
+}
+// Four channels.
+inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    const image_planes& g = a.from;
+    // Beyond the planes: what the last vectors read.
+    alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
+    const int groups = p.fours_of_taps();
+    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
+    const std::int64_t below = g.rows - p.oh;
+    std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
+    band = band < p.oh ? band : p.oh;
+    std::int32_t bias[4] = {}, scale[4] = {};
+    for (int c = 0; c < 4 && lane * 4 + c < p.oc; ++c) {
+        bias[c] = a.bias[lane * 4 + c];
+        std::memcpy(scale + c, a.scale + lane * 4 + c, sizeof *scale);
+    }
+    const std::int32_t* at[4 * quantized_taps];
+    for (std::int64_t oy = 0; oy < p.oh; oy += band) {
+        const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
+        copy_planes(p, g, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, oy, rows, image);
+        for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = image;  // what no tap has meets weights of zero
+        for (int t = 0; t < p.kh * p.kw; ++t) {
+            const depthwise_tap& tap = a.tap[t];
+            at[p.slot_of_tap(t)] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+        }
+        const lane_rows of = {&p, at, g.pitch, height, a.weights + lane * 4 * groups, bias, scale};
+        std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
+        if (neighbours)
+            depthwise_lane_columns(of, y);
+        else
+            (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(of, groups, y);
+    }
+}
+
+// to = the larger of both, byte by byte.
+GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) max_bytes(I::load(from + i), I::load(to + i)).store(to + i);
+    if (i < count) {
+        const int rest = static_cast<int>(count - i);
+        store_some(max_bytes(load_some(from + i, rest), load_some(to + i, rest)), to + i, rest);
+    }
+}
+// Of each column of a row of windows the largest of their rows, of these the largest of their columns, and of these every sw-th.
+inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::int32_t* y) {
+    const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1, starts = width - columns;
+    const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
+    std::int32_t down[quantized_row], across[quantized_row];
+    for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
+        fill_lanes_with(0, width, down);
+        for (int ky = 0; ky < p.kh; ++ky) {
+            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
+            if (iy >= 0 && iy < p.ih && first < last) take_larger(x + iy * p.iw + first - p.pl, last - first, down + first);
+        }
+        copy_lanes(down, 1, starts, across);
+        for (int kx = 1; kx < p.kw; ++kx) take_larger(down + std::int64_t(kx) * p.dw, starts, across);
+        copy_lanes(across, p.sw, p.ow, y);
+    }
+}
+
+inline const byte_kernels* bytes_in_lanes() {
+    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes,    &gather_lanes,    &gather_row_of_codes,
+                                         &conv_lanes,     &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    return &all;
+}
+}  // namespace vnni
+}  // namespace avx2
 }  // namespace cpu
 GRAFT_END_KERNEL_NAMESPACE
 GRAFT_END_TARGET
@@ -47852,12 +48318,13 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     }
 }
 
-// Of 32 output channels, which the vectors run along, the sums of Pixels pixels and the codes of `count` of them, from `first` on. at[i] is where a pixel's
-// lanes lie.
+// Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
+// pixel's lanes lie.
+constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
 template <int Pixels>
 GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
                                              std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
-    constexpr int vectors = quantized_rows_of_tiles / V::W, ahead = 16 * quantized_rows_of_tiles;
+    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles;
     const quantized_conv_problem& p = a.p;
     const int window = p.kh * p.kw;
     const auto of_channels = [&](const auto* from, int v) {
@@ -47888,7 +48355,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
                 for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
             }
         }
-    alignas(64) std::int32_t made[Pixels][quantized_rows_of_tiles];
+    alignas(64) std::int32_t made[Pixels][channels_at_once];
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
@@ -47908,8 +48375,8 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
 inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
-    constexpr int many = 10, least = 2, rows = quantized_rows_of_tiles;
-    static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
+    constexpr int many = pixels_at_once, least = 2, rows = quantized_rows_of_tiles;
+    static_assert(quantized_pixels_of_few % many == 0 && rows % channels_at_once == 0, "whole runs of pixels and of channels");
     const quantized_conv_problem& p = a.p;
     const auto [image, pitch, step] = source_of(a);
     const auto [begin, end] = blocks_of_task(a, part);
@@ -47924,7 +48391,9 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
         for (std::int64_t first = from; first < stop; first += many) {
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
-            (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows, first, count, w);
+            for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
+                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
+                                                                                     w + some);
         }
     }
 }
@@ -48796,12 +49265,13 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     }
 }
 
-// Of 32 output channels, which the vectors run along, the sums of Pixels pixels and the codes of `count` of them, from `first` on. at[i] is where a pixel's
-// lanes lie.
+// Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
+// pixel's lanes lie.
+constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
 template <int Pixels>
 GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
                                              std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
-    constexpr int vectors = quantized_rows_of_tiles / V::W, ahead = 16 * quantized_rows_of_tiles;
+    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles;
     const quantized_conv_problem& p = a.p;
     const int window = p.kh * p.kw;
     const auto of_channels = [&](const auto* from, int v) {
@@ -48832,7 +49302,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
                 for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
             }
         }
-    alignas(64) std::int32_t made[Pixels][quantized_rows_of_tiles];
+    alignas(64) std::int32_t made[Pixels][channels_at_once];
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
@@ -48852,8 +49322,8 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
 inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
-    constexpr int many = 10, least = 2, rows = quantized_rows_of_tiles;
-    static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
+    constexpr int many = pixels_at_once, least = 2, rows = quantized_rows_of_tiles;
+    static_assert(quantized_pixels_of_few % many == 0 && rows % channels_at_once == 0, "whole runs of pixels and of channels");
     const quantized_conv_problem& p = a.p;
     const auto [image, pitch, step] = source_of(a);
     const auto [begin, end] = blocks_of_task(a, part);
@@ -48868,7 +49338,9 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
         for (std::int64_t first = from; first < stop; first += many) {
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
-            (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows, first, count, w);
+            for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
+                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
+                                                                                     w + some);
         }
     }
 }
@@ -49741,12 +50213,13 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     }
 }
 
-// Of 32 output channels, which the vectors run along, the sums of Pixels pixels and the codes of `count` of them, from `first` on. at[i] is where a pixel's
-// lanes lie.
+// Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
+// pixel's lanes lie.
+constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
 template <int Pixels>
 GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
                                              std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
-    constexpr int vectors = quantized_rows_of_tiles / V::W, ahead = 16 * quantized_rows_of_tiles;
+    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles;
     const quantized_conv_problem& p = a.p;
     const int window = p.kh * p.kw;
     const auto of_channels = [&](const auto* from, int v) {
@@ -49777,7 +50250,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
                 for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
             }
         }
-    alignas(64) std::int32_t made[Pixels][quantized_rows_of_tiles];
+    alignas(64) std::int32_t made[Pixels][channels_at_once];
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
@@ -49797,8 +50270,8 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
 inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
-    constexpr int many = 10, least = 2, rows = quantized_rows_of_tiles;
-    static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
+    constexpr int many = pixels_at_once, least = 2, rows = quantized_rows_of_tiles;
+    static_assert(quantized_pixels_of_few % many == 0 && rows % channels_at_once == 0, "whole runs of pixels and of channels");
     const quantized_conv_problem& p = a.p;
     const auto [image, pitch, step] = source_of(a);
     const auto [begin, end] = blocks_of_task(a, part);
@@ -49813,7 +50286,9 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
         for (std::int64_t first = from; first < stop; first += many) {
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
-            (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows, first, count, w);
+            for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
+                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
+                                                                                     w + some);
         }
     }
 }
@@ -50686,12 +51161,13 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     }
 }
 
-// Of 32 output channels, which the vectors run along, the sums of Pixels pixels and the codes of `count` of them, from `first` on. at[i] is where a pixel's
-// lanes lie.
+// Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
+// pixel's lanes lie.
+constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
 template <int Pixels>
 GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
                                              std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
-    constexpr int vectors = quantized_rows_of_tiles / V::W, ahead = 16 * quantized_rows_of_tiles;
+    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles;
     const quantized_conv_problem& p = a.p;
     const int window = p.kh * p.kw;
     const auto of_channels = [&](const auto* from, int v) {
@@ -50722,7 +51198,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
                 for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
             }
         }
-    alignas(64) std::int32_t made[Pixels][quantized_rows_of_tiles];
+    alignas(64) std::int32_t made[Pixels][channels_at_once];
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
@@ -50742,8 +51218,8 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
 inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
-    constexpr int many = 10, least = 2, rows = quantized_rows_of_tiles;
-    static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
+    constexpr int many = pixels_at_once, least = 2, rows = quantized_rows_of_tiles;
+    static_assert(quantized_pixels_of_few % many == 0 && rows % channels_at_once == 0, "whole runs of pixels and of channels");
     const quantized_conv_problem& p = a.p;
     const auto [image, pitch, step] = source_of(a);
     const auto [begin, end] = blocks_of_task(a, part);
@@ -50758,7 +51234,9 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
         for (std::int64_t first = from; first < stop; first += many) {
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
-            (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows, first, count, w);
+            for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
+                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
+                                                                                     w + some);
         }
     }
 }
@@ -51629,12 +52107,13 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     }
 }
 
-// Of 32 output channels, which the vectors run along, the sums of Pixels pixels and the codes of `count` of them, from `first` on. at[i] is where a pixel's
-// lanes lie.
+// Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
+// pixel's lanes lie.
+constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
 template <int Pixels>
 GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
                                              std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
-    constexpr int vectors = quantized_rows_of_tiles / V::W, ahead = 16 * quantized_rows_of_tiles;
+    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles;
     const quantized_conv_problem& p = a.p;
     const int window = p.kh * p.kw;
     const auto of_channels = [&](const auto* from, int v) {
@@ -51665,7 +52144,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
                 for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
             }
         }
-    alignas(64) std::int32_t made[Pixels][quantized_rows_of_tiles];
+    alignas(64) std::int32_t made[Pixels][channels_at_once];
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
@@ -51685,8 +52164,8 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
 inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
-    constexpr int many = 10, least = 2, rows = quantized_rows_of_tiles;
-    static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
+    constexpr int many = pixels_at_once, least = 2, rows = quantized_rows_of_tiles;
+    static_assert(quantized_pixels_of_few % many == 0 && rows % channels_at_once == 0, "whole runs of pixels and of channels");
     const quantized_conv_problem& p = a.p;
     const auto [image, pitch, step] = source_of(a);
     const auto [begin, end] = blocks_of_task(a, part);
@@ -51701,7 +52180,9 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
         for (std::int64_t first = from; first < stop; first += many) {
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
-            (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows, first, count, w);
+            for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
+                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
+                                                                                     w + some);
         }
     }
 }
@@ -52781,10 +53262,13 @@ GRAFT_INLINE const byte_kernels* byte_products(isa set) noexcept {
     GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X
 #endif
+    if (!quantized_conv_wanted() || !has_byte_products(set)) return nullptr;
 #if GRAFT_ARCH_X86_64
-    if (set == isa::avx512 && has_byte_products()) return quantized_conv_wanted() ? avx512::vnni::bytes_in_lanes() : nullptr;
+    if (set == isa::avx512) return avx512::vnni::bytes_in_lanes();
 #endif
-    static_cast<void>(set);
+#if GRAFT_HAS_AVX_VNNI
+    if (set == isa::avx2) return avx2::vnni::bytes_in_lanes();
+#endif
     return nullptr;
 }
 

@@ -13,7 +13,7 @@ namespace cpu {
 const kernel_table& kernels(isa set) noexcept;
 /// A kernel of convolutions of 8-bit images, for one task.
 using quantized_task = void (*)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
-/// The kernels that multiply four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI); else null.
+/// The kernels that multiply four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI, AVX-VNNI); else null.
 const byte_kernels* byte_products(isa set) noexcept;
 /// Their convolution by tiles (AMX); asks the system for the use of them.
 quantized_task byte_tiles(isa set) noexcept;
@@ -60,6 +60,22 @@ namespace vnni {
 #include "kernels/quantized_lanes.inl"
 }  // namespace vnni
 }  // namespace avx512
+}  // namespace cpu
+GRAFT_END_KERNEL_NAMESPACE
+GRAFT_END_TARGET
+#endif
+
+#if GRAFT_HAS_AVX_VNNI
+GRAFT_BEGIN_TARGET("avx2,fma,f16c,avxvnni")
+GRAFT_BEGIN_KERNEL_NAMESPACE
+namespace cpu {
+namespace avx2 {
+namespace vnni {
+#include "simd/avx_vnni.inl"
+
+#include "kernels/quantized_lanes.inl"
+}  // namespace vnni
+}  // namespace avx2
 }  // namespace cpu
 GRAFT_END_KERNEL_NAMESPACE
 GRAFT_END_TARGET
@@ -120,10 +136,13 @@ GRAFT_INLINE const byte_kernels* byte_products(isa set) noexcept {
     GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X
 #endif
+    if (!quantized_conv_wanted() || !has_byte_products(set)) return nullptr;
 #if GRAFT_ARCH_X86_64
-    if (set == isa::avx512 && has_byte_products()) return quantized_conv_wanted() ? avx512::vnni::bytes_in_lanes() : nullptr;
+    if (set == isa::avx512) return avx512::vnni::bytes_in_lanes();
 #endif
-    static_cast<void>(set);
+#if GRAFT_HAS_AVX_VNNI
+    if (set == isa::avx2) return avx2::vnni::bytes_in_lanes();
+#endif
     return nullptr;
 }
 

@@ -40,8 +40,8 @@ const char* name(isa set) noexcept;
 int vector_width(isa set) noexcept;
 /// Whether this machine (and its operating system, which must save the registers) can run the set. Thread-safe.
 bool available(isa set) noexcept;
-/// Whether this machine multiplies bytes four a lane (AVX-512 VNNI), which kernels of avx512 use where it is there. Thread-safe.
-bool has_byte_products() noexcept;
+/// Whether this machine multiplies bytes four a lane of a set's vectors (avx512: AVX-512 VNNI, avx2: AVX-VNNI), which its kernels use then. Thread-safe.
+bool has_byte_products(isa set) noexcept;
 /// Whether this machine multiplies pairs of bfloat16 (AVX-512 BF16), which kernels of avx512 use when asked for the precision. Thread-safe.
 bool has_bfloat16_pairs() noexcept;
 /// Whether this machine multiplies tiles of bfloat16 and of bytes (AMX, with AVX-512 BF16), and its system lets this process: asking for that is the first
@@ -74,7 +74,7 @@ namespace cpu {
 namespace detail {
 
 // One bit for each set and for what only some machines of a set have, found once; 1u << 31 marks that it was.
-constexpr std::uint32_t byte_products_bit = 1u << 30, tiles_bit = 1u << 29, bfloat16_pairs_bit = 1u << 28;
+constexpr std::uint32_t byte_products_bit = 1u << 30, tiles_bit = 1u << 29, bfloat16_pairs_bit = 1u << 28, avx2_byte_products_bit = 1u << 27;
 inline std::uint32_t detect() noexcept {
     std::uint32_t found = 1u << static_cast<int>(isa::baseline);
     if (GRAFT_ARCH_ARM64) found |= 1u << static_cast<int>(isa::neon);
@@ -113,6 +113,7 @@ inline std::uint32_t detect() noexcept {
     const bool f = leaf7_b >> 16 & 1, dq = leaf7_b >> 17 & 1, bw = leaf7_b >> 30 & 1, vl = leaf7_b >> 31 & 1;
     if (avx && avx2 && fma && f16c && (saved & 0x6) == 0x6) {
         found |= 1u << static_cast<int>(isa::avx2);
+        if (leaf7_1_a >> 4 & 1) found |= avx2_byte_products_bit;
         if (f && dq && bw && vl && (saved & 0xe6) == 0xe6) {
             found |= 1u << static_cast<int>(isa::avx512);
             const bool vnni = leaf7_c >> 11 & 1;
@@ -168,7 +169,10 @@ GRAFT_INLINE int vector_width(isa set) noexcept {
 
 GRAFT_INLINE bool available(isa set) noexcept { return detail::detected() >> static_cast<int>(set) & 1; }
 
-GRAFT_INLINE bool has_byte_products() noexcept { return (detail::detected() & detail::byte_products_bit) != 0; }
+GRAFT_INLINE bool has_byte_products(isa set) noexcept {
+    const std::uint32_t bit = set == isa::avx512 ? detail::byte_products_bit : set == isa::avx2 ? detail::avx2_byte_products_bit : 0;
+    return (detail::detected() & bit) != 0;
+}
 
 GRAFT_INLINE bool has_bfloat16_pairs() noexcept { return (detail::detected() & detail::bfloat16_pairs_bit) != 0; }
 

@@ -25,6 +25,8 @@
 #else
 #define GRAFT_HAS_AVX512_BF16 0
 #endif
+// Four bytes a lane without AVX-512 (AVX-VNNI): the same compilers do.
+#define GRAFT_HAS_AVX_VNNI GRAFT_HAS_AVX512_BF16
 // Tiles: the one system whose way of asking for them is known here.
 #if GRAFT_HAS_AVX512_BF16 && defined(__linux__)
 #define GRAFT_HAS_AMX 1

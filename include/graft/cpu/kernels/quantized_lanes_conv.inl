@@ -65,12 +65,13 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     }
 }
 
-// Of 32 output channels, which the vectors run along, the sums of Pixels pixels and the codes of `count` of them, from `first` on. at[i] is where a pixel's
-// lanes lie.
+// Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
+// pixel's lanes lie.
+constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
 template <int Pixels>
 GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
                                              std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
-    constexpr int vectors = quantized_rows_of_tiles / V::W, ahead = 16 * quantized_rows_of_tiles;
+    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles;
     const quantized_conv_problem& p = a.p;
     const int window = p.kh * p.kw;
     const auto of_channels = [&](const auto* from, int v) {
@@ -101,7 +102,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
                 for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
             }
         }
-    alignas(64) std::int32_t made[Pixels][quantized_rows_of_tiles];
+    alignas(64) std::int32_t made[Pixels][channels_at_once];
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
@@ -121,8 +122,8 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
 inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
-    constexpr int many = 10, least = 2, rows = quantized_rows_of_tiles;
-    static_assert(quantized_pixels_of_few % many == 0, "whole runs of pixels");
+    constexpr int many = pixels_at_once, least = 2, rows = quantized_rows_of_tiles;
+    static_assert(quantized_pixels_of_few % many == 0 && rows % channels_at_once == 0, "whole runs of pixels and of channels");
     const quantized_conv_problem& p = a.p;
     const auto [image, pitch, step] = source_of(a);
     const auto [begin, end] = blocks_of_task(a, part);
@@ -137,7 +138,9 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
         for (std::int64_t first = from; first < stop; first += many) {
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
-            (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows, first, count, w);
+            for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
+                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
+                                                                                     w + some);
         }
     }
 }
