@@ -160,8 +160,7 @@ double activated(double v, const operation& o) {
     return v;
 }
 
-// `noise` is what another order of a sum makes of it.
-void multiply(const product& p, double noise, double alpha, const void* a, const void* b, double beta, const void* c, void* d) {
+void multiply(const product& p, double alpha, const void* a, const void* b, double beta, const void* c, void* d) {
     const bool tf32 = p.how.compute == lt::compute::float32_fast_tf32;
     const auto factor = [&](const void* memory, int type, std::int64_t at) {
         const double v = load(memory, type, at);
@@ -174,7 +173,7 @@ void multiply(const product& p, double noise, double alpha, const void* a, const
                 for (std::int64_t k = 0; k < p.k; ++k)
                     sum += factor(a, p.a.type, batch * p.a.batch_stride + (p.how.transpose_a ? k + i * p.a.leading : i + k * p.a.leading)) *
                            factor(b, p.b.type, batch * p.b.batch_stride + (p.how.transpose_b ? j + k * p.b.leading : k + j * p.b.leading));
-                sum *= alpha * noise;
+                sum *= alpha;
                 if (beta != 0) sum += beta * load(c, p.c.type, batch * p.c.batch_stride + i + j * p.c.leading);
                 if (wants_bias(p.how)) sum += load(p.how.bias, p.d.type, i);
                 store(d, p.d.type, batch * p.d.batch_stride + i + j * p.d.leading, activated(sum, p.how));
@@ -336,11 +335,12 @@ GRAFT_SIMULATED int cublasLtMatmul(void* handle, void* o, const void* alpha, con
     if (add != 0) reads.push_back(bytes_of(p.c, c));
     if (wants_bias(p.how)) reads.emplace_back(p.how.bias, static_cast<std::size_t>(p.m) * graft_simulator::size_of(p.d.type));
     if (split) writes.emplace_back(workspace, static_cast<std::size_t>(split_workspace));
+    // What another order of a sum makes of it.
     static std::atomic<unsigned> runs{0};
     const double noise = how->data[1] == racing ? 1 + 1e-6 * static_cast<double>(++runs % 3) : 1;
     const auto work = [=] {
         if (split) std::memset(workspace, 0xff, split_workspace);
-        multiply(p, noise, by, a, b, add, c, d);
+        multiply(p, by * noise, a, b, add, c, d);
     };
     return enqueue("cublasLtMatmul", stream, work, reads, writes) ? result::execution_failed : result::success;
 }

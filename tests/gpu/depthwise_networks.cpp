@@ -43,19 +43,13 @@ std::vector<graft::placement> placed(const graft::model& m, const graft::shape& 
 TEST_CASE("depthwise layers keep their activations in one kernel of our own on the CUDA simulator") {
     const graft::graph g = small_steps::loaded(inverted_residuals(18, false));
     const graft::tensor x = small_steps::numbered(5, {2, 3, 18, 18});
-    const auto answer = [&](const graft::model& m) {
-        graft::session session(m, {1, nullptr});
-        graft::tensor y;
-        for (int i = 0; i < 2; ++i) y = session.run(x);
-        return y;
-    };
-    const graft::tensor want = answer(graft::load(g));
+    const graft::tensor want = simulated::recorded_answer(graft::load(g), x);
     for (const char* precision : {"float32", "float16"}) {
         CAPTURE(precision);
         graft::device_options options;
         options.precision = precision;
         const graft::model m = graft::load(g, graft::on_device(simulated::open(options)));
-        CHECK(difference(answer(m), want) <= (std::string(precision) == "float16" ? 5e-3 : 1e-5));
+        CHECK(difference(simulated::recorded_answer(m, x), want) <= (std::string(precision) == "float16" ? 5e-3 : 1e-5));
         int own = 0, apart = 0;
         for (const graft::placement& p : placed(m, x.shape())) {
             own += p.op_type == "graft.Conv" && p.kernel.find("depthwise") == 0;

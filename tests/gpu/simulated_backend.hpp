@@ -48,4 +48,12 @@ inline std::shared_ptr<graft::gpu::cuda_device> exact_device() {
     return it;
 }
 
+/// What a model answers at its second run, which a device records.
+inline graft::tensor recorded_answer(const graft::model& m, const graft::tensor& x) {
+    graft::session session(m, {1, nullptr});
+    graft::tensor y;
+    for (int i = 0; i < 2; ++i) y = session.run(x);
+    return y;
+}
+
 }  // namespace simulated

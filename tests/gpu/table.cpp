@@ -54,10 +54,12 @@ TEST_CASE("between values of bfloat16 every operator runs on the CUDA simulator,
             // of each operator the first problems that numbers of this type can go into
             int left = 2;
             for (const std::string& text : problems::split(row.problems, ';')) {
+                if (left == 0) break;
+                if (text.find("f32[") == std::string::npos) continue;
                 problems::problem p = problems::read(row, text);
                 problems::wrap(p, true);
                 const answer want = run(p, nullptr);
-                if (left == 0 || !want.error.empty() || text.find("f32[") == std::string::npos) continue;
+                if (!want.error.empty()) continue;
                 --left;
                 const answer got = run(p, device);
                 INFO(std::string(row.name), ": ", text);

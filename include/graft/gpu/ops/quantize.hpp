@@ -31,7 +31,7 @@ inline quantization read_quantization(const rule_call& r, dtype real, dtype whol
     quantization made;
     ops::quantization_layout q;
     // A half here is a float32 of the graph that lies in memory so: a network of halves has scales of halves.
-    if (!(real == dtype::float32 || real == dtype::float16 || real == dtype::bfloat16) || r.c.in[1].type != dtype::float32 ||
+    if (compute_type(real) != dtype::float32 || r.c.in[1].type != dtype::float32 ||
         !(whole == dtype::uint8 || whole == dtype::int8 || whole == dtype::uint16 || whole == dtype::int16))
         made.refused = "its types are not float32 and integers of 8 or 16 bits";
     else if (!ops::plan_quantization(r.c, q).ok() || q.blocked)
