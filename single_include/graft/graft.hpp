@@ -32665,7 +32665,13 @@ constexpr int bfloat16_block = 32;  ///< channels that a pixel's 64 bytes hold; 
 /// Numbers of a step's weights. For tiles: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels]; for vectors, which read
 /// them in one stream: [16 pairs][32 output channels][2].
 constexpr int bfloat16_step = bfloat16_block * bfloat16_block;
-constexpr int bfloat16_row = 16384;  ///< numbers at most that a row of outputs reads of all planes, where those are unrolled
+constexpr int bfloat16_most_taps = 256;  ///< of a window
+constexpr int bfloat16_row = 16384;      ///< numbers at most that a row of outputs reads of all planes, where those are unrolled
+
+/// Where weights lie: those of output channel j, channel c and tap t at j * out + c / unrolled * in + c % unrolled + t * tap.
+struct bfloat16_weights {
+    std::int64_t channels = 0, out_channels = 0, taps = 1, out = 0, in = 0, tap = 1, unrolled = 1;
+};
 
 /// One run of a sum of products over taps and channels, as its tasks read it. Pixels are float32, and rounded to bfloat16 as they are gathered; a matrix
 /// is a row of pixels whose channels are its columns. Distances count floats; `vector` is that from a vector of channels to the next.
@@ -32695,9 +32701,10 @@ struct bfloat16_args {
     epilogue ep;
 };
 
-/// Tasks: `gather` (of planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by one block of output
-/// channels.
+/// `pack` rounds the weights of 32 output channels, of which there are `count`, and writes them in the order in which products read them. Tasks: `gather` (of
+/// planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by one block of output channels.
 struct bfloat16_kernels {
+    void (*pack)(const bfloat16_weights&, const float* weight, std::int64_t count, std::uint16_t* to);
     void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*gather_planes)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
@@ -48558,6 +48565,12 @@ GRAFT_VECTOR V even_of_pair(I a) { return without_denormals(as_float(shift_left<
 GRAFT_VECTOR V odd_of_pair(I a) { return without_denormals(as_float(a & I::set1(static_cast<std::int32_t>(0xffff0000u)))); }
 
 GRAFT_VECTOR void narrow_bfloat16(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+GRAFT_VECTOR void narrow_pairs(V first, V second, std::uint16_t* to) {
+    std::uint16_t a[V::W], b[V::W];
+    narrow_bfloat16(first, a);
+    narrow_bfloat16(second, b);
+    for (int i = 0; i < V::W; ++i) to[2 * i] = a[i], to[2 * i + 1] = b[i];
+}
 GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
     const V odd = without_denormals(fma(odd_of_pair(a), odd_of_pair(b), without_denormals(sum)));
     return without_denormals(fma(even_of_pair(a), even_of_pair(b), odd));
@@ -48565,6 +48578,58 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
 // ---- graft/cpu/kernels/bfloat16.inl
 // Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
 // that neighbours of the padded image are read alike for every tap, across its rows.
+
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+
+// Where sixteen output channels of a pair of channels lie in a step's weights.
+template <bool Tiles>
+GRAFT_VECTOR std::uint16_t* pair_in_step(std::uint16_t* step, int pair, int channel) {
+    constexpr int half = bfloat16_block / 2, pairs = Tiles ? bfloat16_block : 2 * bfloat16_block, beside = Tiles ? bfloat16_step / 2 : bfloat16_block;
+    return step + pair * pairs + channel / half * beside + channel % half * 2;
+}
+
+// Output channels of some channels and all taps, as floats: `to` is [channel][tap][W], zeros past the last output channel. Rows of memory are read as they
+// lie: an output channel's, a channel's, or, of a matrix, a channel's of one tap.
+inline void load_weights(const bfloat16_weights& w, const float* weight, std::int64_t channel, std::int64_t channels, int lanes, float* to) {
+    const int taps = static_cast<int>(w.taps);
+    const float* const first_tap = w.tap < 0 ? weight - (taps - 1) : weight;
+    const bool adjacent = w.unrolled == 1 && (taps == 1 || w.tap == 1 || w.tap == -1);
+    if (adjacent && w.in == taps) return planes_to_block(first_tap + channel * w.in, w.out, lanes, 0, channels * taps, to);
+    for (std::int64_t c = channel; c < channel + channels; ++c) {
+        const float* const of = (adjacent ? first_tap : weight) + c / w.unrolled * w.in + c % w.unrolled;
+        if (adjacent && w.out == 1)
+            load_lanes(of, lanes).store(to);
+        else if (adjacent)
+            planes_to_block(of, w.out, lanes, 0, taps, to);
+        else
+            for (int t = 0; t < taps; ++t)
+                for (int j = 0; j < V::W; ++j) to[t * V::W + j] = j < lanes ? of[j * w.out + t * w.tap] : 0;
+        to += taps * V::W;
+    }
+}
+
+template <bool Tiles>
+inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, std::uint16_t* to) {
+    const bool turned = w.tap < 0 && w.unrolled == 1;
+    alignas(64) float some[2 * bfloat16_most_taps * V::W];
+    const std::int64_t at_once = bfloat16_most_taps / w.taps * 2;  // channels, evenly many
+    for (std::int64_t block = 0; block < w.channels; block += bfloat16_block, to += w.taps * bfloat16_step) {
+        const std::int64_t left = w.channels - block, channels = left < bfloat16_block ? left : bfloat16_block;
+        if (channels < bfloat16_block || count < bfloat16_block) std::memset(to, 0, static_cast<std::size_t>(w.taps) * bfloat16_step * sizeof *to);
+        for (int v = 0; v < bfloat16_block && v < count; v += V::W)
+            for (std::int64_t first = 0, n; first < channels; first += n) {
+                n = channels - first < at_once ? channels - first : at_once;
+                const int lanes = static_cast<int>(count - v < V::W ? count - v : V::W);
+                load_weights(w, weight + v * w.out, block + first, n, lanes, some);
+                for (std::int64_t k = 0; k < n; k += 2)
+                    for (std::int64_t t = 0; t < w.taps; ++t) {
+                        const float* const a = some + (k * w.taps + (turned ? w.taps - 1 - t : t)) * V::W;
+                        narrow_pairs(V::load(a), k + 1 < n ? V::load(a + w.taps * V::W) : V::zero(),
+                                     pair_in_step<Tiles>(to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
+                    }
+            }
+    }
+}
 
 // One block of channels of a pixel; those past the last are zeros.
 GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
@@ -48657,6 +48722,12 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
     }
 }
 
+// What sums begin with: that of a pixel lies `pixel` numbers behind that of the one before, or is the same for all where it is 0.
+struct sums_from {
+    const float* first;
+    std::int64_t pixel;
+};
+
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
 constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
 struct bfloat16_sums {
@@ -48664,8 +48735,6 @@ struct bfloat16_sums {
     std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
     int next, pixels;
 };
-
-GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
 
 // What becomes of the sums of one block of output channels.
 struct bfloat16_end {
@@ -48771,28 +48840,27 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
 
 struct pair_unit {};
 
-// Some neighbouring pixels by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32 registers.
-template <int Pixels>
-inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias, float* to) {
+// Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
+// registers. `pair_step`: numbers from a pair to the next.
+template <int Pixels, int PixelStep>
+inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
+                                              float* to, std::int64_t to_pixel) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
     V sum[Pixels][vectors];
     GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) {
-        const V first = V::load(bias + v * V::W);
-        GRAFT_UNROLL
-        for (int p = 0; p < Pixels; ++p) sum[p][v] = first;
-    }
+    for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
-            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
-            for (int k = 0; k < half; ++k) {
+            const std::uint16_t* from = x + a.from.taps[t] * bfloat16_block;
+            for (int k = 0; k < half; ++k, from += pair_step) {
                 I weights[vectors];
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) {
                     std::int32_t pair;
-                    std::memcpy(&pair, from + p * bfloat16_block + 2 * k, sizeof pair);
+                    std::memcpy(&pair, from + p * PixelStep, sizeof pair);
                     const I pixel = I::set1(pair);
                     GRAFT_UNROLL
                     for (int v = 0; v < vectors; ++v) sum[p][v] = add_pairs(sum[p][v], pixel, weights[v]);
@@ -48801,7 +48869,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
         }
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * bfloat16_block + v * V::W);
+    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
 }
 
 inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t*, const float* bias,
@@ -48810,14 +48878,16 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
     static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
         const bool rest = to.pixels - p <= 2 * few;
-        (rest ? &sum_pairs_bfloat16<few> : &sum_pairs_bfloat16<many>)(a, x + p * bfloat16_block, w, bias, to.sum[p]);
+        const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;
+        sum(a, x + p * bfloat16_block, 2, w, {bias, 0}, to.sum[p], bfloat16_block);
         p += rest ? few : many;
     }
 }
 
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
-    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights<false>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
     return &all;
 }
 
@@ -48881,12 +48951,14 @@ struct tile_unit {
 // pixels they come from memory, which took a tenth of ResNet-50's time.
 template <int Rows, int Columns>
 inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
-                                     const float* bias, bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+                                     sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
-    tiles.load<0>(bias, 0);
-    if (Columns == 2) tiles.load<1>(bias + half, 0);
-    if (Rows == 2) tiles.load<2>(bias, 0);
-    if (Rows == 2 && Columns == 2) tiles.load<3>(bias + half, 0);
+    const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
+    const float* const below = start.first + half * start.pixel;
+    tiles.load<0>(start.first, start_row);
+    if (Columns == 2) tiles.load<1>(start.first + half, start_row);
+    if (Rows == 2) tiles.load<2>(below, start_row);
+    if (Rows == 2 && Columns == 2) tiles.load<3>(below + half, start_row);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
@@ -48906,23 +48978,24 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
                 for (const std::uint16_t* const last = next + bfloat16_step; next != last; next += 32) tile_unit::fetch(next);
             finish_some(end, before, 4);
         }
-    constexpr std::ptrdiff_t row = bfloat16_block * sizeof(float);
-    tiles.store<0>(to.sum[0], row);
-    if (Columns == 2) tiles.store<1>(to.sum[0] + half, row);
-    if (Rows == 2) tiles.store<2>(to.sum[half], row);
-    if (Rows == 2 && Columns == 2) tiles.store<3>(to.sum[half] + half, row);
+    float* const to_below = to + half * to_pixel;
+    tiles.store<0>(to, to_row);
+    if (Columns == 2) tiles.store<1>(to + half, to_row);
+    if (Rows == 2) tiles.store<2>(to_below, to_row);
+    if (Rows == 2 && Columns == 2) tiles.store<3>(to_below + half, to_row);
 }
 
 inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
                          bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const auto sum = to.pixels > half ? end.channels > half ? &sum_tiles<2, 2> : &sum_tiles<2, 1> : end.channels > half ? &sum_tiles<1, 2> : &sum_tiles<1, 1>;
-    sum(tiles, a, x, w, next, bias, to, end, before);
+    sum(tiles, a, x, w, next, {bias, 0}, to.sum[0], bfloat16_block, end, before);
 }
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
-    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights<true>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -49505,6 +49578,12 @@ GRAFT_VECTOR V even_of_pair(I a) { return without_denormals(as_float(shift_left<
 GRAFT_VECTOR V odd_of_pair(I a) { return without_denormals(as_float(a & I::set1(static_cast<std::int32_t>(0xffff0000u)))); }
 
 GRAFT_VECTOR void narrow_bfloat16(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+GRAFT_VECTOR void narrow_pairs(V first, V second, std::uint16_t* to) {
+    std::uint16_t a[V::W], b[V::W];
+    narrow_bfloat16(first, a);
+    narrow_bfloat16(second, b);
+    for (int i = 0; i < V::W; ++i) to[2 * i] = a[i], to[2 * i + 1] = b[i];
+}
 GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
     const V odd = without_denormals(fma(odd_of_pair(a), odd_of_pair(b), without_denormals(sum)));
     return without_denormals(fma(even_of_pair(a), even_of_pair(b), odd));
@@ -49512,6 +49591,58 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
 // ---- graft/cpu/kernels/bfloat16.inl
 // Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
 // that neighbours of the padded image are read alike for every tap, across its rows.
+
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+
+// Where sixteen output channels of a pair of channels lie in a step's weights.
+template <bool Tiles>
+GRAFT_VECTOR std::uint16_t* pair_in_step(std::uint16_t* step, int pair, int channel) {
+    constexpr int half = bfloat16_block / 2, pairs = Tiles ? bfloat16_block : 2 * bfloat16_block, beside = Tiles ? bfloat16_step / 2 : bfloat16_block;
+    return step + pair * pairs + channel / half * beside + channel % half * 2;
+}
+
+// Output channels of some channels and all taps, as floats: `to` is [channel][tap][W], zeros past the last output channel. Rows of memory are read as they
+// lie: an output channel's, a channel's, or, of a matrix, a channel's of one tap.
+inline void load_weights(const bfloat16_weights& w, const float* weight, std::int64_t channel, std::int64_t channels, int lanes, float* to) {
+    const int taps = static_cast<int>(w.taps);
+    const float* const first_tap = w.tap < 0 ? weight - (taps - 1) : weight;
+    const bool adjacent = w.unrolled == 1 && (taps == 1 || w.tap == 1 || w.tap == -1);
+    if (adjacent && w.in == taps) return planes_to_block(first_tap + channel * w.in, w.out, lanes, 0, channels * taps, to);
+    for (std::int64_t c = channel; c < channel + channels; ++c) {
+        const float* const of = (adjacent ? first_tap : weight) + c / w.unrolled * w.in + c % w.unrolled;
+        if (adjacent && w.out == 1)
+            load_lanes(of, lanes).store(to);
+        else if (adjacent)
+            planes_to_block(of, w.out, lanes, 0, taps, to);
+        else
+            for (int t = 0; t < taps; ++t)
+                for (int j = 0; j < V::W; ++j) to[t * V::W + j] = j < lanes ? of[j * w.out + t * w.tap] : 0;
+        to += taps * V::W;
+    }
+}
+
+template <bool Tiles>
+inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, std::uint16_t* to) {
+    const bool turned = w.tap < 0 && w.unrolled == 1;
+    alignas(64) float some[2 * bfloat16_most_taps * V::W];
+    const std::int64_t at_once = bfloat16_most_taps / w.taps * 2;  // channels, evenly many
+    for (std::int64_t block = 0; block < w.channels; block += bfloat16_block, to += w.taps * bfloat16_step) {
+        const std::int64_t left = w.channels - block, channels = left < bfloat16_block ? left : bfloat16_block;
+        if (channels < bfloat16_block || count < bfloat16_block) std::memset(to, 0, static_cast<std::size_t>(w.taps) * bfloat16_step * sizeof *to);
+        for (int v = 0; v < bfloat16_block && v < count; v += V::W)
+            for (std::int64_t first = 0, n; first < channels; first += n) {
+                n = channels - first < at_once ? channels - first : at_once;
+                const int lanes = static_cast<int>(count - v < V::W ? count - v : V::W);
+                load_weights(w, weight + v * w.out, block + first, n, lanes, some);
+                for (std::int64_t k = 0; k < n; k += 2)
+                    for (std::int64_t t = 0; t < w.taps; ++t) {
+                        const float* const a = some + (k * w.taps + (turned ? w.taps - 1 - t : t)) * V::W;
+                        narrow_pairs(V::load(a), k + 1 < n ? V::load(a + w.taps * V::W) : V::zero(),
+                                     pair_in_step<Tiles>(to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
+                    }
+            }
+    }
+}
 
 // One block of channels of a pixel; those past the last are zeros.
 GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
@@ -49604,6 +49735,12 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
     }
 }
 
+// What sums begin with: that of a pixel lies `pixel` numbers behind that of the one before, or is the same for all where it is 0.
+struct sums_from {
+    const float* first;
+    std::int64_t pixel;
+};
+
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
 constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
 struct bfloat16_sums {
@@ -49611,8 +49748,6 @@ struct bfloat16_sums {
     std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
     int next, pixels;
 };
-
-GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
 
 // What becomes of the sums of one block of output channels.
 struct bfloat16_end {
@@ -49718,28 +49853,27 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
 
 struct pair_unit {};
 
-// Some neighbouring pixels by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32 registers.
-template <int Pixels>
-inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias, float* to) {
+// Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
+// registers. `pair_step`: numbers from a pair to the next.
+template <int Pixels, int PixelStep>
+inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
+                                              float* to, std::int64_t to_pixel) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
     V sum[Pixels][vectors];
     GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) {
-        const V first = V::load(bias + v * V::W);
-        GRAFT_UNROLL
-        for (int p = 0; p < Pixels; ++p) sum[p][v] = first;
-    }
+    for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
-            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
-            for (int k = 0; k < half; ++k) {
+            const std::uint16_t* from = x + a.from.taps[t] * bfloat16_block;
+            for (int k = 0; k < half; ++k, from += pair_step) {
                 I weights[vectors];
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) {
                     std::int32_t pair;
-                    std::memcpy(&pair, from + p * bfloat16_block + 2 * k, sizeof pair);
+                    std::memcpy(&pair, from + p * PixelStep, sizeof pair);
                     const I pixel = I::set1(pair);
                     GRAFT_UNROLL
                     for (int v = 0; v < vectors; ++v) sum[p][v] = add_pairs(sum[p][v], pixel, weights[v]);
@@ -49748,7 +49882,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
         }
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * bfloat16_block + v * V::W);
+    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
 }
 
 inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t*, const float* bias,
@@ -49757,14 +49891,16 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
     static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
         const bool rest = to.pixels - p <= 2 * few;
-        (rest ? &sum_pairs_bfloat16<few> : &sum_pairs_bfloat16<many>)(a, x + p * bfloat16_block, w, bias, to.sum[p]);
+        const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;
+        sum(a, x + p * bfloat16_block, 2, w, {bias, 0}, to.sum[p], bfloat16_block);
         p += rest ? few : many;
     }
 }
 
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
-    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights<false>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
     return &all;
 }
 
@@ -49828,12 +49964,14 @@ struct tile_unit {
 // pixels they come from memory, which took a tenth of ResNet-50's time.
 template <int Rows, int Columns>
 inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
-                                     const float* bias, bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+                                     sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
-    tiles.load<0>(bias, 0);
-    if (Columns == 2) tiles.load<1>(bias + half, 0);
-    if (Rows == 2) tiles.load<2>(bias, 0);
-    if (Rows == 2 && Columns == 2) tiles.load<3>(bias + half, 0);
+    const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
+    const float* const below = start.first + half * start.pixel;
+    tiles.load<0>(start.first, start_row);
+    if (Columns == 2) tiles.load<1>(start.first + half, start_row);
+    if (Rows == 2) tiles.load<2>(below, start_row);
+    if (Rows == 2 && Columns == 2) tiles.load<3>(below + half, start_row);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
@@ -49853,23 +49991,24 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
                 for (const std::uint16_t* const last = next + bfloat16_step; next != last; next += 32) tile_unit::fetch(next);
             finish_some(end, before, 4);
         }
-    constexpr std::ptrdiff_t row = bfloat16_block * sizeof(float);
-    tiles.store<0>(to.sum[0], row);
-    if (Columns == 2) tiles.store<1>(to.sum[0] + half, row);
-    if (Rows == 2) tiles.store<2>(to.sum[half], row);
-    if (Rows == 2 && Columns == 2) tiles.store<3>(to.sum[half] + half, row);
+    float* const to_below = to + half * to_pixel;
+    tiles.store<0>(to, to_row);
+    if (Columns == 2) tiles.store<1>(to + half, to_row);
+    if (Rows == 2) tiles.store<2>(to_below, to_row);
+    if (Rows == 2 && Columns == 2) tiles.store<3>(to_below + half, to_row);
 }
 
 inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
                          bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const auto sum = to.pixels > half ? end.channels > half ? &sum_tiles<2, 2> : &sum_tiles<2, 1> : end.channels > half ? &sum_tiles<1, 2> : &sum_tiles<1, 1>;
-    sum(tiles, a, x, w, next, bias, to, end, before);
+    sum(tiles, a, x, w, next, {bias, 0}, to.sum[0], bfloat16_block, end, before);
 }
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
-    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights<true>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -50453,6 +50592,12 @@ GRAFT_VECTOR V even_of_pair(I a) { return without_denormals(as_float(shift_left<
 GRAFT_VECTOR V odd_of_pair(I a) { return without_denormals(as_float(a & I::set1(static_cast<std::int32_t>(0xffff0000u)))); }
 
 GRAFT_VECTOR void narrow_bfloat16(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+GRAFT_VECTOR void narrow_pairs(V first, V second, std::uint16_t* to) {
+    std::uint16_t a[V::W], b[V::W];
+    narrow_bfloat16(first, a);
+    narrow_bfloat16(second, b);
+    for (int i = 0; i < V::W; ++i) to[2 * i] = a[i], to[2 * i + 1] = b[i];
+}
 GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
     const V odd = without_denormals(fma(odd_of_pair(a), odd_of_pair(b), without_denormals(sum)));
     return without_denormals(fma(even_of_pair(a), even_of_pair(b), odd));
@@ -50460,6 +50605,58 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
 // ---- graft/cpu/kernels/bfloat16.inl
 // Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
 // that neighbours of the padded image are read alike for every tap, across its rows.
+
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+
+// Where sixteen output channels of a pair of channels lie in a step's weights.
+template <bool Tiles>
+GRAFT_VECTOR std::uint16_t* pair_in_step(std::uint16_t* step, int pair, int channel) {
+    constexpr int half = bfloat16_block / 2, pairs = Tiles ? bfloat16_block : 2 * bfloat16_block, beside = Tiles ? bfloat16_step / 2 : bfloat16_block;
+    return step + pair * pairs + channel / half * beside + channel % half * 2;
+}
+
+// Output channels of some channels and all taps, as floats: `to` is [channel][tap][W], zeros past the last output channel. Rows of memory are read as they
+// lie: an output channel's, a channel's, or, of a matrix, a channel's of one tap.
+inline void load_weights(const bfloat16_weights& w, const float* weight, std::int64_t channel, std::int64_t channels, int lanes, float* to) {
+    const int taps = static_cast<int>(w.taps);
+    const float* const first_tap = w.tap < 0 ? weight - (taps - 1) : weight;
+    const bool adjacent = w.unrolled == 1 && (taps == 1 || w.tap == 1 || w.tap == -1);
+    if (adjacent && w.in == taps) return planes_to_block(first_tap + channel * w.in, w.out, lanes, 0, channels * taps, to);
+    for (std::int64_t c = channel; c < channel + channels; ++c) {
+        const float* const of = (adjacent ? first_tap : weight) + c / w.unrolled * w.in + c % w.unrolled;
+        if (adjacent && w.out == 1)
+            load_lanes(of, lanes).store(to);
+        else if (adjacent)
+            planes_to_block(of, w.out, lanes, 0, taps, to);
+        else
+            for (int t = 0; t < taps; ++t)
+                for (int j = 0; j < V::W; ++j) to[t * V::W + j] = j < lanes ? of[j * w.out + t * w.tap] : 0;
+        to += taps * V::W;
+    }
+}
+
+template <bool Tiles>
+inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, std::uint16_t* to) {
+    const bool turned = w.tap < 0 && w.unrolled == 1;
+    alignas(64) float some[2 * bfloat16_most_taps * V::W];
+    const std::int64_t at_once = bfloat16_most_taps / w.taps * 2;  // channels, evenly many
+    for (std::int64_t block = 0; block < w.channels; block += bfloat16_block, to += w.taps * bfloat16_step) {
+        const std::int64_t left = w.channels - block, channels = left < bfloat16_block ? left : bfloat16_block;
+        if (channels < bfloat16_block || count < bfloat16_block) std::memset(to, 0, static_cast<std::size_t>(w.taps) * bfloat16_step * sizeof *to);
+        for (int v = 0; v < bfloat16_block && v < count; v += V::W)
+            for (std::int64_t first = 0, n; first < channels; first += n) {
+                n = channels - first < at_once ? channels - first : at_once;
+                const int lanes = static_cast<int>(count - v < V::W ? count - v : V::W);
+                load_weights(w, weight + v * w.out, block + first, n, lanes, some);
+                for (std::int64_t k = 0; k < n; k += 2)
+                    for (std::int64_t t = 0; t < w.taps; ++t) {
+                        const float* const a = some + (k * w.taps + (turned ? w.taps - 1 - t : t)) * V::W;
+                        narrow_pairs(V::load(a), k + 1 < n ? V::load(a + w.taps * V::W) : V::zero(),
+                                     pair_in_step<Tiles>(to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
+                    }
+            }
+    }
+}
 
 // One block of channels of a pixel; those past the last are zeros.
 GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
@@ -50552,6 +50749,12 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
     }
 }
 
+// What sums begin with: that of a pixel lies `pixel` numbers behind that of the one before, or is the same for all where it is 0.
+struct sums_from {
+    const float* first;
+    std::int64_t pixel;
+};
+
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
 constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
 struct bfloat16_sums {
@@ -50559,8 +50762,6 @@ struct bfloat16_sums {
     std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
     int next, pixels;
 };
-
-GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
 
 // What becomes of the sums of one block of output channels.
 struct bfloat16_end {
@@ -50666,28 +50867,27 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
 
 struct pair_unit {};
 
-// Some neighbouring pixels by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32 registers.
-template <int Pixels>
-inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias, float* to) {
+// Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
+// registers. `pair_step`: numbers from a pair to the next.
+template <int Pixels, int PixelStep>
+inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
+                                              float* to, std::int64_t to_pixel) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
     V sum[Pixels][vectors];
     GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) {
-        const V first = V::load(bias + v * V::W);
-        GRAFT_UNROLL
-        for (int p = 0; p < Pixels; ++p) sum[p][v] = first;
-    }
+    for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
-            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
-            for (int k = 0; k < half; ++k) {
+            const std::uint16_t* from = x + a.from.taps[t] * bfloat16_block;
+            for (int k = 0; k < half; ++k, from += pair_step) {
                 I weights[vectors];
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) {
                     std::int32_t pair;
-                    std::memcpy(&pair, from + p * bfloat16_block + 2 * k, sizeof pair);
+                    std::memcpy(&pair, from + p * PixelStep, sizeof pair);
                     const I pixel = I::set1(pair);
                     GRAFT_UNROLL
                     for (int v = 0; v < vectors; ++v) sum[p][v] = add_pairs(sum[p][v], pixel, weights[v]);
@@ -50696,7 +50896,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
         }
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * bfloat16_block + v * V::W);
+    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
 }
 
 inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t*, const float* bias,
@@ -50705,14 +50905,16 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
     static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
         const bool rest = to.pixels - p <= 2 * few;
-        (rest ? &sum_pairs_bfloat16<few> : &sum_pairs_bfloat16<many>)(a, x + p * bfloat16_block, w, bias, to.sum[p]);
+        const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;
+        sum(a, x + p * bfloat16_block, 2, w, {bias, 0}, to.sum[p], bfloat16_block);
         p += rest ? few : many;
     }
 }
 
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
-    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights<false>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
     return &all;
 }
 
@@ -50776,12 +50978,14 @@ struct tile_unit {
 // pixels they come from memory, which took a tenth of ResNet-50's time.
 template <int Rows, int Columns>
 inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
-                                     const float* bias, bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+                                     sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
-    tiles.load<0>(bias, 0);
-    if (Columns == 2) tiles.load<1>(bias + half, 0);
-    if (Rows == 2) tiles.load<2>(bias, 0);
-    if (Rows == 2 && Columns == 2) tiles.load<3>(bias + half, 0);
+    const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
+    const float* const below = start.first + half * start.pixel;
+    tiles.load<0>(start.first, start_row);
+    if (Columns == 2) tiles.load<1>(start.first + half, start_row);
+    if (Rows == 2) tiles.load<2>(below, start_row);
+    if (Rows == 2 && Columns == 2) tiles.load<3>(below + half, start_row);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
@@ -50801,23 +51005,24 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
                 for (const std::uint16_t* const last = next + bfloat16_step; next != last; next += 32) tile_unit::fetch(next);
             finish_some(end, before, 4);
         }
-    constexpr std::ptrdiff_t row = bfloat16_block * sizeof(float);
-    tiles.store<0>(to.sum[0], row);
-    if (Columns == 2) tiles.store<1>(to.sum[0] + half, row);
-    if (Rows == 2) tiles.store<2>(to.sum[half], row);
-    if (Rows == 2 && Columns == 2) tiles.store<3>(to.sum[half] + half, row);
+    float* const to_below = to + half * to_pixel;
+    tiles.store<0>(to, to_row);
+    if (Columns == 2) tiles.store<1>(to + half, to_row);
+    if (Rows == 2) tiles.store<2>(to_below, to_row);
+    if (Rows == 2 && Columns == 2) tiles.store<3>(to_below + half, to_row);
 }
 
 inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
                          bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const auto sum = to.pixels > half ? end.channels > half ? &sum_tiles<2, 2> : &sum_tiles<2, 1> : end.channels > half ? &sum_tiles<1, 2> : &sum_tiles<1, 1>;
-    sum(tiles, a, x, w, next, bias, to, end, before);
+    sum(tiles, a, x, w, next, {bias, 0}, to.sum[0], bfloat16_block, end, before);
 }
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
-    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights<true>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -51401,6 +51606,12 @@ GRAFT_VECTOR V even_of_pair(I a) { return without_denormals(as_float(shift_left<
 GRAFT_VECTOR V odd_of_pair(I a) { return without_denormals(as_float(a & I::set1(static_cast<std::int32_t>(0xffff0000u)))); }
 
 GRAFT_VECTOR void narrow_bfloat16(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+GRAFT_VECTOR void narrow_pairs(V first, V second, std::uint16_t* to) {
+    std::uint16_t a[V::W], b[V::W];
+    narrow_bfloat16(first, a);
+    narrow_bfloat16(second, b);
+    for (int i = 0; i < V::W; ++i) to[2 * i] = a[i], to[2 * i + 1] = b[i];
+}
 GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
     const V odd = without_denormals(fma(odd_of_pair(a), odd_of_pair(b), without_denormals(sum)));
     return without_denormals(fma(even_of_pair(a), even_of_pair(b), odd));
@@ -51408,6 +51619,58 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
 // ---- graft/cpu/kernels/bfloat16.inl
 // Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
 // that neighbours of the padded image are read alike for every tap, across its rows.
+
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+
+// Where sixteen output channels of a pair of channels lie in a step's weights.
+template <bool Tiles>
+GRAFT_VECTOR std::uint16_t* pair_in_step(std::uint16_t* step, int pair, int channel) {
+    constexpr int half = bfloat16_block / 2, pairs = Tiles ? bfloat16_block : 2 * bfloat16_block, beside = Tiles ? bfloat16_step / 2 : bfloat16_block;
+    return step + pair * pairs + channel / half * beside + channel % half * 2;
+}
+
+// Output channels of some channels and all taps, as floats: `to` is [channel][tap][W], zeros past the last output channel. Rows of memory are read as they
+// lie: an output channel's, a channel's, or, of a matrix, a channel's of one tap.
+inline void load_weights(const bfloat16_weights& w, const float* weight, std::int64_t channel, std::int64_t channels, int lanes, float* to) {
+    const int taps = static_cast<int>(w.taps);
+    const float* const first_tap = w.tap < 0 ? weight - (taps - 1) : weight;
+    const bool adjacent = w.unrolled == 1 && (taps == 1 || w.tap == 1 || w.tap == -1);
+    if (adjacent && w.in == taps) return planes_to_block(first_tap + channel * w.in, w.out, lanes, 0, channels * taps, to);
+    for (std::int64_t c = channel; c < channel + channels; ++c) {
+        const float* const of = (adjacent ? first_tap : weight) + c / w.unrolled * w.in + c % w.unrolled;
+        if (adjacent && w.out == 1)
+            load_lanes(of, lanes).store(to);
+        else if (adjacent)
+            planes_to_block(of, w.out, lanes, 0, taps, to);
+        else
+            for (int t = 0; t < taps; ++t)
+                for (int j = 0; j < V::W; ++j) to[t * V::W + j] = j < lanes ? of[j * w.out + t * w.tap] : 0;
+        to += taps * V::W;
+    }
+}
+
+template <bool Tiles>
+inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, std::uint16_t* to) {
+    const bool turned = w.tap < 0 && w.unrolled == 1;
+    alignas(64) float some[2 * bfloat16_most_taps * V::W];
+    const std::int64_t at_once = bfloat16_most_taps / w.taps * 2;  // channels, evenly many
+    for (std::int64_t block = 0; block < w.channels; block += bfloat16_block, to += w.taps * bfloat16_step) {
+        const std::int64_t left = w.channels - block, channels = left < bfloat16_block ? left : bfloat16_block;
+        if (channels < bfloat16_block || count < bfloat16_block) std::memset(to, 0, static_cast<std::size_t>(w.taps) * bfloat16_step * sizeof *to);
+        for (int v = 0; v < bfloat16_block && v < count; v += V::W)
+            for (std::int64_t first = 0, n; first < channels; first += n) {
+                n = channels - first < at_once ? channels - first : at_once;
+                const int lanes = static_cast<int>(count - v < V::W ? count - v : V::W);
+                load_weights(w, weight + v * w.out, block + first, n, lanes, some);
+                for (std::int64_t k = 0; k < n; k += 2)
+                    for (std::int64_t t = 0; t < w.taps; ++t) {
+                        const float* const a = some + (k * w.taps + (turned ? w.taps - 1 - t : t)) * V::W;
+                        narrow_pairs(V::load(a), k + 1 < n ? V::load(a + w.taps * V::W) : V::zero(),
+                                     pair_in_step<Tiles>(to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
+                    }
+            }
+    }
+}
 
 // One block of channels of a pixel; those past the last are zeros.
 GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
@@ -51500,6 +51763,12 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
     }
 }
 
+// What sums begin with: that of a pixel lies `pixel` numbers behind that of the one before, or is the same for all where it is 0.
+struct sums_from {
+    const float* first;
+    std::int64_t pixel;
+};
+
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
 constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
 struct bfloat16_sums {
@@ -51507,8 +51776,6 @@ struct bfloat16_sums {
     std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
     int next, pixels;
 };
-
-GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
 
 // What becomes of the sums of one block of output channels.
 struct bfloat16_end {
@@ -51614,28 +51881,27 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
 
 struct pair_unit {};
 
-// Some neighbouring pixels by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32 registers.
-template <int Pixels>
-inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias, float* to) {
+// Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
+// registers. `pair_step`: numbers from a pair to the next.
+template <int Pixels, int PixelStep>
+inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
+                                              float* to, std::int64_t to_pixel) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
     V sum[Pixels][vectors];
     GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) {
-        const V first = V::load(bias + v * V::W);
-        GRAFT_UNROLL
-        for (int p = 0; p < Pixels; ++p) sum[p][v] = first;
-    }
+    for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
-            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
-            for (int k = 0; k < half; ++k) {
+            const std::uint16_t* from = x + a.from.taps[t] * bfloat16_block;
+            for (int k = 0; k < half; ++k, from += pair_step) {
                 I weights[vectors];
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) {
                     std::int32_t pair;
-                    std::memcpy(&pair, from + p * bfloat16_block + 2 * k, sizeof pair);
+                    std::memcpy(&pair, from + p * PixelStep, sizeof pair);
                     const I pixel = I::set1(pair);
                     GRAFT_UNROLL
                     for (int v = 0; v < vectors; ++v) sum[p][v] = add_pairs(sum[p][v], pixel, weights[v]);
@@ -51644,7 +51910,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
         }
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * bfloat16_block + v * V::W);
+    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
 }
 
 inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t*, const float* bias,
@@ -51653,14 +51919,16 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
     static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
         const bool rest = to.pixels - p <= 2 * few;
-        (rest ? &sum_pairs_bfloat16<few> : &sum_pairs_bfloat16<many>)(a, x + p * bfloat16_block, w, bias, to.sum[p]);
+        const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;
+        sum(a, x + p * bfloat16_block, 2, w, {bias, 0}, to.sum[p], bfloat16_block);
         p += rest ? few : many;
     }
 }
 
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
-    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights<false>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
     return &all;
 }
 
@@ -51724,12 +51992,14 @@ struct tile_unit {
 // pixels they come from memory, which took a tenth of ResNet-50's time.
 template <int Rows, int Columns>
 inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
-                                     const float* bias, bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+                                     sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
-    tiles.load<0>(bias, 0);
-    if (Columns == 2) tiles.load<1>(bias + half, 0);
-    if (Rows == 2) tiles.load<2>(bias, 0);
-    if (Rows == 2 && Columns == 2) tiles.load<3>(bias + half, 0);
+    const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
+    const float* const below = start.first + half * start.pixel;
+    tiles.load<0>(start.first, start_row);
+    if (Columns == 2) tiles.load<1>(start.first + half, start_row);
+    if (Rows == 2) tiles.load<2>(below, start_row);
+    if (Rows == 2 && Columns == 2) tiles.load<3>(below + half, start_row);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
@@ -51749,23 +52019,24 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
                 for (const std::uint16_t* const last = next + bfloat16_step; next != last; next += 32) tile_unit::fetch(next);
             finish_some(end, before, 4);
         }
-    constexpr std::ptrdiff_t row = bfloat16_block * sizeof(float);
-    tiles.store<0>(to.sum[0], row);
-    if (Columns == 2) tiles.store<1>(to.sum[0] + half, row);
-    if (Rows == 2) tiles.store<2>(to.sum[half], row);
-    if (Rows == 2 && Columns == 2) tiles.store<3>(to.sum[half] + half, row);
+    float* const to_below = to + half * to_pixel;
+    tiles.store<0>(to, to_row);
+    if (Columns == 2) tiles.store<1>(to + half, to_row);
+    if (Rows == 2) tiles.store<2>(to_below, to_row);
+    if (Rows == 2 && Columns == 2) tiles.store<3>(to_below + half, to_row);
 }
 
 inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
                          bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const auto sum = to.pixels > half ? end.channels > half ? &sum_tiles<2, 2> : &sum_tiles<2, 1> : end.channels > half ? &sum_tiles<1, 2> : &sum_tiles<1, 1>;
-    sum(tiles, a, x, w, next, bias, to, end, before);
+    sum(tiles, a, x, w, next, {bias, 0}, to.sum[0], bfloat16_block, end, before);
 }
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
-    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights<true>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -52347,6 +52618,12 @@ GRAFT_VECTOR V even_of_pair(I a) { return without_denormals(as_float(shift_left<
 GRAFT_VECTOR V odd_of_pair(I a) { return without_denormals(as_float(a & I::set1(static_cast<std::int32_t>(0xffff0000u)))); }
 
 GRAFT_VECTOR void narrow_bfloat16(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+GRAFT_VECTOR void narrow_pairs(V first, V second, std::uint16_t* to) {
+    std::uint16_t a[V::W], b[V::W];
+    narrow_bfloat16(first, a);
+    narrow_bfloat16(second, b);
+    for (int i = 0; i < V::W; ++i) to[2 * i] = a[i], to[2 * i + 1] = b[i];
+}
 GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
     const V odd = without_denormals(fma(odd_of_pair(a), odd_of_pair(b), without_denormals(sum)));
     return without_denormals(fma(even_of_pair(a), even_of_pair(b), odd));
@@ -52354,6 +52631,58 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
 // ---- graft/cpu/kernels/bfloat16.inl
 // Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
 // that neighbours of the padded image are read alike for every tap, across its rows.
+
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+
+// Where sixteen output channels of a pair of channels lie in a step's weights.
+template <bool Tiles>
+GRAFT_VECTOR std::uint16_t* pair_in_step(std::uint16_t* step, int pair, int channel) {
+    constexpr int half = bfloat16_block / 2, pairs = Tiles ? bfloat16_block : 2 * bfloat16_block, beside = Tiles ? bfloat16_step / 2 : bfloat16_block;
+    return step + pair * pairs + channel / half * beside + channel % half * 2;
+}
+
+// Output channels of some channels and all taps, as floats: `to` is [channel][tap][W], zeros past the last output channel. Rows of memory are read as they
+// lie: an output channel's, a channel's, or, of a matrix, a channel's of one tap.
+inline void load_weights(const bfloat16_weights& w, const float* weight, std::int64_t channel, std::int64_t channels, int lanes, float* to) {
+    const int taps = static_cast<int>(w.taps);
+    const float* const first_tap = w.tap < 0 ? weight - (taps - 1) : weight;
+    const bool adjacent = w.unrolled == 1 && (taps == 1 || w.tap == 1 || w.tap == -1);
+    if (adjacent && w.in == taps) return planes_to_block(first_tap + channel * w.in, w.out, lanes, 0, channels * taps, to);
+    for (std::int64_t c = channel; c < channel + channels; ++c) {
+        const float* const of = (adjacent ? first_tap : weight) + c / w.unrolled * w.in + c % w.unrolled;
+        if (adjacent && w.out == 1)
+            load_lanes(of, lanes).store(to);
+        else if (adjacent)
+            planes_to_block(of, w.out, lanes, 0, taps, to);
+        else
+            for (int t = 0; t < taps; ++t)
+                for (int j = 0; j < V::W; ++j) to[t * V::W + j] = j < lanes ? of[j * w.out + t * w.tap] : 0;
+        to += taps * V::W;
+    }
+}
+
+template <bool Tiles>
+inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, std::uint16_t* to) {
+    const bool turned = w.tap < 0 && w.unrolled == 1;
+    alignas(64) float some[2 * bfloat16_most_taps * V::W];
+    const std::int64_t at_once = bfloat16_most_taps / w.taps * 2;  // channels, evenly many
+    for (std::int64_t block = 0; block < w.channels; block += bfloat16_block, to += w.taps * bfloat16_step) {
+        const std::int64_t left = w.channels - block, channels = left < bfloat16_block ? left : bfloat16_block;
+        if (channels < bfloat16_block || count < bfloat16_block) std::memset(to, 0, static_cast<std::size_t>(w.taps) * bfloat16_step * sizeof *to);
+        for (int v = 0; v < bfloat16_block && v < count; v += V::W)
+            for (std::int64_t first = 0, n; first < channels; first += n) {
+                n = channels - first < at_once ? channels - first : at_once;
+                const int lanes = static_cast<int>(count - v < V::W ? count - v : V::W);
+                load_weights(w, weight + v * w.out, block + first, n, lanes, some);
+                for (std::int64_t k = 0; k < n; k += 2)
+                    for (std::int64_t t = 0; t < w.taps; ++t) {
+                        const float* const a = some + (k * w.taps + (turned ? w.taps - 1 - t : t)) * V::W;
+                        narrow_pairs(V::load(a), k + 1 < n ? V::load(a + w.taps * V::W) : V::zero(),
+                                     pair_in_step<Tiles>(to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
+                    }
+            }
+    }
+}
 
 // One block of channels of a pixel; those past the last are zeros.
 GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
@@ -52446,6 +52775,12 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
     }
 }
 
+// What sums begin with: that of a pixel lies `pixel` numbers behind that of the one before, or is the same for all where it is 0.
+struct sums_from {
+    const float* first;
+    std::int64_t pixel;
+};
+
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
 constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
 struct bfloat16_sums {
@@ -52453,8 +52788,6 @@ struct bfloat16_sums {
     std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
     int next, pixels;
 };
-
-GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
 
 // What becomes of the sums of one block of output channels.
 struct bfloat16_end {
@@ -52560,28 +52893,27 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
 
 struct pair_unit {};
 
-// Some neighbouring pixels by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32 registers.
-template <int Pixels>
-inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias, float* to) {
+// Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
+// registers. `pair_step`: numbers from a pair to the next.
+template <int Pixels, int PixelStep>
+inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
+                                              float* to, std::int64_t to_pixel) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
     V sum[Pixels][vectors];
     GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) {
-        const V first = V::load(bias + v * V::W);
-        GRAFT_UNROLL
-        for (int p = 0; p < Pixels; ++p) sum[p][v] = first;
-    }
+    for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
-            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
-            for (int k = 0; k < half; ++k) {
+            const std::uint16_t* from = x + a.from.taps[t] * bfloat16_block;
+            for (int k = 0; k < half; ++k, from += pair_step) {
                 I weights[vectors];
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) {
                     std::int32_t pair;
-                    std::memcpy(&pair, from + p * bfloat16_block + 2 * k, sizeof pair);
+                    std::memcpy(&pair, from + p * PixelStep, sizeof pair);
                     const I pixel = I::set1(pair);
                     GRAFT_UNROLL
                     for (int v = 0; v < vectors; ++v) sum[p][v] = add_pairs(sum[p][v], pixel, weights[v]);
@@ -52590,7 +52922,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
         }
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * bfloat16_block + v * V::W);
+    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
 }
 
 inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t*, const float* bias,
@@ -52599,14 +52931,16 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
     static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
         const bool rest = to.pixels - p <= 2 * few;
-        (rest ? &sum_pairs_bfloat16<few> : &sum_pairs_bfloat16<many>)(a, x + p * bfloat16_block, w, bias, to.sum[p]);
+        const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;
+        sum(a, x + p * bfloat16_block, 2, w, {bias, 0}, to.sum[p], bfloat16_block);
         p += rest ? few : many;
     }
 }
 
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
-    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights<false>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
     return &all;
 }
 
@@ -52670,12 +53004,14 @@ struct tile_unit {
 // pixels they come from memory, which took a tenth of ResNet-50's time.
 template <int Rows, int Columns>
 inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
-                                     const float* bias, bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+                                     sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
-    tiles.load<0>(bias, 0);
-    if (Columns == 2) tiles.load<1>(bias + half, 0);
-    if (Rows == 2) tiles.load<2>(bias, 0);
-    if (Rows == 2 && Columns == 2) tiles.load<3>(bias + half, 0);
+    const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
+    const float* const below = start.first + half * start.pixel;
+    tiles.load<0>(start.first, start_row);
+    if (Columns == 2) tiles.load<1>(start.first + half, start_row);
+    if (Rows == 2) tiles.load<2>(below, start_row);
+    if (Rows == 2 && Columns == 2) tiles.load<3>(below + half, start_row);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
@@ -52695,23 +53031,24 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
                 for (const std::uint16_t* const last = next + bfloat16_step; next != last; next += 32) tile_unit::fetch(next);
             finish_some(end, before, 4);
         }
-    constexpr std::ptrdiff_t row = bfloat16_block * sizeof(float);
-    tiles.store<0>(to.sum[0], row);
-    if (Columns == 2) tiles.store<1>(to.sum[0] + half, row);
-    if (Rows == 2) tiles.store<2>(to.sum[half], row);
-    if (Rows == 2 && Columns == 2) tiles.store<3>(to.sum[half] + half, row);
+    float* const to_below = to + half * to_pixel;
+    tiles.store<0>(to, to_row);
+    if (Columns == 2) tiles.store<1>(to + half, to_row);
+    if (Rows == 2) tiles.store<2>(to_below, to_row);
+    if (Rows == 2 && Columns == 2) tiles.store<3>(to_below + half, to_row);
 }
 
 inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
                          bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const auto sum = to.pixels > half ? end.channels > half ? &sum_tiles<2, 2> : &sum_tiles<2, 1> : end.channels > half ? &sum_tiles<1, 2> : &sum_tiles<1, 1>;
-    sum(tiles, a, x, w, next, bias, to, end, before);
+    sum(tiles, a, x, w, next, {bias, 0}, to.sum[0], bfloat16_block, end, before);
 }
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
-    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights<true>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -52801,6 +53138,13 @@ GRAFT_VECTOR void narrow_bfloat16(V a, std::uint16_t* to) {
     const auto rounded = _mm512_maskz_cvtneps_pbh(0xffff, a.r);
     std::memcpy(to, &rounded, sizeof rounded);
 }
+/// The same of two vectors, a lane of either after the other.
+GRAFT_VECTOR void narrow_pairs(V first, V second, std::uint16_t* to) {
+    alignas(64) static constexpr std::uint16_t places[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                                             8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+    const __m512i both = (__m512i)_mm512_maskz_cvtne2ps_pbh(0xffffffffu, second.r, first.r);
+    _mm512_storeu_si512(to, _mm512_maskz_permutexvar_epi16(0xffffffffu, _mm512_load_si512(places), both));
+}
 /// sum + the product of each lane's odd numbers, then + that of its even ones, each fused. Numbers below the least normal one are zeros, what is added to and
 /// sums as well.
 GRAFT_VECTOR V add_pairs(V sum, I a, I b) { return {_mm512_dpbf16_ps(sum.r, (__m512bh)a.r, (__m512bh)b.r)}; }
@@ -52808,6 +53152,58 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) { return {_mm512_dpbf16_ps(sum.r, (__m
 // ---- graft/cpu/kernels/bfloat16.inl
 // Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
 // that neighbours of the padded image are read alike for every tap, across its rows.
+
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+
+// Where sixteen output channels of a pair of channels lie in a step's weights.
+template <bool Tiles>
+GRAFT_VECTOR std::uint16_t* pair_in_step(std::uint16_t* step, int pair, int channel) {
+    constexpr int half = bfloat16_block / 2, pairs = Tiles ? bfloat16_block : 2 * bfloat16_block, beside = Tiles ? bfloat16_step / 2 : bfloat16_block;
+    return step + pair * pairs + channel / half * beside + channel % half * 2;
+}
+
+// Output channels of some channels and all taps, as floats: `to` is [channel][tap][W], zeros past the last output channel. Rows of memory are read as they
+// lie: an output channel's, a channel's, or, of a matrix, a channel's of one tap.
+inline void load_weights(const bfloat16_weights& w, const float* weight, std::int64_t channel, std::int64_t channels, int lanes, float* to) {
+    const int taps = static_cast<int>(w.taps);
+    const float* const first_tap = w.tap < 0 ? weight - (taps - 1) : weight;
+    const bool adjacent = w.unrolled == 1 && (taps == 1 || w.tap == 1 || w.tap == -1);
+    if (adjacent && w.in == taps) return planes_to_block(first_tap + channel * w.in, w.out, lanes, 0, channels * taps, to);
+    for (std::int64_t c = channel; c < channel + channels; ++c) {
+        const float* const of = (adjacent ? first_tap : weight) + c / w.unrolled * w.in + c % w.unrolled;
+        if (adjacent && w.out == 1)
+            load_lanes(of, lanes).store(to);
+        else if (adjacent)
+            planes_to_block(of, w.out, lanes, 0, taps, to);
+        else
+            for (int t = 0; t < taps; ++t)
+                for (int j = 0; j < V::W; ++j) to[t * V::W + j] = j < lanes ? of[j * w.out + t * w.tap] : 0;
+        to += taps * V::W;
+    }
+}
+
+template <bool Tiles>
+inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, std::uint16_t* to) {
+    const bool turned = w.tap < 0 && w.unrolled == 1;
+    alignas(64) float some[2 * bfloat16_most_taps * V::W];
+    const std::int64_t at_once = bfloat16_most_taps / w.taps * 2;  // channels, evenly many
+    for (std::int64_t block = 0; block < w.channels; block += bfloat16_block, to += w.taps * bfloat16_step) {
+        const std::int64_t left = w.channels - block, channels = left < bfloat16_block ? left : bfloat16_block;
+        if (channels < bfloat16_block || count < bfloat16_block) std::memset(to, 0, static_cast<std::size_t>(w.taps) * bfloat16_step * sizeof *to);
+        for (int v = 0; v < bfloat16_block && v < count; v += V::W)
+            for (std::int64_t first = 0, n; first < channels; first += n) {
+                n = channels - first < at_once ? channels - first : at_once;
+                const int lanes = static_cast<int>(count - v < V::W ? count - v : V::W);
+                load_weights(w, weight + v * w.out, block + first, n, lanes, some);
+                for (std::int64_t k = 0; k < n; k += 2)
+                    for (std::int64_t t = 0; t < w.taps; ++t) {
+                        const float* const a = some + (k * w.taps + (turned ? w.taps - 1 - t : t)) * V::W;
+                        narrow_pairs(V::load(a), k + 1 < n ? V::load(a + w.taps * V::W) : V::zero(),
+                                     pair_in_step<Tiles>(to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
+                    }
+            }
+    }
+}
 
 // One block of channels of a pixel; those past the last are zeros.
 GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
@@ -52900,6 +53296,12 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
     }
 }
 
+// What sums begin with: that of a pixel lies `pixel` numbers behind that of the one before, or is the same for all where it is 0.
+struct sums_from {
+    const float* first;
+    std::int64_t pixel;
+};
+
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
 constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
 struct bfloat16_sums {
@@ -52907,8 +53309,6 @@ struct bfloat16_sums {
     std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
     int next, pixels;
 };
-
-GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
 
 // What becomes of the sums of one block of output channels.
 struct bfloat16_end {
@@ -53014,28 +53414,27 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
 
 struct pair_unit {};
 
-// Some neighbouring pixels by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32 registers.
-template <int Pixels>
-inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias, float* to) {
+// Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
+// registers. `pair_step`: numbers from a pair to the next.
+template <int Pixels, int PixelStep>
+inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
+                                              float* to, std::int64_t to_pixel) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
     V sum[Pixels][vectors];
     GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) {
-        const V first = V::load(bias + v * V::W);
-        GRAFT_UNROLL
-        for (int p = 0; p < Pixels; ++p) sum[p][v] = first;
-    }
+    for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
-            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
-            for (int k = 0; k < half; ++k) {
+            const std::uint16_t* from = x + a.from.taps[t] * bfloat16_block;
+            for (int k = 0; k < half; ++k, from += pair_step) {
                 I weights[vectors];
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) {
                     std::int32_t pair;
-                    std::memcpy(&pair, from + p * bfloat16_block + 2 * k, sizeof pair);
+                    std::memcpy(&pair, from + p * PixelStep, sizeof pair);
                     const I pixel = I::set1(pair);
                     GRAFT_UNROLL
                     for (int v = 0; v < vectors; ++v) sum[p][v] = add_pairs(sum[p][v], pixel, weights[v]);
@@ -53044,7 +53443,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
         }
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * bfloat16_block + v * V::W);
+    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
 }
 
 inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t*, const float* bias,
@@ -53053,14 +53452,16 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
     static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
         const bool rest = to.pixels - p <= 2 * few;
-        (rest ? &sum_pairs_bfloat16<few> : &sum_pairs_bfloat16<many>)(a, x + p * bfloat16_block, w, bias, to.sum[p]);
+        const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;
+        sum(a, x + p * bfloat16_block, 2, w, {bias, 0}, to.sum[p], bfloat16_block);
         p += rest ? few : many;
     }
 }
 
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
-    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights<false>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
     return &all;
 }
 #if GRAFT_HAS_AMX
@@ -53120,12 +53521,14 @@ struct tile_unit {
 // pixels they come from memory, which took a tenth of ResNet-50's time.
 template <int Rows, int Columns>
 inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
-                                     const float* bias, bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
+                                     sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
-    tiles.load<0>(bias, 0);
-    if (Columns == 2) tiles.load<1>(bias + half, 0);
-    if (Rows == 2) tiles.load<2>(bias, 0);
-    if (Rows == 2 && Columns == 2) tiles.load<3>(bias + half, 0);
+    const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
+    const float* const below = start.first + half * start.pixel;
+    tiles.load<0>(start.first, start_row);
+    if (Columns == 2) tiles.load<1>(start.first + half, start_row);
+    if (Rows == 2) tiles.load<2>(below, start_row);
+    if (Rows == 2 && Columns == 2) tiles.load<3>(below + half, start_row);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
@@ -53145,23 +53548,24 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
                 for (const std::uint16_t* const last = next + bfloat16_step; next != last; next += 32) tile_unit::fetch(next);
             finish_some(end, before, 4);
         }
-    constexpr std::ptrdiff_t row = bfloat16_block * sizeof(float);
-    tiles.store<0>(to.sum[0], row);
-    if (Columns == 2) tiles.store<1>(to.sum[0] + half, row);
-    if (Rows == 2) tiles.store<2>(to.sum[half], row);
-    if (Rows == 2 && Columns == 2) tiles.store<3>(to.sum[half] + half, row);
+    float* const to_below = to + half * to_pixel;
+    tiles.store<0>(to, to_row);
+    if (Columns == 2) tiles.store<1>(to + half, to_row);
+    if (Rows == 2) tiles.store<2>(to_below, to_row);
+    if (Rows == 2 && Columns == 2) tiles.store<3>(to_below + half, to_row);
 }
 
 inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
                          bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const auto sum = to.pixels > half ? end.channels > half ? &sum_tiles<2, 2> : &sum_tiles<2, 1> : end.channels > half ? &sum_tiles<1, 2> : &sum_tiles<1, 1>;
-    sum(tiles, a, x, w, next, bias, to, end, before);
+    sum(tiles, a, x, w, next, {bias, 0}, to.sum[0], bfloat16_block, end, before);
 }
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
-    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights<true>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -53631,7 +54035,13 @@ constexpr int bfloat16_block = 32;  ///< channels that a pixel's 64 bytes hold; 
 /// Numbers of a step's weights. For tiles: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels]; for vectors, which read
 /// them in one stream: [16 pairs][32 output channels][2].
 constexpr int bfloat16_step = bfloat16_block * bfloat16_block;
-constexpr int bfloat16_row = 16384;  ///< numbers at most that a row of outputs reads of all planes, where those are unrolled
+constexpr int bfloat16_most_taps = 256;  ///< of a window
+constexpr int bfloat16_row = 16384;      ///< numbers at most that a row of outputs reads of all planes, where those are unrolled
+
+/// Where weights lie: those of output channel j, channel c and tap t at j * out + c / unrolled * in + c % unrolled + t * tap.
+struct bfloat16_weights {
+    std::int64_t channels = 0, out_channels = 0, taps = 1, out = 0, in = 0, tap = 1, unrolled = 1;
+};
 
 /// One run of a sum of products over taps and channels, as its tasks read it. Pixels are float32, and rounded to bfloat16 as they are gathered; a matrix
 /// is a row of pixels whose channels are its columns. Distances count floats; `vector` is that from a vector of channels to the next.
@@ -53661,9 +54071,10 @@ struct bfloat16_args {
     epilogue ep;
 };
 
-/// Tasks: `gather` (of planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by one block of output
-/// channels.
+/// `pack` rounds the weights of 32 output channels, of which there are `count`, and writes them in the order in which products read them. Tasks: `gather` (of
+/// planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by one block of output channels.
 struct bfloat16_kernels {
+    void (*pack)(const bfloat16_weights&, const float* weight, std::int64_t count, std::uint16_t* to);
     void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*gather_planes)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
@@ -54007,10 +54418,6 @@ bool takes_bfloat16(const conv_problem& problem);
 /// Whether they take such a product: one matrix A for each of C, neither transposed nor scaled, and a bias, if any, for each column.
 bool takes_bfloat16_product(const gemm_problem& problem);
 
-/// Where weights lie: those of output channel j, channel c and tap t at j * out + c / unrolled * in + c % unrolled + t * tap.
-struct bfloat16_weights {
-    std::int64_t channels = 0, out_channels = 0, taps = 1, out = 0, in = 0, tap = 1, unrolled = 1;
-};
 bfloat16_weights bfloat16_weights_of(const conv_problem& problem);
 bfloat16_weights bfloat16_weights_of(const gemm_problem& problem);
 /// Bytes of all weights packed; packed memory wants an alignment of 64.
@@ -54019,12 +54426,17 @@ std::int64_t packed_bfloat16_bytes(const bfloat16_weights& weights);
 /// the first of them.
 void pack_bfloat16(isa set, const bfloat16_weights& weights, const float* weight, std::int64_t begin, std::int64_t end, void* packed, executor& pool);
 
-/// Bytes of workspace, aligned to 64, that a run needs.
-std::int64_t bfloat16_conv_workspace(const conv_problem& problem);
+/// Where a convolution's outputs lie among others: floats from a row, and from a pixel, to the next, and from a vector of channels, and an image.
+struct output_steps {
+    std::int64_t row, pixel, vector, image;
+};
+
+/// Bytes of workspace, aligned to 64, that a run needs; `apart`: one with output_steps.
+std::int64_t bfloat16_conv_workspace(const conv_problem& problem, bool apart = false);
 std::int64_t bfloat16_product_workspace(const gemm_problem& problem);
-/// As run_conv and run_gemm. On a set and a machine that have `bfloat16_products` alone.
+/// As run_conv and run_gemm; `steps`: null, or where the outputs and the residual lie. On a set and a machine that have `bfloat16_products` alone.
 void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias, const float* residual, float* y,
-                       void* workspace, executor& pool);
+                       void* workspace, executor& pool, const output_steps* steps = nullptr);
 void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias, const float* residual, float* c,
                           void* workspace, executor& pool);
 
@@ -54083,19 +54495,11 @@ inline std::int64_t bfloat16_workspace(const conv_problem& p) {
     return plane_list_bytes(p) + bfloat16_gathered(p, part.images, part.rows);
 }
 
-// Half to even; NaN becomes quiet, and what is below the least normal number zero, as products take it.
-inline std::uint16_t narrowed(float x) {
-    const std::uint32_t bits = bit_cast<std::uint32_t>(x), exponent = bits & 0x7f800000u;
-    if (exponent == 0) return static_cast<std::uint16_t>(bits >> 16 & 0x8000u);
-    if (exponent == 0x7f800000u && (bits & 0x7fffffu)) return static_cast<std::uint16_t>(bits >> 16 | 0x40u);
-    return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
-}
-
 // Gathers part by part, and multiplies. `a` has all that is the same in them, and the pointers of the first image.
 inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* workspace, executor& pool) {
     const bfloat16_kernels& kernel = *bfloat16_products(set);
     const bfloat16_part part = bfloat16_parts(p);
-    const float *const x = a.x, *const residual = p.ep.residual ? a.residual : nullptr;
+    const float *const x = a.x, *const residual = a.residual;
     float* const y = a.y;
     const std::int64_t in_blocks = blocks_of_32(p.ic), out_blocks = blocks_of_32(p.oc);
     a.channels = p.ic, a.out_channels = p.oc;
@@ -54162,7 +54566,7 @@ GRAFT_INLINE bool takes_bfloat16_conv(const conv_problem& p) {
         if (size < 1 || size > (1 << 20)) return false;
     for (const std::int64_t size : {std::int64_t(p.kh) * p.dh, std::int64_t(p.kw) * p.dw, std::int64_t(p.pt), std::int64_t(p.pl)})
         if (size > (1 << 20)) return false;
-    if (std::int64_t(p.kh) * p.kw > 256 || p.sh > 64 || p.sw > 64) return false;
+    if (std::int64_t(p.kh) * p.kw > bfloat16_most_taps || p.sh > 64 || p.sw > 64) return false;
     // Holes are gathered with what lies round them: windows that are wide and empty are better read where they lie.
     return detail::planes_of(p).planes() <= (std::int64_t(1) << 40) / p.ic && detail::bfloat16_gathered(p, 1, 1) <= detail::bfloat16_most;
 }
@@ -54188,31 +54592,19 @@ GRAFT_INLINE std::int64_t packed_bfloat16_bytes(const bfloat16_weights& w) {
     return detail::blocks_of_32(w.channels) * detail::blocks_of_32(w.out_channels) * w.taps * bfloat16_step * 2;
 }
 GRAFT_INLINE void pack_bfloat16(isa set, const bfloat16_weights& w, const float* weight, std::int64_t begin, std::int64_t end, void* packed, executor& pool) {
-    const std::int64_t steps = detail::blocks_of_32(w.channels) * w.taps, block = begin / bfloat16_block, blocks = detail::blocks_of_32(end - begin);
-    // Numbers from a pair of channels to the next, and from sixteen output channels to the next sixteen.
-    const bool tiles = bfloat16_products(set)->tiles;
-    constexpr std::int64_t half = bfloat16_block / 2;
-    const std::int64_t pair = tiles ? bfloat16_block : 2 * bfloat16_block, beside = tiles ? bfloat16_step / 2 : bfloat16_block;
-    parallel_for(pool, blocks, [&](std::int64_t task) {
-        std::uint16_t* const to = static_cast<std::uint16_t*>(packed) + (block + task) * steps * bfloat16_step;
-        std::memset(to, 0, static_cast<std::size_t>(steps) * bfloat16_step * 2);
-        const std::int64_t first = task * bfloat16_block, count = std::min<std::int64_t>(bfloat16_block, end - begin - first);
-        for (std::int64_t j = 0; j < count; ++j)
-            for (std::int64_t c = 0; c < w.channels; ++c) {
-                const float* const from = weight + (first + j) * w.out + c / w.unrolled * w.in + c % w.unrolled;
-                std::uint16_t* const at =
-                    to + c / bfloat16_block * w.taps * bfloat16_step + j / half * beside + c % bfloat16_block / 2 * pair + j % half * 2 + c % 2;
-                for (std::int64_t t = 0; t < w.taps; ++t) at[t * bfloat16_step] = detail::narrowed(from[t * w.tap]);
-            }
+    const std::int64_t steps = detail::blocks_of_32(w.channels) * w.taps, block = begin / bfloat16_block;
+    const bfloat16_kernels& kernel = *bfloat16_products(set);
+    parallel_for_pieces(pool, end - begin, bfloat16_block, [&](std::int64_t first, std::int64_t count) {
+        kernel.pack(w, weight + first * w.out, count, static_cast<std::uint16_t*>(packed) + (block + first / bfloat16_block) * steps * bfloat16_step);
     });
 }
 
-GRAFT_INLINE std::int64_t bfloat16_conv_workspace(const conv_problem& p) { return detail::bfloat16_workspace(detail::as_gathered(p)); }
+GRAFT_INLINE std::int64_t bfloat16_conv_workspace(const conv_problem& p, bool apart) { return detail::bfloat16_workspace(apart ? p : detail::as_gathered(p)); }
 GRAFT_INLINE std::int64_t bfloat16_product_workspace(const gemm_problem& p) { return detail::bfloat16_workspace(detail::image_of(detail::joined_batches(p))); }
 
 GRAFT_INLINE void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias, const float* residual,
-                                    float* y, void* workspace, executor& pool) {
-    const conv_problem p = detail::as_gathered(problem);
+                                    float* y, void* workspace, executor& pool, const output_steps* steps) {
+    const conv_problem p = steps ? problem : detail::as_gathered(problem);
     const std::int64_t width = vector_width(set);
     bfloat16_args a;
     a.x = x, a.weights = static_cast<const std::uint16_t*>(packed), a.bias = bias, a.residual = residual, a.y = y;
@@ -54226,6 +54618,7 @@ GRAFT_INLINE void run_bfloat16_conv(isa set, const conv_problem& problem, const 
         a.iw = a.x_row = problem.iw, a.x_vector = problem.ih * problem.iw, a.x_image = problem.ic * a.x_vector;
     }
     a.y_image = (p.oc + width - 1) / width * a.y_vector;
+    if (steps) a.y_row = steps->row, a.y_pixel = steps->pixel, a.y_vector = steps->vector, a.y_image = steps->image;
     a.whole_vectors = true;
     detail::run_bfloat16(set, p, a, workspace, pool);
 }

@@ -7873,21 +7873,6 @@ inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t til
 
 static constexpr int pack_room = 4096;
 
-// to[i * W + j] = from[j * step + i] for j < rows <= W, i < n; 0 for other j < W.
-GRAFT_NOINLINE inline void pack_columns(const float* from, std::int64_t step, int rows, std::int64_t n, float* to) {
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        const int count = static_cast<int>(n - i < V::W ? n - i : V::W);
-        V block[V::W];
-        GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r)
-            block[r] = r >= rows ? V::zero() : count == V::W ? V::load(from + r * step + i) : V::load_partial(from + r * step + i, count);
-        transpose(block);
-        GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r)
-            if (r < count) block[r].store(to + (i + r) * V::W);
-    }
-}
-
 // u = G g.
 GRAFT_VECTOR void weight_transform(V a, V b, V c, V (&u)[6]) {
     const V sixth = V::set1(1.0f / 6), s = V::zero() - sixth * (a + c), t = fma(V::set1(1.0f / 24), a, sixth * c);
@@ -7934,9 +7919,10 @@ inline void conv_pack(const conv_pack_args& a, std::int64_t task) {
             const float* from = a.from + group * a.from_group + (pair + half) * a.out_step + c * a.in_step;
             const int lanes = static_cast<int>(left - half < V::W ? left - half : V::W);
             if (a.in_step == a.from_taps)
-                pack_columns(from, a.out_step, lanes, count * a.from_taps, room);
+                planes_to_block(from, a.out_step, lanes, 0, count * a.from_taps, room);
             else
-                for (std::int64_t i = 0; i < count; ++i) pack_columns(from + i * a.in_step, a.out_step, lanes, a.from_taps, room + i * a.from_taps * V::W);
+                for (std::int64_t i = 0; i < count; ++i)
+                    planes_to_block(from + i * a.in_step, a.out_step, lanes, 0, a.from_taps, room + i * a.from_taps * V::W);
             for (std::int64_t i = 0; i < count; ++i) {
                 const float* w = room + i * a.from_taps * V::W;
                 float* const channel = to + half +
@@ -9778,21 +9764,6 @@ inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t til
 
 static constexpr int pack_room = 4096;
 
-// to[i * W + j] = from[j * step + i] for j < rows <= W, i < n; 0 for other j < W.
-GRAFT_NOINLINE inline void pack_columns(const float* from, std::int64_t step, int rows, std::int64_t n, float* to) {
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        const int count = static_cast<int>(n - i < V::W ? n - i : V::W);
-        V block[V::W];
-        GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r)
-            block[r] = r >= rows ? V::zero() : count == V::W ? V::load(from + r * step + i) : V::load_partial(from + r * step + i, count);
-        transpose(block);
-        GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r)
-            if (r < count) block[r].store(to + (i + r) * V::W);
-    }
-}
-
 // u = G g.
 GRAFT_VECTOR void weight_transform(V a, V b, V c, V (&u)[6]) {
     const V sixth = V::set1(1.0f / 6), s = V::zero() - sixth * (a + c), t = fma(V::set1(1.0f / 24), a, sixth * c);
@@ -9839,9 +9810,10 @@ inline void conv_pack(const conv_pack_args& a, std::int64_t task) {
             const float* from = a.from + group * a.from_group + (pair + half) * a.out_step + c * a.in_step;
             const int lanes = static_cast<int>(left - half < V::W ? left - half : V::W);
             if (a.in_step == a.from_taps)
-                pack_columns(from, a.out_step, lanes, count * a.from_taps, room);
+                planes_to_block(from, a.out_step, lanes, 0, count * a.from_taps, room);
             else
-                for (std::int64_t i = 0; i < count; ++i) pack_columns(from + i * a.in_step, a.out_step, lanes, a.from_taps, room + i * a.from_taps * V::W);
+                for (std::int64_t i = 0; i < count; ++i)
+                    planes_to_block(from + i * a.in_step, a.out_step, lanes, 0, a.from_taps, room + i * a.from_taps * V::W);
             for (std::int64_t i = 0; i < count; ++i) {
                 const float* w = room + i * a.from_taps * V::W;
                 float* const channel = to + half +
@@ -11684,21 +11656,6 @@ inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t til
 
 static constexpr int pack_room = 4096;
 
-// to[i * W + j] = from[j * step + i] for j < rows <= W, i < n; 0 for other j < W.
-GRAFT_NOINLINE inline void pack_columns(const float* from, std::int64_t step, int rows, std::int64_t n, float* to) {
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        const int count = static_cast<int>(n - i < V::W ? n - i : V::W);
-        V block[V::W];
-        GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r)
-            block[r] = r >= rows ? V::zero() : count == V::W ? V::load(from + r * step + i) : V::load_partial(from + r * step + i, count);
-        transpose(block);
-        GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r)
-            if (r < count) block[r].store(to + (i + r) * V::W);
-    }
-}
-
 // u = G g.
 GRAFT_VECTOR void weight_transform(V a, V b, V c, V (&u)[6]) {
     const V sixth = V::set1(1.0f / 6), s = V::zero() - sixth * (a + c), t = fma(V::set1(1.0f / 24), a, sixth * c);
@@ -11745,9 +11702,10 @@ inline void conv_pack(const conv_pack_args& a, std::int64_t task) {
             const float* from = a.from + group * a.from_group + (pair + half) * a.out_step + c * a.in_step;
             const int lanes = static_cast<int>(left - half < V::W ? left - half : V::W);
             if (a.in_step == a.from_taps)
-                pack_columns(from, a.out_step, lanes, count * a.from_taps, room);
+                planes_to_block(from, a.out_step, lanes, 0, count * a.from_taps, room);
             else
-                for (std::int64_t i = 0; i < count; ++i) pack_columns(from + i * a.in_step, a.out_step, lanes, a.from_taps, room + i * a.from_taps * V::W);
+                for (std::int64_t i = 0; i < count; ++i)
+                    planes_to_block(from + i * a.in_step, a.out_step, lanes, 0, a.from_taps, room + i * a.from_taps * V::W);
             for (std::int64_t i = 0; i < count; ++i) {
                 const float* w = room + i * a.from_taps * V::W;
                 float* const channel = to + half +
@@ -13590,21 +13548,6 @@ inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t til
 
 static constexpr int pack_room = 4096;
 
-// to[i * W + j] = from[j * step + i] for j < rows <= W, i < n; 0 for other j < W.
-GRAFT_NOINLINE inline void pack_columns(const float* from, std::int64_t step, int rows, std::int64_t n, float* to) {
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        const int count = static_cast<int>(n - i < V::W ? n - i : V::W);
-        V block[V::W];
-        GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r)
-            block[r] = r >= rows ? V::zero() : count == V::W ? V::load(from + r * step + i) : V::load_partial(from + r * step + i, count);
-        transpose(block);
-        GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r)
-            if (r < count) block[r].store(to + (i + r) * V::W);
-    }
-}
-
 // u = G g.
 GRAFT_VECTOR void weight_transform(V a, V b, V c, V (&u)[6]) {
     const V sixth = V::set1(1.0f / 6), s = V::zero() - sixth * (a + c), t = fma(V::set1(1.0f / 24), a, sixth * c);
@@ -13651,9 +13594,10 @@ inline void conv_pack(const conv_pack_args& a, std::int64_t task) {
             const float* from = a.from + group * a.from_group + (pair + half) * a.out_step + c * a.in_step;
             const int lanes = static_cast<int>(left - half < V::W ? left - half : V::W);
             if (a.in_step == a.from_taps)
-                pack_columns(from, a.out_step, lanes, count * a.from_taps, room);
+                planes_to_block(from, a.out_step, lanes, 0, count * a.from_taps, room);
             else
-                for (std::int64_t i = 0; i < count; ++i) pack_columns(from + i * a.in_step, a.out_step, lanes, a.from_taps, room + i * a.from_taps * V::W);
+                for (std::int64_t i = 0; i < count; ++i)
+                    planes_to_block(from + i * a.in_step, a.out_step, lanes, 0, a.from_taps, room + i * a.from_taps * V::W);
             for (std::int64_t i = 0; i < count; ++i) {
                 const float* w = room + i * a.from_taps * V::W;
                 float* const channel = to + half +
@@ -15494,21 +15438,6 @@ inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t til
 
 static constexpr int pack_room = 4096;
 
-// to[i * W + j] = from[j * step + i] for j < rows <= W, i < n; 0 for other j < W.
-GRAFT_NOINLINE inline void pack_columns(const float* from, std::int64_t step, int rows, std::int64_t n, float* to) {
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        const int count = static_cast<int>(n - i < V::W ? n - i : V::W);
-        V block[V::W];
-        GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r)
-            block[r] = r >= rows ? V::zero() : count == V::W ? V::load(from + r * step + i) : V::load_partial(from + r * step + i, count);
-        transpose(block);
-        GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r)
-            if (r < count) block[r].store(to + (i + r) * V::W);
-    }
-}
-
 // u = G g.
 GRAFT_VECTOR void weight_transform(V a, V b, V c, V (&u)[6]) {
     const V sixth = V::set1(1.0f / 6), s = V::zero() - sixth * (a + c), t = fma(V::set1(1.0f / 24), a, sixth * c);
@@ -15555,9 +15484,10 @@ inline void conv_pack(const conv_pack_args& a, std::int64_t task) {
             const float* from = a.from + group * a.from_group + (pair + half) * a.out_step + c * a.in_step;
             const int lanes = static_cast<int>(left - half < V::W ? left - half : V::W);
             if (a.in_step == a.from_taps)
-                pack_columns(from, a.out_step, lanes, count * a.from_taps, room);
+                planes_to_block(from, a.out_step, lanes, 0, count * a.from_taps, room);
             else
-                for (std::int64_t i = 0; i < count; ++i) pack_columns(from + i * a.in_step, a.out_step, lanes, a.from_taps, room + i * a.from_taps * V::W);
+                for (std::int64_t i = 0; i < count; ++i)
+                    planes_to_block(from + i * a.in_step, a.out_step, lanes, 0, a.from_taps, room + i * a.from_taps * V::W);
             for (std::int64_t i = 0; i < count; ++i) {
                 const float* w = room + i * a.from_taps * V::W;
                 float* const channel = to + half +

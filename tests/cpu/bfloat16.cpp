@@ -1,8 +1,7 @@
 // Convolutions and products of bfloat16 by tiles and by pairs, those of the machine and those that vectors stand in for: against sums in double of operands
 // that were rounded first, and bit by bit against the order in which the instructions add.
-#include "../emulated_products.hpp"
-#include "../skipped.hpp"
 #include "conv_support.hpp"
+#include "products.hpp"
 
 #include <doctest/doctest.h>
 
@@ -23,24 +22,6 @@ using namespace graft::cpu;
 using namespace kernel_test;
 
 namespace {
-
-// With vectors in place of the instructions on every set, or on the best one; with the instructions where the machine has them.
-template <class F>
-void on_all_products(const F& f, bool every_set = false) {
-    bool any = false;
-    for (const char* emulated : {"amx", "avx512_bf16", ""}) {
-        const emulated_products with(emulated);
-        for (isa set : sets())
-            if (bfloat16_products(set) && (every_set || set == sets().back())) {
-                INFO(name(set), bfloat16_products(set)->tiles ? ", tiles" : ", pairs", *emulated ? ", emulated" : "");
-                any = true;
-                f(set);
-            }
-    }
-    if (!any) say_skipped("neither this machine nor this build multiplies bfloat16");
-}
-
-float rounded(float x) { return to_float(to_bfloat16(static_cast<double>(x))); }
 
 struct conv_case {
     conv_problem p;

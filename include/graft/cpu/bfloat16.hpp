@@ -20,10 +20,6 @@ bool takes_bfloat16(const conv_problem& problem);
 /// Whether they take such a product: one matrix A for each of C, neither transposed nor scaled, and a bias, if any, for each column.
 bool takes_bfloat16_product(const gemm_problem& problem);
 
-/// Where weights lie: those of output channel j, channel c and tap t at j * out + c / unrolled * in + c % unrolled + t * tap.
-struct bfloat16_weights {
-    std::int64_t channels = 0, out_channels = 0, taps = 1, out = 0, in = 0, tap = 1, unrolled = 1;
-};
 bfloat16_weights bfloat16_weights_of(const conv_problem& problem);
 bfloat16_weights bfloat16_weights_of(const gemm_problem& problem);
 /// Bytes of all weights packed; packed memory wants an alignment of 64.
@@ -32,12 +28,17 @@ std::int64_t packed_bfloat16_bytes(const bfloat16_weights& weights);
 /// the first of them.
 void pack_bfloat16(isa set, const bfloat16_weights& weights, const float* weight, std::int64_t begin, std::int64_t end, void* packed, executor& pool);
 
-/// Bytes of workspace, aligned to 64, that a run needs.
-std::int64_t bfloat16_conv_workspace(const conv_problem& problem);
+/// Where a convolution's outputs lie among others: floats from a row, and from a pixel, to the next, and from a vector of channels, and an image.
+struct output_steps {
+    std::int64_t row, pixel, vector, image;
+};
+
+/// Bytes of workspace, aligned to 64, that a run needs; `apart`: one with output_steps.
+std::int64_t bfloat16_conv_workspace(const conv_problem& problem, bool apart = false);
 std::int64_t bfloat16_product_workspace(const gemm_problem& problem);
-/// As run_conv and run_gemm. On a set and a machine that have `bfloat16_products` alone.
+/// As run_conv and run_gemm; `steps`: null, or where the outputs and the residual lie. On a set and a machine that have `bfloat16_products` alone.
 void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias, const float* residual, float* y,
-                       void* workspace, executor& pool);
+                       void* workspace, executor& pool, const output_steps* steps = nullptr);
 void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias, const float* residual, float* c,
                           void* workspace, executor& pool);
 
@@ -97,19 +98,11 @@ inline std::int64_t bfloat16_workspace(const conv_problem& p) {
     return plane_list_bytes(p) + bfloat16_gathered(p, part.images, part.rows);
 }
 
-// Half to even; NaN becomes quiet, and what is below the least normal number zero, as products take it.
-inline std::uint16_t narrowed(float x) {
-    const std::uint32_t bits = bit_cast<std::uint32_t>(x), exponent = bits & 0x7f800000u;
-    if (exponent == 0) return static_cast<std::uint16_t>(bits >> 16 & 0x8000u);
-    if (exponent == 0x7f800000u && (bits & 0x7fffffu)) return static_cast<std::uint16_t>(bits >> 16 | 0x40u);
-    return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
-}
-
 // Gathers part by part, and multiplies. `a` has all that is the same in them, and the pointers of the first image.
 inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* workspace, executor& pool) {
     const bfloat16_kernels& kernel = *bfloat16_products(set);
     const bfloat16_part part = bfloat16_parts(p);
-    const float *const x = a.x, *const residual = p.ep.residual ? a.residual : nullptr;
+    const float *const x = a.x, *const residual = a.residual;
     float* const y = a.y;
     const std::int64_t in_blocks = blocks_of_32(p.ic), out_blocks = blocks_of_32(p.oc);
     a.channels = p.ic, a.out_channels = p.oc;
@@ -176,7 +169,7 @@ GRAFT_INLINE bool takes_bfloat16_conv(const conv_problem& p) {
         if (size < 1 || size > (1 << 20)) return false;
     for (const std::int64_t size : {std::int64_t(p.kh) * p.dh, std::int64_t(p.kw) * p.dw, std::int64_t(p.pt), std::int64_t(p.pl)})
         if (size > (1 << 20)) return false;
-    if (std::int64_t(p.kh) * p.kw > 256 || p.sh > 64 || p.sw > 64) return false;
+    if (std::int64_t(p.kh) * p.kw > bfloat16_most_taps || p.sh > 64 || p.sw > 64) return false;
     // Holes are gathered with what lies round them: windows that are wide and empty are better read where they lie.
     return detail::planes_of(p).planes() <= (std::int64_t(1) << 40) / p.ic && detail::bfloat16_gathered(p, 1, 1) <= detail::bfloat16_most;
 }
@@ -202,31 +195,19 @@ GRAFT_INLINE std::int64_t packed_bfloat16_bytes(const bfloat16_weights& w) {
     return detail::blocks_of_32(w.channels) * detail::blocks_of_32(w.out_channels) * w.taps * bfloat16_step * 2;
 }
 GRAFT_INLINE void pack_bfloat16(isa set, const bfloat16_weights& w, const float* weight, std::int64_t begin, std::int64_t end, void* packed, executor& pool) {
-    const std::int64_t steps = detail::blocks_of_32(w.channels) * w.taps, block = begin / bfloat16_block, blocks = detail::blocks_of_32(end - begin);
-    // Numbers from a pair of channels to the next, and from sixteen output channels to the next sixteen.
-    const bool tiles = bfloat16_products(set)->tiles;
-    constexpr std::int64_t half = bfloat16_block / 2;
-    const std::int64_t pair = tiles ? bfloat16_block : 2 * bfloat16_block, beside = tiles ? bfloat16_step / 2 : bfloat16_block;
-    parallel_for(pool, blocks, [&](std::int64_t task) {
-        std::uint16_t* const to = static_cast<std::uint16_t*>(packed) + (block + task) * steps * bfloat16_step;
-        std::memset(to, 0, static_cast<std::size_t>(steps) * bfloat16_step * 2);
-        const std::int64_t first = task * bfloat16_block, count = std::min<std::int64_t>(bfloat16_block, end - begin - first);
-        for (std::int64_t j = 0; j < count; ++j)
-            for (std::int64_t c = 0; c < w.channels; ++c) {
-                const float* const from = weight + (first + j) * w.out + c / w.unrolled * w.in + c % w.unrolled;
-                std::uint16_t* const at =
-                    to + c / bfloat16_block * w.taps * bfloat16_step + j / half * beside + c % bfloat16_block / 2 * pair + j % half * 2 + c % 2;
-                for (std::int64_t t = 0; t < w.taps; ++t) at[t * bfloat16_step] = detail::narrowed(from[t * w.tap]);
-            }
+    const std::int64_t steps = detail::blocks_of_32(w.channels) * w.taps, block = begin / bfloat16_block;
+    const bfloat16_kernels& kernel = *bfloat16_products(set);
+    parallel_for_pieces(pool, end - begin, bfloat16_block, [&](std::int64_t first, std::int64_t count) {
+        kernel.pack(w, weight + first * w.out, count, static_cast<std::uint16_t*>(packed) + (block + first / bfloat16_block) * steps * bfloat16_step);
     });
 }
 
-GRAFT_INLINE std::int64_t bfloat16_conv_workspace(const conv_problem& p) { return detail::bfloat16_workspace(detail::as_gathered(p)); }
+GRAFT_INLINE std::int64_t bfloat16_conv_workspace(const conv_problem& p, bool apart) { return detail::bfloat16_workspace(apart ? p : detail::as_gathered(p)); }
 GRAFT_INLINE std::int64_t bfloat16_product_workspace(const gemm_problem& p) { return detail::bfloat16_workspace(detail::image_of(detail::joined_batches(p))); }
 
 GRAFT_INLINE void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias, const float* residual,
-                                    float* y, void* workspace, executor& pool) {
-    const conv_problem p = detail::as_gathered(problem);
+                                    float* y, void* workspace, executor& pool, const output_steps* steps) {
+    const conv_problem p = steps ? problem : detail::as_gathered(problem);
     const std::int64_t width = vector_width(set);
     bfloat16_args a;
     a.x = x, a.weights = static_cast<const std::uint16_t*>(packed), a.bias = bias, a.residual = residual, a.y = y;
@@ -240,6 +221,7 @@ GRAFT_INLINE void run_bfloat16_conv(isa set, const conv_problem& problem, const 
         a.iw = a.x_row = problem.iw, a.x_vector = problem.ih * problem.iw, a.x_image = problem.ic * a.x_vector;
     }
     a.y_image = (p.oc + width - 1) / width * a.y_vector;
+    if (steps) a.y_row = steps->row, a.y_pixel = steps->pixel, a.y_vector = steps->vector, a.y_image = steps->image;
     a.whole_vectors = true;
     detail::run_bfloat16(set, p, a, workspace, pool);
 }

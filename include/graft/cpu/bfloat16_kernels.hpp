@@ -17,7 +17,13 @@ constexpr int bfloat16_block = 32;  ///< channels that a pixel's 64 bytes hold; 
 /// Numbers of a step's weights. For tiles: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels]; for vectors, which read
 /// them in one stream: [16 pairs][32 output channels][2].
 constexpr int bfloat16_step = bfloat16_block * bfloat16_block;
-constexpr int bfloat16_row = 16384;  ///< numbers at most that a row of outputs reads of all planes, where those are unrolled
+constexpr int bfloat16_most_taps = 256;  ///< of a window
+constexpr int bfloat16_row = 16384;      ///< numbers at most that a row of outputs reads of all planes, where those are unrolled
+
+/// Where weights lie: those of output channel j, channel c and tap t at j * out + c / unrolled * in + c % unrolled + t * tap.
+struct bfloat16_weights {
+    std::int64_t channels = 0, out_channels = 0, taps = 1, out = 0, in = 0, tap = 1, unrolled = 1;
+};
 
 /// One run of a sum of products over taps and channels, as its tasks read it. Pixels are float32, and rounded to bfloat16 as they are gathered; a matrix
 /// is a row of pixels whose channels are its columns. Distances count floats; `vector` is that from a vector of channels to the next.
@@ -47,9 +53,10 @@ struct bfloat16_args {
     epilogue ep;
 };
 
-/// Tasks: `gather` (of planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by one block of output
-/// channels.
+/// `pack` rounds the weights of 32 output channels, of which there are `count`, and writes them in the order in which products read them. Tasks: `gather` (of
+/// planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by one block of output channels.
 struct bfloat16_kernels {
+    void (*pack)(const bfloat16_weights&, const float* weight, std::int64_t count, std::uint16_t* to);
     void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*gather_planes)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);

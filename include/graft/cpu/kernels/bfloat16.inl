@@ -1,6 +1,58 @@
 // Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
 // that neighbours of the padded image are read alike for every tap, across its rows.
 
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+
+// Where sixteen output channels of a pair of channels lie in a step's weights.
+template <bool Tiles>
+GRAFT_VECTOR std::uint16_t* pair_in_step(std::uint16_t* step, int pair, int channel) {
+    constexpr int half = bfloat16_block / 2, pairs = Tiles ? bfloat16_block : 2 * bfloat16_block, beside = Tiles ? bfloat16_step / 2 : bfloat16_block;
+    return step + pair * pairs + channel / half * beside + channel % half * 2;
+}
+
+// Output channels of some channels and all taps, as floats: `to` is [channel][tap][W], zeros past the last output channel. Rows of memory are read as they
+// lie: an output channel's, a channel's, or, of a matrix, a channel's of one tap.
+inline void load_weights(const bfloat16_weights& w, const float* weight, std::int64_t channel, std::int64_t channels, int lanes, float* to) {
+    const int taps = static_cast<int>(w.taps);
+    const float* const first_tap = w.tap < 0 ? weight - (taps - 1) : weight;
+    const bool adjacent = w.unrolled == 1 && (taps == 1 || w.tap == 1 || w.tap == -1);
+    if (adjacent && w.in == taps) return planes_to_block(first_tap + channel * w.in, w.out, lanes, 0, channels * taps, to);
+    for (std::int64_t c = channel; c < channel + channels; ++c) {
+        const float* const of = (adjacent ? first_tap : weight) + c / w.unrolled * w.in + c % w.unrolled;
+        if (adjacent && w.out == 1)
+            load_lanes(of, lanes).store(to);
+        else if (adjacent)
+            planes_to_block(of, w.out, lanes, 0, taps, to);
+        else
+            for (int t = 0; t < taps; ++t)
+                for (int j = 0; j < V::W; ++j) to[t * V::W + j] = j < lanes ? of[j * w.out + t * w.tap] : 0;
+        to += taps * V::W;
+    }
+}
+
+template <bool Tiles>
+inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, std::uint16_t* to) {
+    const bool turned = w.tap < 0 && w.unrolled == 1;
+    alignas(64) float some[2 * bfloat16_most_taps * V::W];
+    const std::int64_t at_once = bfloat16_most_taps / w.taps * 2;  // channels, evenly many
+    for (std::int64_t block = 0; block < w.channels; block += bfloat16_block, to += w.taps * bfloat16_step) {
+        const std::int64_t left = w.channels - block, channels = left < bfloat16_block ? left : bfloat16_block;
+        if (channels < bfloat16_block || count < bfloat16_block) std::memset(to, 0, static_cast<std::size_t>(w.taps) * bfloat16_step * sizeof *to);
+        for (int v = 0; v < bfloat16_block && v < count; v += V::W)
+            for (std::int64_t first = 0, n; first < channels; first += n) {
+                n = channels - first < at_once ? channels - first : at_once;
+                const int lanes = static_cast<int>(count - v < V::W ? count - v : V::W);
+                load_weights(w, weight + v * w.out, block + first, n, lanes, some);
+                for (std::int64_t k = 0; k < n; k += 2)
+                    for (std::int64_t t = 0; t < w.taps; ++t) {
+                        const float* const a = some + (k * w.taps + (turned ? w.taps - 1 - t : t)) * V::W;
+                        narrow_pairs(V::load(a), k + 1 < n ? V::load(a + w.taps * V::W) : V::zero(),
+                                     pair_in_step<Tiles>(to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
+                    }
+            }
+    }
+}
+
 // One block of channels of a pixel; those past the last are zeros.
 GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t channels, std::uint16_t* to) {
     GRAFT_UNROLL
@@ -92,6 +144,12 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
     }
 }
 
+// What sums begin with: that of a pixel lies `pixel` numbers behind that of the one before, or is the same for all where it is 0.
+struct sums_from {
+    const float* first;
+    std::int64_t pixel;
+};
+
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
 constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
 struct bfloat16_sums {
@@ -99,8 +157,6 @@ struct bfloat16_sums {
     std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
     int next, pixels;
 };
-
-GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
 
 // What becomes of the sums of one block of output channels.
 struct bfloat16_end {

@@ -2,28 +2,27 @@
 
 struct pair_unit {};
 
-// Some neighbouring pixels by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32 registers.
-template <int Pixels>
-inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const float* bias, float* to) {
+// Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
+// registers. `pair_step`: numbers from a pair to the next.
+template <int Pixels, int PixelStep>
+inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
+                                              float* to, std::int64_t to_pixel) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
     V sum[Pixels][vectors];
     GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) {
-        const V first = V::load(bias + v * V::W);
-        GRAFT_UNROLL
-        for (int p = 0; p < Pixels; ++p) sum[p][v] = first;
-    }
+    for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
-            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
-            for (int k = 0; k < half; ++k) {
+            const std::uint16_t* from = x + a.from.taps[t] * bfloat16_block;
+            for (int k = 0; k < half; ++k, from += pair_step) {
                 I weights[vectors];
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) {
                     std::int32_t pair;
-                    std::memcpy(&pair, from + p * bfloat16_block + 2 * k, sizeof pair);
+                    std::memcpy(&pair, from + p * PixelStep, sizeof pair);
                     const I pixel = I::set1(pair);
                     GRAFT_UNROLL
                     for (int v = 0; v < vectors; ++v) sum[p][v] = add_pairs(sum[p][v], pixel, weights[v]);
@@ -32,7 +31,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
         }
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * bfloat16_block + v * V::W);
+    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
 }
 
 inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t*, const float* bias,
@@ -41,13 +40,15 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
     static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
         const bool rest = to.pixels - p <= 2 * few;
-        (rest ? &sum_pairs_bfloat16<few> : &sum_pairs_bfloat16<many>)(a, x + p * bfloat16_block, w, bias, to.sum[p]);
+        const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;
+        sum(a, x + p * bfloat16_block, 2, w, {bias, 0}, to.sum[p], bfloat16_block);
         p += rest ? few : many;
     }
 }
 
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
-    static constexpr bfloat16_kernels all = {&gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights<false>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
     return &all;
 }
