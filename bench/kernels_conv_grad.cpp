@@ -1,5 +1,5 @@
 // Times of convolution's gradients on layers of real networks, beside the forward pass: best of many runs, in microseconds an image and
-// GFLOP/s. Arguments: [filter of the layer's name] [threads] [batch]; GRAFT_ISA chooses the instruction set.
+// GFLOP/s. Arguments: [filter of the layer's name] [threads] [batch] [bfloat16]; GRAFT_ISA chooses the instruction set.
 #include "timing.hpp"
 
 #include <graft/cpu/training/conv_grad.hpp>
@@ -73,6 +73,7 @@ int main(int argc, char** argv) {
         if (!std::strstr(l.name, filter)) continue;
         conv_problem p;
         p.n = argc > 3 ? std::atoi(argv[3]) : l.batch;
+        p.bfloat16 = argc > 4;
         p.ic = l.ic;
         p.oc = l.oc;
         p.ih = p.iw = l.size;

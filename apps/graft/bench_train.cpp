@@ -191,7 +191,7 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     row("speed", text);
     row("load", milliseconds_text(load_ms) + ", first step " + milliseconds_text(first_ms));
     std::snprintf(text, sizeof text, "%s planned, %.0f MB resident at most", bytes_text(memory.total()).c_str(), peak_rss_mb());
-    row("memory", text + (how.on ? ", " + bytes_text(memory.device) + " of the GPU's" : std::string()));
+    row("memory", text + (memory.device ? ", " + bytes_text(memory.device) + " of the GPU's" : std::string()));
     return exit_done;
 }
 

@@ -39,7 +39,7 @@ public:
                                                              : "; the head alone until epoch " + std::to_string(with_.unfreeze_epoch + 1)));
         std::string parts = bytes_text(memory.activations) + " of activations, " + bytes_text(memory.state) + " of weights and their optimizer's state";
         if (memory.constants) parts += ", " + bytes_text(memory.constants) + " of frozen weights";
-        if (with_.step.on) parts += "; and " + bytes_text(memory.device) + " of the GPU's memory";
+        if (memory.device) parts += "; and " + bytes_text(memory.device) + " of the GPU's memory";
         screen_.note("memory:  a step of " + plural(with_.batch, "picture", "pictures") + " takes " + bytes_text(memory.total()) + ": " + parts);
     }
     graft::training_verdict on_step(const graft::trainer_progress& p) override {
@@ -121,7 +121,7 @@ private:
     graft::training_verdict judged() const { return interrupt_ && interrupt_->caught() ? graft::training_verdict::stop : graft::training_verdict::go_on; }
     void warn_if_waiting(const graft::epoch_record& r) {
         // A quarter of an epoch, and not of one that is over at once.
-        if (waiting_told_ || !with_.step.on || r.wait_share < 0.25 || r.wait_share * r.seconds < 1) return;
+        if (waiting_told_ || !on_gpu(with_.step.on) || r.wait_share < 0.25 || r.wait_share * r.seconds < 1) return;
         waiting_told_ = true;
         const int workers = with_.workers ? with_.workers : with_.threads;
         on_warning(device_name(with_.step.on) + " waited for pictures for " + formatted("%.0f %%", r.wait_share * 100) + " of epoch " +

@@ -22946,6 +22946,8 @@ public:
     inline virtual const std::string& name() const noexcept = 0;
     /// Whether its kernels are host kernels, which read and write the host's memory.
     inline virtual bool in_host_memory() const noexcept { return false; }
+    /// What it computes in where that is not float32, as `device_options::precision` names it: devices in the host's memory say so.
+    inline virtual const char* precision() const noexcept { return "float32"; }
     /// Null where it takes the node, else the reason why not. Constants have their data, other inputs none.
     inline virtual const char* refuse(const op_context& node) const = 0;
     /// Rewrites the nodes of its place (`with.on`): fusion, precision, layout. New ones need node::place and a row (node::op). What other
@@ -30199,7 +30201,7 @@ inline status host_precision(const std::string& precision) {
     if (precision == "auto" || precision == "float32") return {};
     if (precision == "bfloat16")
         return fail(errc::device_unavailable, "precision",
-                    "in bfloat16 a CPU runs networks alone: training and reference kernels compute in float32. Leave it out, or take a GPU (--device cuda)");
+                    "what computes in bfloat16 is a device that was opened for it, and reference kernels compute in float32: leave one of the two out");
     for (const char* known : {"tf32", "float16"})
         if (precision == known)
             return fail(errc::device_unavailable, "precision",
@@ -53856,6 +53858,7 @@ public:
 
     inline const std::string& name() const noexcept override { return name_; }
     inline bool in_host_memory() const noexcept override { return true; }
+    inline const char* precision() const noexcept override { return by_.bfloat16 ? "bfloat16" : "float32"; }
     inline const char* refuse(const op_context& node) const override {
         return node.n.op && node.n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)";
     }
@@ -54215,7 +54218,7 @@ struct gemm_problem {
     bool trans_a = false;   ///< a is k x m
     bool trans_b = false;   ///< b is n x k
     bool packed_b = false;  ///< b was packed by pack_b (ldb and trans_b say what it was before; the batch shares it)
-    bool bfloat16 = false;  ///< b was packed by pack_bfloat16 instead
+    bool bfloat16 = false;  ///< b was, or will be, packed by pack_bfloat16 instead
     epilogue ep;
     float alpha = 1;
     bias_kind bias = bias_kind::none;  ///< column: n numbers, row: m numbers; the batch shares them
@@ -55373,23 +55376,34 @@ inline bool gemm_problem_of(const node& n, const shape& a, const shape& b, const
     return true;
 }
 
+// What weights that are packed at every run, as those that learn are, take of the workspace.
+inline std::int64_t unpacked_bfloat16_bytes(const gemm_problem& p) { return p.packed_b ? 0 : packed_bfloat16_bytes(bfloat16_weights_of(p)); }
+
+// Whether that is worth it, however many rows a batch has: parts of one are computed as the whole is.
+inline bool learning_product_in_bfloat16(const gemm_problem& p) { return p.k >= bfloat16_block && p.n >= bfloat16_block; }
+
 inline const char* choose_product(const kernel_query& q, kernel_choice& choice) {
     gemm_problem p;
     shape b = q.in[1].extents;
     // A packed operand is bytes; the node keeps the shape that it had.
     if (const attribute* unpacked = q.n.find("unpacked")) b = shape::from(unpacked->integers.begin(), unpacked->integers.end());
     if (!q.all_row_major() || !gemm_problem_of(q.n, q.in[0].extents, b, q.out[0].extents, p)) return "its batches do not fit";
-    choice.workspace_bytes = p.bfloat16 ? bfloat16_product_workspace(p) : gemm_workspace_bytes(q.level, p);
+    choice.workspace_bytes = p.bfloat16 ? bfloat16_product_workspace(p) + unpacked_bfloat16_bytes(p) : gemm_workspace_bytes(q.level, p);
     choice.note = p.bfloat16 ? "matrix product, operands in bfloat16" : p.packed_b ? "matrix product, packed weights" : "matrix product";
     choice.set(p);
     return nullptr;
 }
 inline void run_product(const kernel_call& c) {
     const gemm_problem& p = c.parameters<gemm_problem>();
-    if (p.bfloat16)
-        run_bfloat16_product(c.level, p, c.input(0), c.in[1].data, c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
-    else
-        run_gemm(c.level, p, c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
+    if (!p.bfloat16) return run_gemm(c.level, p, c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
+    const void* weights = c.in[1].data;
+    char* room = static_cast<char*>(c.workspace);
+    if (const std::int64_t bytes = unpacked_bfloat16_bytes(p)) {
+        pack_bfloat16(c.level, bfloat16_weights_of(p), c.input(1), 0, p.n, room, c.pool);
+        weights = room;
+        room += bytes;
+    }
+    run_bfloat16_product(c.level, p, c.input(0), weights, c.input(2), c.input(3), c.output(0), room, c.pool);
 }
 
 inline kernel_rows matmul_kernel_rows() {

@@ -6665,6 +6665,7 @@ struct conv_grad_kernels {
     void (*weight_depthwise)(const conv_grad_weight_args&, std::int64_t tile, std::int64_t part);
     void (*weight_end)(const conv_grad_weight_args&, std::int64_t tile);
     void (*weight_depthwise_end)(const conv_grad_weight_args&, std::int64_t tile);
+    void (*bias)(const conv_grad_weight_args&, std::int64_t vector);
     void (*winograd_transform)(const conv_grad_winograd_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*winograd_multiply)(const conv_grad_winograd_args&, std::int64_t tile, std::int64_t first, std::int64_t last);
     void (*winograd_end)(const conv_grad_winograd_args&, std::int64_t tile, std::int64_t first, std::int64_t last);
@@ -6687,6 +6688,7 @@ enum class conv_grad_weight_algorithm : std::uint8_t {
     depthwise,  ///< as many groups as channels
     winograd2,  ///< of F(2x2, 3x3)
     winograd4,  ///< of F(4x4, 3x3)
+    bfloat16,   ///< operands rounded to bfloat16, 32 pixels at a time
 };
 
 /// How a gradient of weights will be computed. The algorithm depends on the instruction set, the shape of one sample and the number of
@@ -6700,7 +6702,8 @@ struct conv_grad_weight_choice {
 };
 
 /// Picks the algorithm. `forward` is the problem of the forward convolution; its `in` says how x is at hand (planes are taken as they
-/// are only where there are few channels), its epilogue is not looked at. `exact` forbids Winograd. `shards`: a power of two, 1 to shards::most.
+/// are only where there are few channels), its epilogue is not looked at. `exact` forbids Winograd, `bfloat16` lets operands be rounded to it where that is
+/// faster. `shards`: a power of two, 1 to shards::most.
 conv_grad_weight_choice choose_conv_grad_weight(isa set, const conv_problem& forward, int shards);
 
 /// dw[oc][ic / groups][kh][kw] (row-major) = sum over the batch and pixels of dy[oc][pixel] * x[ic][pixel * stride - pad + tap * dilation],
@@ -6720,6 +6723,7 @@ struct conv_grad_input_choice {
     conv_grad_input_algorithm algorithm = conv_grad_input_algorithm::convolution;
     const char* reason = "";                ///< for logs; static storage
     conv_choice conv;                       ///< where it is a convolution
+    bool bfloat16 = false;                  ///< phases: operands rounded to bfloat16
     std::int64_t packed_bytes = 0;          ///< of the weights as pack_conv_grad_input_weights writes them
     std::int64_t pack_workspace_bytes = 0;  ///< what pack_conv_grad_input_weights needs, aligned to 64
     std::int64_t workspace_bytes = 0;       ///< what run_conv_grad_input needs beside its arguments, aligned to 64
@@ -6796,11 +6800,67 @@ namespace cpu {
 /// The training kernels of an available instruction set; those of baseline for one of another architecture.
 const training_kernel_table& training_kernels(isa set) noexcept;
 
+struct bfloat16_grad_kernels;
+/// Those of gradients in bfloat16: null where `bfloat16_products` is.
+const bfloat16_grad_kernels* bfloat16_grad_products(isa set) noexcept;
+
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_KERNELS
 // Everything that the text of training kernels may use comes before a region is opened; that text uses inference's as well.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_BFLOAT16_GRAD_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_BFLOAT16_GRAD_KERNELS_HPP
+// ---- graft/cpu/training/bfloat16_grad_kernels.hpp
+// Gradients of weights in bfloat16 as kernels see them: one run's arguments, and the table that tiles and vectors fill.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// One run of sums over all pixels of a batch: of x at a row, which is an input channel and a tap, times dy at an output channel. Both are rounded to bfloat16,
+/// and 32 pixels at a time multiplied, as the 32 channels of a pixel are in a convolution: rows are what pixels are there, dy is the weights. The rows are cut
+/// into chunks, the shards of the batch into parts; a task is one of each. A matrix is an image of one row, whose channels are its columns. Distances count
+/// floats; `vector` is that from a vector of channels to the next.
+struct bfloat16_grad_args {
+    conv_problem p;  // of the forward convolution
+    const float *x = nullptr, *dy = nullptr;
+    std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0, dy_image = 0, dy_pixel = 0, dy_vector = 0;
+    bool whole_vectors = false;  // x and dy have room for lanes past the last channel
+    graft::shards shards;
+    std::int64_t shard_block[graft::shards::most + 1] = {};  // blocks of 32 pixels before each shard; those of a shard begin anew, the last filled up by zeros
+    std::uint16_t* packed = nullptr;                         // null, or dy: [blocks of output channels][blocks of pixels][bfloat16_step]
+    std::int64_t out_blocks = 0, parts = 1, levels = 1;
+    std::int64_t lanes = 0, chunks = 1, first_chunk = 0;  // input channels of a chunk
+    std::int64_t rows = 0;                                // of a chunk, with room for a whole tile
+    std::int64_t blocks_at_once = 1;                      // of pixels that a task gathers
+    std::uint16_t* gathered = nullptr;  // of each task: 32 pixels of [blocks at once][rows], and, where dy is not packed before, room for that
+    float* sums = nullptr;              // of each task: [levels][rows][output channels]
+    float* out = nullptr;
+    std::int64_t out_row = 0, out_column = 0;  // floats from one row to the next, and from one output channel to the next: one of them is 1
+
+    std::int64_t blocks() const noexcept { return shard_block[shards.count]; }
+    std::int64_t columns() const noexcept { return out_blocks * bfloat16_block; }
+    std::int64_t level_floats() const noexcept { return rows * columns(); }
+    std::int64_t gathered_numbers() const noexcept { return blocks_at_once * rows * bfloat16_block; }
+    // What few chunks read is packed by their own tasks, and need not go through memory.
+    bool packs_before() const noexcept { return chunks > 2; }
+    std::int64_t task_numbers() const noexcept { return gathered_numbers() + (packs_before() ? 0 : blocks_at_once * bfloat16_step); }
+};
+
+/// `pack` brings dy of a shard and 32 output channels into the order of weights; `sum` is a task of a chunk and a part, `end` adds up a chunk's parts and
+/// writes them out.
+struct bfloat16_grad_kernels {
+    void (*pack)(const bfloat16_grad_args&, std::int64_t out_block, int shard);
+    void (*sum)(const bfloat16_grad_args&, std::int64_t chunk, std::int64_t part);
+    void (*end)(const bfloat16_grad_args&, std::int64_t chunk);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_ELEMENTWISE_GRAD_KERNELS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_TRAINING_ELEMENTWISE_GRAD_KERNELS_HPP
 // ---- graft/cpu/training/elementwise_grad_kernels.hpp
@@ -7377,6 +7437,32 @@ GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_s
                 block[j].store_partial(to + j * to_step + i, count);
         }
     }
+}
+
+// The gradient of the bias alone, of one vector of output channels.
+inline void grad_bias_alone(const conv_grad_weight_args& a, std::int64_t vector) {
+    constexpr int most_levels = 9;
+    static_assert(shards::most == 1 << (most_levels - 1), "a level for each power of two");
+    const conv_problem& p = a.p;
+    float levels[most_levels][V::W];
+    grad_strip s{};
+    s.dy_image = (p.oc + V::W - 1) / V::W * p.oh * p.ow * V::W;
+    s.dy_row = p.ow * V::W;
+    s.rows = p.oh, s.pixels = p.ow;
+    grad_sums out{};
+    out.levels = levels[0];
+    out.row = out.level = V::W;
+    out.first = out.last = true;
+    for (int shard = 0; shard < a.shards.count; ++shard) {
+        const std::int64_t first = a.shards.first(p.n, shard);
+        s.images = a.shards.last(p.n, shard) - first;
+        s.dy = a.dy + first * s.dy_image + vector * p.oh * s.dy_row;
+        out.merges = grad_merges(shard);
+        out.to = levels[out.merges];
+        grad_bias(1, s, out);
+    }
+    const std::int64_t channels = p.oc - vector * V::W;
+    for (std::int64_t j = 0; j < V::W && j < channels; ++j) a.db[vector * V::W + j] = out.to[j];
 }
 
 // A tile's sums go into the weights as they are stored, [oc][ic / groups][kh][kw].
@@ -8154,6 +8240,7 @@ inline const conv_grad_kernels* conv_grad_table() {
                                               weight ? &grad_weight_depthwise : nullptr,
                                               weight ? &grad_weight_end : nullptr,
                                               weight ? &grad_weight_depthwise_end : nullptr,
+                                              weight ? &grad_bias_alone : nullptr,
                                               weight ? &grad_winograd_transform : nullptr,
                                               weight ? &grad_winograd_multiply : nullptr,
                                               weight ? &grad_winograd_end : nullptr,
@@ -9270,6 +9357,32 @@ GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_s
     }
 }
 
+// The gradient of the bias alone, of one vector of output channels.
+inline void grad_bias_alone(const conv_grad_weight_args& a, std::int64_t vector) {
+    constexpr int most_levels = 9;
+    static_assert(shards::most == 1 << (most_levels - 1), "a level for each power of two");
+    const conv_problem& p = a.p;
+    float levels[most_levels][V::W];
+    grad_strip s{};
+    s.dy_image = (p.oc + V::W - 1) / V::W * p.oh * p.ow * V::W;
+    s.dy_row = p.ow * V::W;
+    s.rows = p.oh, s.pixels = p.ow;
+    grad_sums out{};
+    out.levels = levels[0];
+    out.row = out.level = V::W;
+    out.first = out.last = true;
+    for (int shard = 0; shard < a.shards.count; ++shard) {
+        const std::int64_t first = a.shards.first(p.n, shard);
+        s.images = a.shards.last(p.n, shard) - first;
+        s.dy = a.dy + first * s.dy_image + vector * p.oh * s.dy_row;
+        out.merges = grad_merges(shard);
+        out.to = levels[out.merges];
+        grad_bias(1, s, out);
+    }
+    const std::int64_t channels = p.oc - vector * V::W;
+    for (std::int64_t j = 0; j < V::W && j < channels; ++j) a.db[vector * V::W + j] = out.to[j];
+}
+
 // A tile's sums go into the weights as they are stored, [oc][ic / groups][kh][kw].
 inline void grad_weight_end(const conv_grad_weight_args& a, std::int64_t tile) {
     const conv_problem& p = a.p;
@@ -10045,6 +10158,7 @@ inline const conv_grad_kernels* conv_grad_table() {
                                               weight ? &grad_weight_depthwise : nullptr,
                                               weight ? &grad_weight_end : nullptr,
                                               weight ? &grad_weight_depthwise_end : nullptr,
+                                              weight ? &grad_bias_alone : nullptr,
                                               weight ? &grad_winograd_transform : nullptr,
                                               weight ? &grad_winograd_multiply : nullptr,
                                               weight ? &grad_winograd_end : nullptr,
@@ -11162,6 +11276,32 @@ GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_s
     }
 }
 
+// The gradient of the bias alone, of one vector of output channels.
+inline void grad_bias_alone(const conv_grad_weight_args& a, std::int64_t vector) {
+    constexpr int most_levels = 9;
+    static_assert(shards::most == 1 << (most_levels - 1), "a level for each power of two");
+    const conv_problem& p = a.p;
+    float levels[most_levels][V::W];
+    grad_strip s{};
+    s.dy_image = (p.oc + V::W - 1) / V::W * p.oh * p.ow * V::W;
+    s.dy_row = p.ow * V::W;
+    s.rows = p.oh, s.pixels = p.ow;
+    grad_sums out{};
+    out.levels = levels[0];
+    out.row = out.level = V::W;
+    out.first = out.last = true;
+    for (int shard = 0; shard < a.shards.count; ++shard) {
+        const std::int64_t first = a.shards.first(p.n, shard);
+        s.images = a.shards.last(p.n, shard) - first;
+        s.dy = a.dy + first * s.dy_image + vector * p.oh * s.dy_row;
+        out.merges = grad_merges(shard);
+        out.to = levels[out.merges];
+        grad_bias(1, s, out);
+    }
+    const std::int64_t channels = p.oc - vector * V::W;
+    for (std::int64_t j = 0; j < V::W && j < channels; ++j) a.db[vector * V::W + j] = out.to[j];
+}
+
 // A tile's sums go into the weights as they are stored, [oc][ic / groups][kh][kw].
 inline void grad_weight_end(const conv_grad_weight_args& a, std::int64_t tile) {
     const conv_problem& p = a.p;
@@ -11937,6 +12077,7 @@ inline const conv_grad_kernels* conv_grad_table() {
                                               weight ? &grad_weight_depthwise : nullptr,
                                               weight ? &grad_weight_end : nullptr,
                                               weight ? &grad_weight_depthwise_end : nullptr,
+                                              weight ? &grad_bias_alone : nullptr,
                                               weight ? &grad_winograd_transform : nullptr,
                                               weight ? &grad_winograd_multiply : nullptr,
                                               weight ? &grad_winograd_end : nullptr,
@@ -13054,6 +13195,32 @@ GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_s
     }
 }
 
+// The gradient of the bias alone, of one vector of output channels.
+inline void grad_bias_alone(const conv_grad_weight_args& a, std::int64_t vector) {
+    constexpr int most_levels = 9;
+    static_assert(shards::most == 1 << (most_levels - 1), "a level for each power of two");
+    const conv_problem& p = a.p;
+    float levels[most_levels][V::W];
+    grad_strip s{};
+    s.dy_image = (p.oc + V::W - 1) / V::W * p.oh * p.ow * V::W;
+    s.dy_row = p.ow * V::W;
+    s.rows = p.oh, s.pixels = p.ow;
+    grad_sums out{};
+    out.levels = levels[0];
+    out.row = out.level = V::W;
+    out.first = out.last = true;
+    for (int shard = 0; shard < a.shards.count; ++shard) {
+        const std::int64_t first = a.shards.first(p.n, shard);
+        s.images = a.shards.last(p.n, shard) - first;
+        s.dy = a.dy + first * s.dy_image + vector * p.oh * s.dy_row;
+        out.merges = grad_merges(shard);
+        out.to = levels[out.merges];
+        grad_bias(1, s, out);
+    }
+    const std::int64_t channels = p.oc - vector * V::W;
+    for (std::int64_t j = 0; j < V::W && j < channels; ++j) a.db[vector * V::W + j] = out.to[j];
+}
+
 // A tile's sums go into the weights as they are stored, [oc][ic / groups][kh][kw].
 inline void grad_weight_end(const conv_grad_weight_args& a, std::int64_t tile) {
     const conv_problem& p = a.p;
@@ -13829,6 +13996,7 @@ inline const conv_grad_kernels* conv_grad_table() {
                                               weight ? &grad_weight_depthwise : nullptr,
                                               weight ? &grad_weight_end : nullptr,
                                               weight ? &grad_weight_depthwise_end : nullptr,
+                                              weight ? &grad_bias_alone : nullptr,
                                               weight ? &grad_winograd_transform : nullptr,
                                               weight ? &grad_winograd_multiply : nullptr,
                                               weight ? &grad_winograd_end : nullptr,
@@ -14944,6 +15112,32 @@ GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_s
     }
 }
 
+// The gradient of the bias alone, of one vector of output channels.
+inline void grad_bias_alone(const conv_grad_weight_args& a, std::int64_t vector) {
+    constexpr int most_levels = 9;
+    static_assert(shards::most == 1 << (most_levels - 1), "a level for each power of two");
+    const conv_problem& p = a.p;
+    float levels[most_levels][V::W];
+    grad_strip s{};
+    s.dy_image = (p.oc + V::W - 1) / V::W * p.oh * p.ow * V::W;
+    s.dy_row = p.ow * V::W;
+    s.rows = p.oh, s.pixels = p.ow;
+    grad_sums out{};
+    out.levels = levels[0];
+    out.row = out.level = V::W;
+    out.first = out.last = true;
+    for (int shard = 0; shard < a.shards.count; ++shard) {
+        const std::int64_t first = a.shards.first(p.n, shard);
+        s.images = a.shards.last(p.n, shard) - first;
+        s.dy = a.dy + first * s.dy_image + vector * p.oh * s.dy_row;
+        out.merges = grad_merges(shard);
+        out.to = levels[out.merges];
+        grad_bias(1, s, out);
+    }
+    const std::int64_t channels = p.oc - vector * V::W;
+    for (std::int64_t j = 0; j < V::W && j < channels; ++j) a.db[vector * V::W + j] = out.to[j];
+}
+
 // A tile's sums go into the weights as they are stored, [oc][ic / groups][kh][kw].
 inline void grad_weight_end(const conv_grad_weight_args& a, std::int64_t tile) {
     const conv_problem& p = a.p;
@@ -15719,6 +15913,7 @@ inline const conv_grad_kernels* conv_grad_table() {
                                               weight ? &grad_weight_depthwise : nullptr,
                                               weight ? &grad_weight_end : nullptr,
                                               weight ? &grad_weight_depthwise_end : nullptr,
+                                              weight ? &grad_bias_alone : nullptr,
                                               weight ? &grad_winograd_transform : nullptr,
                                               weight ? &grad_winograd_multiply : nullptr,
                                               weight ? &grad_winograd_end : nullptr,
@@ -16510,6 +16705,1678 @@ GRAFT_END_TARGET
 #endif
 #undef GRAFT_KERNEL_TEXTS
 
+#if GRAFT_EMULATED_PRODUCTS
+#define GRAFT_KERNEL_TEXTS "training/kernels/emulated_products.inl"
+// ---- graft/cpu/regions.inl
+// Kernels compiled for every instruction set: each gets a region of its own, with its vector wrapper and, in its namespace, the texts that the
+// macro GRAFT_KERNEL_TEXTS names. Text, included once by each dispatch.hpp: what infers and what trains have different texts.
+
+GRAFT_BEGIN_BASELINE
+GRAFT_BEGIN_KERNEL_NAMESPACE
+namespace cpu {
+namespace baseline {
+// ---- graft/cpu/training/kernels/emulated_products.inl
+// The training kernels of bfloat16 and of tiles that any vectors stand in for: for tests on machines that have none.
+
+namespace emulated {
+// ---- graft/cpu/training/kernels/bfloat16_grad.inl
+// Gradients of weights as sums of products of bfloat16 over pixels: text, included for each set that rounds to them. A row is an input channel and a tap, and
+// takes the place that a pixel has in a convolution; 32 pixels take that of its channels.
+
+// Where the pixels of a block lie in x for one tap; null outside the image.
+struct bfloat16_taps {
+    const float* from[bfloat16_block];
+    bool inside;  // all of them
+};
+
+// The rows of a chunk, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
+struct bfloat16_rows {
+    std::int64_t pitch, channels, rows;
+};
+
+// Pixels of a shard, one after the other through its images.
+class shard_pixels {
+public:
+    GRAFT_VECTOR shard_pixels(const bfloat16_grad_args& a, int shard, std::int64_t first)
+        : a_(a), left_((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow - first) {
+        const std::int64_t pixels = a.p.oh * a.p.ow, in_image = first % pixels;
+        image_ = a.shards.first(a.p.n, shard) + first / pixels;
+        y_ = in_image / a.p.ow, x_ = in_image % a.p.ow;
+    }
+    GRAFT_VECTOR bool more() const { return left_ > 0; }
+    GRAFT_VECTOR void next() {
+        --left_;
+        if (++x_ < a_.p.ow) return;
+        x_ = 0;
+        if (++y_ == a_.p.oh) y_ = 0, ++image_;
+    }
+    GRAFT_VECTOR const float* dy() const { return a_.dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel; }
+    GRAFT_VECTOR const float* x(std::int64_t down, std::int64_t right) const {
+        const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
+        const bool inside = iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
+        return inside ? a_.x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
+    }
+
+private:
+    const bfloat16_grad_args& a_;
+    std::int64_t left_, image_, y_, x_;
+};
+
+GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) {
+    return lanes <= 0 ? V::zero() : whole || lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes));
+}
+
+// dy of some blocks of a shard's pixels and 32 output channels, as weights.
+template <bool Tiles>
+inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks, std::uint16_t* to) {
+    constexpr int half = bfloat16_block / 2, vectors = bfloat16_block / V::W;
+    const std::int64_t channels = a.p.oc - out_block * bfloat16_block, first = out_block * vectors * a.dy_vector;
+    shard_pixels at(a, shard, block * bfloat16_block);
+    for (; blocks > 0; --blocks, to += bfloat16_step)
+        for (int k = 0; k < half; ++k) {
+            const float* of[2];
+            for (const float*& dy : of) {
+                dy = at.more() ? at.dy() + first : nullptr;
+                at.next();
+            }
+            for (int v = 0; v < vectors; ++v) {
+                const auto lanes = [&](const float* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
+                narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step<Tiles>(to, k, v * V::W));
+            }
+        }
+}
+
+template <bool Tiles>
+inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard) {
+    const std::int64_t first = a.shard_block[shard];
+    pack_dy_bfloat16<Tiles>(a, out_block, shard, 0, a.shard_block[shard + 1] - first, a.packed + (out_block * a.blocks() + first) * bfloat16_step);
+}
+
+// Finds where the pixels of a block lie for each tap, and hands that to `gather`.
+template <class F>
+GRAFT_FORCE_INLINE void for_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, const F& gather) {
+    const conv_problem& p = a.p;
+    bfloat16_taps tap;
+    for (int ky = 0, t = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx, ++t) {
+            shard_pixels at(a, shard, block * bfloat16_block);
+            tap.inside = true;
+            for (const float*& from : tap.from) {
+                from = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
+                tap.inside &= from != nullptr;
+                at.next();
+            }
+            gather(tap, t);
+        }
+}
+// Some channels of a pixel, `step` floats behind its first ones.
+GRAFT_VECTOR V grad_pixel(const bfloat16_taps& tap, int pixel, std::int64_t step, std::int64_t lanes, bool whole) {
+    return tap.inside && whole ? V::load(tap.from[pixel] + step) : tap.from[pixel] ? grad_lanes(tap.from[pixel] + step, lanes, whole) : V::zero();
+}
+
+inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
+    const std::int64_t left = a.p.ic - chunk * a.lanes;
+    return left < a.lanes ? left : a.lanes;
+}
+inline float* grad_level(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part, std::int64_t level) {
+    return a.sums + (((chunk - a.first_chunk) * a.parts + part) * a.levels + level) * a.level_floats();
+}
+// to = from + to.
+inline void grad_add_level(const float* from, float* to, std::int64_t floats) {
+    for (std::int64_t i = 0; i < floats; i += V::W) (V::load(from + i) + V::load(to + i)).store(to + i);
+}
+
+// From a tap's rows to the next one's: whole vectors of channels.
+inline std::int64_t grad_pitch(const bfloat16_grad_args& a, std::int64_t chunk) { return (grad_channels(a, chunk) + V::W - 1) / V::W * V::W; }
+
+template <class Unit, bool Tiles>
+inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
+                       each = a.shards.count / a.parts;
+    std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
+    std::uint16_t* const own = gathered + a.gathered_numbers();
+    static constexpr std::int64_t here[1] = {0};
+    bfloat16_args of;  // of one row of pixels
+    of.block_pixels = a.rows;
+    of.from.taps = here;
+    alignas(64) static constexpr float zeros[bfloat16_block] = {};
+    Unit unit;
+    for (std::int64_t i = 0; i < each; ++i) {
+        const int shard = static_cast<int>(part * each + i), merges = training::grad_merges(i);
+        const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
+        float* const sums = grad_level(a, chunk, part, merges);
+        if (count == 0) std::memset(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof *sums);
+        for (std::int64_t block = 0; block < count; block += of.steps) {
+            of.steps = count - block < a.blocks_at_once ? count - block : a.blocks_at_once;
+            for (std::int64_t k = 0; k < of.steps; ++k)
+                gather_rows_bfloat16(unit, a, shard, block + k, chunk * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
+            for (std::int64_t o = 0; o < a.out_blocks; ++o) {
+                float* const to = sums + o * bfloat16_block;
+                const std::uint16_t* const w = a.packed ? a.packed + (o * a.blocks() + first + block) * bfloat16_step : own;
+                if (!a.packed) pack_dy_bfloat16<Tiles>(a, o, shard, block, of.steps, own);
+                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to, columns}, to, columns, {pitch, channels, rows});
+            }
+        }
+        for (int level = 0; level < merges; ++level) grad_add_level(grad_level(a, chunk, part, level), sums, rows * columns);
+    }
+}
+
+// The sums of one tap and channel, a row, become a column of weights, [output channel][channel][tap].
+inline void grad_rows_to_weights(const float* sums, std::int64_t pitch, std::int64_t columns, std::int64_t channels, int taps, int outputs, float* to,
+                                 std::int64_t to_step) {
+    std::int64_t row = 0;  // of the next weight
+    int tap = 0;
+    for (std::int64_t i = 0; i < channels * taps; i += V::W) {
+        const std::int64_t left = channels * taps - i;
+        V block[V::W];
+        for (int r = 0; r < V::W; ++r) {
+            block[r] = r < left ? V::load(sums + (tap * pitch + row) * columns) : V::zero();
+            if (++tap == taps) tap = 0, ++row;
+        }
+        transpose(block);
+        GRAFT_UNROLL
+        for (int j = 0; j < V::W; ++j) {
+            if (j >= outputs) continue;
+            if (left >= V::W)
+                block[j].store(to + j * to_step + i);
+            else
+                block[j].store_partial(to + j * to_step + i, static_cast<int>(left));
+        }
+    }
+}
+
+inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
+    const int taps = a.p.kh * a.p.kw;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), columns = a.columns(), last = a.levels - 1;
+    float* const sums = grad_level(a, chunk, 0, last);
+    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
+        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart)
+            grad_add_level(grad_level(a, chunk, part + apart, last), grad_level(a, chunk, part, last), pitch * taps * columns);
+    float* const out = a.out + chunk * a.lanes * taps * a.out_row;
+    if (a.out_column == 1) {
+        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(a.p.oc) * sizeof *out);
+        return;
+    }
+    for (std::int64_t o = 0; o < a.p.oc; o += V::W)
+        grad_rows_to_weights(sums + o, pitch, columns, channels, taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
+                             a.out_column);
+}
+// ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
+// Rows of gradients by vectors: text, included for each set that multiplies pairs.
+
+// [pair of pixels][row][2]: neighbouring rows are read together, and nothing is transposed.
+inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                 std::uint16_t* to) {
+    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
+    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
+        for (std::int64_t c = 0; c < channels; c += V::W) {
+            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+            const bool whole = a.whole_vectors || lanes >= V::W;
+            std::uint16_t* rows = to + (t * pitch + c) * 2;
+            for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2)
+                narrow_pairs(grad_pixel(tap, i, step, lanes, whole), grad_pixel(tap, i + 1, step, lanes, whole), rows);
+        }
+    });
+}
+
+// Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+                                    std::int64_t to_row, const bfloat16_rows& of) {
+    constexpr int many = 11;
+    using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
+    static constexpr sum_run sums[many] = {&sum_pairs_bfloat16<1, 2>, &sum_pairs_bfloat16<2, 2>,  &sum_pairs_bfloat16<3, 2>, &sum_pairs_bfloat16<4, 2>,
+                                           &sum_pairs_bfloat16<5, 2>, &sum_pairs_bfloat16<6, 2>,  &sum_pairs_bfloat16<7, 2>, &sum_pairs_bfloat16<8, 2>,
+                                           &sum_pairs_bfloat16<9, 2>, &sum_pairs_bfloat16<10, 2>, &sum_pairs_bfloat16<11, 2>};
+    const bool all = of.pitch - of.channels < 4;
+    const std::int64_t rows = all ? of.rows : of.channels, runs = (rows + many - 1) / many;
+    for (std::int64_t first = 0; first < of.rows; first += all ? of.rows : of.pitch)
+        for (std::int64_t run = 0; run < runs; ++run) {
+            const std::int64_t r = first + rows * run / runs, count = first + rows * (run + 1) / runs - r;
+            sums[count - 1](a, x + r * 2, a.block_pixels * 2, w, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row);
+        }
+}
+
+inline const bfloat16_grad_kernels* bfloat16_grad_by_vectors() {
+    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<false>, &grad_sum_bfloat16<pair_unit, false>, &grad_end_bfloat16};
+    return &all;
+}
+// ---- graft/cpu/training/kernels/bfloat16_grad_tiles.inl
+// Rows of gradients by tiles: text, included for each kind of them. Whole tiles are computed: there is room for the rows that are none.
+
+// [row][32 pixels]: sixteen rows are one load of a tile.
+inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                 std::uint16_t* to) {
+    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
+    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
+        for (std::int64_t c = 0; c < channels; c += V::W) {
+            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+            const bool whole = a.whole_vectors || lanes >= V::W;
+            std::uint16_t* const rows = to + (t * pitch + c) * bfloat16_block;
+            for (int first = 0; first < bfloat16_block; first += V::W) {
+                V some[V::W];
+                GRAFT_UNROLL
+                for (int i = 0; i < V::W; ++i) some[i] = grad_pixel(tap, first + i, step, lanes, whole);
+                transpose(some);
+                GRAFT_UNROLL
+                for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
+            }
+        }
+    });
+}
+
+// Whole tiles: there is room behind the last row.
+GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+                                    std::int64_t to_row, const bfloat16_rows& of) {
+    constexpr int half = bfloat16_block / 2;
+    const bfloat16_end nothing{a, 0, true, true, 0, 0};
+    bfloat16_sums before;
+    before.next = before.pixels = 0;
+    for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
+        const auto sum = of.rows - r > half ? &sum_tiles<2, 2> : &sum_tiles<1, 2>;
+        sum(tiles, a, x + r * bfloat16_block, w, nullptr, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
+    }
+}
+
+inline const bfloat16_grad_kernels* bfloat16_grad_by_tiles() {
+    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<true>, &grad_sum_bfloat16<tile_unit, true>, &grad_end_bfloat16};
+    return &all;
+}
+}  // namespace emulated
+}  // namespace baseline
+}  // namespace cpu
+GRAFT_END_KERNEL_NAMESPACE
+GRAFT_END_BASELINE
+
+#if GRAFT_ARCH_ARM64
+GRAFT_BEGIN_BASELINE
+GRAFT_BEGIN_KERNEL_NAMESPACE
+namespace cpu {
+namespace neon {
+// ---- graft/cpu/training/kernels/emulated_products.inl
+// The training kernels of bfloat16 and of tiles that any vectors stand in for: for tests on machines that have none.
+
+namespace emulated {
+// ---- graft/cpu/training/kernels/bfloat16_grad.inl
+// Gradients of weights as sums of products of bfloat16 over pixels: text, included for each set that rounds to them. A row is an input channel and a tap, and
+// takes the place that a pixel has in a convolution; 32 pixels take that of its channels.
+
+// Where the pixels of a block lie in x for one tap; null outside the image.
+struct bfloat16_taps {
+    const float* from[bfloat16_block];
+    bool inside;  // all of them
+};
+
+// The rows of a chunk, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
+struct bfloat16_rows {
+    std::int64_t pitch, channels, rows;
+};
+
+// Pixels of a shard, one after the other through its images.
+class shard_pixels {
+public:
+    GRAFT_VECTOR shard_pixels(const bfloat16_grad_args& a, int shard, std::int64_t first)
+        : a_(a), left_((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow - first) {
+        const std::int64_t pixels = a.p.oh * a.p.ow, in_image = first % pixels;
+        image_ = a.shards.first(a.p.n, shard) + first / pixels;
+        y_ = in_image / a.p.ow, x_ = in_image % a.p.ow;
+    }
+    GRAFT_VECTOR bool more() const { return left_ > 0; }
+    GRAFT_VECTOR void next() {
+        --left_;
+        if (++x_ < a_.p.ow) return;
+        x_ = 0;
+        if (++y_ == a_.p.oh) y_ = 0, ++image_;
+    }
+    GRAFT_VECTOR const float* dy() const { return a_.dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel; }
+    GRAFT_VECTOR const float* x(std::int64_t down, std::int64_t right) const {
+        const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
+        const bool inside = iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
+        return inside ? a_.x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
+    }
+
+private:
+    const bfloat16_grad_args& a_;
+    std::int64_t left_, image_, y_, x_;
+};
+
+GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) {
+    return lanes <= 0 ? V::zero() : whole || lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes));
+}
+
+// dy of some blocks of a shard's pixels and 32 output channels, as weights.
+template <bool Tiles>
+inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks, std::uint16_t* to) {
+    constexpr int half = bfloat16_block / 2, vectors = bfloat16_block / V::W;
+    const std::int64_t channels = a.p.oc - out_block * bfloat16_block, first = out_block * vectors * a.dy_vector;
+    shard_pixels at(a, shard, block * bfloat16_block);
+    for (; blocks > 0; --blocks, to += bfloat16_step)
+        for (int k = 0; k < half; ++k) {
+            const float* of[2];
+            for (const float*& dy : of) {
+                dy = at.more() ? at.dy() + first : nullptr;
+                at.next();
+            }
+            for (int v = 0; v < vectors; ++v) {
+                const auto lanes = [&](const float* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
+                narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step<Tiles>(to, k, v * V::W));
+            }
+        }
+}
+
+template <bool Tiles>
+inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard) {
+    const std::int64_t first = a.shard_block[shard];
+    pack_dy_bfloat16<Tiles>(a, out_block, shard, 0, a.shard_block[shard + 1] - first, a.packed + (out_block * a.blocks() + first) * bfloat16_step);
+}
+
+// Finds where the pixels of a block lie for each tap, and hands that to `gather`.
+template <class F>
+GRAFT_FORCE_INLINE void for_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, const F& gather) {
+    const conv_problem& p = a.p;
+    bfloat16_taps tap;
+    for (int ky = 0, t = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx, ++t) {
+            shard_pixels at(a, shard, block * bfloat16_block);
+            tap.inside = true;
+            for (const float*& from : tap.from) {
+                from = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
+                tap.inside &= from != nullptr;
+                at.next();
+            }
+            gather(tap, t);
+        }
+}
+// Some channels of a pixel, `step` floats behind its first ones.
+GRAFT_VECTOR V grad_pixel(const bfloat16_taps& tap, int pixel, std::int64_t step, std::int64_t lanes, bool whole) {
+    return tap.inside && whole ? V::load(tap.from[pixel] + step) : tap.from[pixel] ? grad_lanes(tap.from[pixel] + step, lanes, whole) : V::zero();
+}
+
+inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
+    const std::int64_t left = a.p.ic - chunk * a.lanes;
+    return left < a.lanes ? left : a.lanes;
+}
+inline float* grad_level(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part, std::int64_t level) {
+    return a.sums + (((chunk - a.first_chunk) * a.parts + part) * a.levels + level) * a.level_floats();
+}
+// to = from + to.
+inline void grad_add_level(const float* from, float* to, std::int64_t floats) {
+    for (std::int64_t i = 0; i < floats; i += V::W) (V::load(from + i) + V::load(to + i)).store(to + i);
+}
+
+// From a tap's rows to the next one's: whole vectors of channels.
+inline std::int64_t grad_pitch(const bfloat16_grad_args& a, std::int64_t chunk) { return (grad_channels(a, chunk) + V::W - 1) / V::W * V::W; }
+
+template <class Unit, bool Tiles>
+inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
+                       each = a.shards.count / a.parts;
+    std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
+    std::uint16_t* const own = gathered + a.gathered_numbers();
+    static constexpr std::int64_t here[1] = {0};
+    bfloat16_args of;  // of one row of pixels
+    of.block_pixels = a.rows;
+    of.from.taps = here;
+    alignas(64) static constexpr float zeros[bfloat16_block] = {};
+    Unit unit;
+    for (std::int64_t i = 0; i < each; ++i) {
+        const int shard = static_cast<int>(part * each + i), merges = training::grad_merges(i);
+        const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
+        float* const sums = grad_level(a, chunk, part, merges);
+        if (count == 0) std::memset(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof *sums);
+        for (std::int64_t block = 0; block < count; block += of.steps) {
+            of.steps = count - block < a.blocks_at_once ? count - block : a.blocks_at_once;
+            for (std::int64_t k = 0; k < of.steps; ++k)
+                gather_rows_bfloat16(unit, a, shard, block + k, chunk * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
+            for (std::int64_t o = 0; o < a.out_blocks; ++o) {
+                float* const to = sums + o * bfloat16_block;
+                const std::uint16_t* const w = a.packed ? a.packed + (o * a.blocks() + first + block) * bfloat16_step : own;
+                if (!a.packed) pack_dy_bfloat16<Tiles>(a, o, shard, block, of.steps, own);
+                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to, columns}, to, columns, {pitch, channels, rows});
+            }
+        }
+        for (int level = 0; level < merges; ++level) grad_add_level(grad_level(a, chunk, part, level), sums, rows * columns);
+    }
+}
+
+// The sums of one tap and channel, a row, become a column of weights, [output channel][channel][tap].
+inline void grad_rows_to_weights(const float* sums, std::int64_t pitch, std::int64_t columns, std::int64_t channels, int taps, int outputs, float* to,
+                                 std::int64_t to_step) {
+    std::int64_t row = 0;  // of the next weight
+    int tap = 0;
+    for (std::int64_t i = 0; i < channels * taps; i += V::W) {
+        const std::int64_t left = channels * taps - i;
+        V block[V::W];
+        for (int r = 0; r < V::W; ++r) {
+            block[r] = r < left ? V::load(sums + (tap * pitch + row) * columns) : V::zero();
+            if (++tap == taps) tap = 0, ++row;
+        }
+        transpose(block);
+        GRAFT_UNROLL
+        for (int j = 0; j < V::W; ++j) {
+            if (j >= outputs) continue;
+            if (left >= V::W)
+                block[j].store(to + j * to_step + i);
+            else
+                block[j].store_partial(to + j * to_step + i, static_cast<int>(left));
+        }
+    }
+}
+
+inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
+    const int taps = a.p.kh * a.p.kw;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), columns = a.columns(), last = a.levels - 1;
+    float* const sums = grad_level(a, chunk, 0, last);
+    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
+        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart)
+            grad_add_level(grad_level(a, chunk, part + apart, last), grad_level(a, chunk, part, last), pitch * taps * columns);
+    float* const out = a.out + chunk * a.lanes * taps * a.out_row;
+    if (a.out_column == 1) {
+        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(a.p.oc) * sizeof *out);
+        return;
+    }
+    for (std::int64_t o = 0; o < a.p.oc; o += V::W)
+        grad_rows_to_weights(sums + o, pitch, columns, channels, taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
+                             a.out_column);
+}
+// ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
+// Rows of gradients by vectors: text, included for each set that multiplies pairs.
+
+// [pair of pixels][row][2]: neighbouring rows are read together, and nothing is transposed.
+inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                 std::uint16_t* to) {
+    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
+    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
+        for (std::int64_t c = 0; c < channels; c += V::W) {
+            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+            const bool whole = a.whole_vectors || lanes >= V::W;
+            std::uint16_t* rows = to + (t * pitch + c) * 2;
+            for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2)
+                narrow_pairs(grad_pixel(tap, i, step, lanes, whole), grad_pixel(tap, i + 1, step, lanes, whole), rows);
+        }
+    });
+}
+
+// Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+                                    std::int64_t to_row, const bfloat16_rows& of) {
+    constexpr int many = 11;
+    using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
+    static constexpr sum_run sums[many] = {&sum_pairs_bfloat16<1, 2>, &sum_pairs_bfloat16<2, 2>,  &sum_pairs_bfloat16<3, 2>, &sum_pairs_bfloat16<4, 2>,
+                                           &sum_pairs_bfloat16<5, 2>, &sum_pairs_bfloat16<6, 2>,  &sum_pairs_bfloat16<7, 2>, &sum_pairs_bfloat16<8, 2>,
+                                           &sum_pairs_bfloat16<9, 2>, &sum_pairs_bfloat16<10, 2>, &sum_pairs_bfloat16<11, 2>};
+    const bool all = of.pitch - of.channels < 4;
+    const std::int64_t rows = all ? of.rows : of.channels, runs = (rows + many - 1) / many;
+    for (std::int64_t first = 0; first < of.rows; first += all ? of.rows : of.pitch)
+        for (std::int64_t run = 0; run < runs; ++run) {
+            const std::int64_t r = first + rows * run / runs, count = first + rows * (run + 1) / runs - r;
+            sums[count - 1](a, x + r * 2, a.block_pixels * 2, w, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row);
+        }
+}
+
+inline const bfloat16_grad_kernels* bfloat16_grad_by_vectors() {
+    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<false>, &grad_sum_bfloat16<pair_unit, false>, &grad_end_bfloat16};
+    return &all;
+}
+// ---- graft/cpu/training/kernels/bfloat16_grad_tiles.inl
+// Rows of gradients by tiles: text, included for each kind of them. Whole tiles are computed: there is room for the rows that are none.
+
+// [row][32 pixels]: sixteen rows are one load of a tile.
+inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                 std::uint16_t* to) {
+    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
+    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
+        for (std::int64_t c = 0; c < channels; c += V::W) {
+            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+            const bool whole = a.whole_vectors || lanes >= V::W;
+            std::uint16_t* const rows = to + (t * pitch + c) * bfloat16_block;
+            for (int first = 0; first < bfloat16_block; first += V::W) {
+                V some[V::W];
+                GRAFT_UNROLL
+                for (int i = 0; i < V::W; ++i) some[i] = grad_pixel(tap, first + i, step, lanes, whole);
+                transpose(some);
+                GRAFT_UNROLL
+                for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
+            }
+        }
+    });
+}
+
+// Whole tiles: there is room behind the last row.
+GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+                                    std::int64_t to_row, const bfloat16_rows& of) {
+    constexpr int half = bfloat16_block / 2;
+    const bfloat16_end nothing{a, 0, true, true, 0, 0};
+    bfloat16_sums before;
+    before.next = before.pixels = 0;
+    for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
+        const auto sum = of.rows - r > half ? &sum_tiles<2, 2> : &sum_tiles<1, 2>;
+        sum(tiles, a, x + r * bfloat16_block, w, nullptr, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
+    }
+}
+
+inline const bfloat16_grad_kernels* bfloat16_grad_by_tiles() {
+    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<true>, &grad_sum_bfloat16<tile_unit, true>, &grad_end_bfloat16};
+    return &all;
+}
+}  // namespace emulated
+}  // namespace neon
+}  // namespace cpu
+GRAFT_END_KERNEL_NAMESPACE
+GRAFT_END_BASELINE
+#endif
+
+#if GRAFT_ARCH_WASM
+GRAFT_BEGIN_BASELINE
+GRAFT_BEGIN_KERNEL_NAMESPACE
+namespace cpu {
+namespace wasm {
+// ---- graft/cpu/training/kernels/emulated_products.inl
+// The training kernels of bfloat16 and of tiles that any vectors stand in for: for tests on machines that have none.
+
+namespace emulated {
+// ---- graft/cpu/training/kernels/bfloat16_grad.inl
+// Gradients of weights as sums of products of bfloat16 over pixels: text, included for each set that rounds to them. A row is an input channel and a tap, and
+// takes the place that a pixel has in a convolution; 32 pixels take that of its channels.
+
+// Where the pixels of a block lie in x for one tap; null outside the image.
+struct bfloat16_taps {
+    const float* from[bfloat16_block];
+    bool inside;  // all of them
+};
+
+// The rows of a chunk, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
+struct bfloat16_rows {
+    std::int64_t pitch, channels, rows;
+};
+
+// Pixels of a shard, one after the other through its images.
+class shard_pixels {
+public:
+    GRAFT_VECTOR shard_pixels(const bfloat16_grad_args& a, int shard, std::int64_t first)
+        : a_(a), left_((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow - first) {
+        const std::int64_t pixels = a.p.oh * a.p.ow, in_image = first % pixels;
+        image_ = a.shards.first(a.p.n, shard) + first / pixels;
+        y_ = in_image / a.p.ow, x_ = in_image % a.p.ow;
+    }
+    GRAFT_VECTOR bool more() const { return left_ > 0; }
+    GRAFT_VECTOR void next() {
+        --left_;
+        if (++x_ < a_.p.ow) return;
+        x_ = 0;
+        if (++y_ == a_.p.oh) y_ = 0, ++image_;
+    }
+    GRAFT_VECTOR const float* dy() const { return a_.dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel; }
+    GRAFT_VECTOR const float* x(std::int64_t down, std::int64_t right) const {
+        const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
+        const bool inside = iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
+        return inside ? a_.x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
+    }
+
+private:
+    const bfloat16_grad_args& a_;
+    std::int64_t left_, image_, y_, x_;
+};
+
+GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) {
+    return lanes <= 0 ? V::zero() : whole || lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes));
+}
+
+// dy of some blocks of a shard's pixels and 32 output channels, as weights.
+template <bool Tiles>
+inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks, std::uint16_t* to) {
+    constexpr int half = bfloat16_block / 2, vectors = bfloat16_block / V::W;
+    const std::int64_t channels = a.p.oc - out_block * bfloat16_block, first = out_block * vectors * a.dy_vector;
+    shard_pixels at(a, shard, block * bfloat16_block);
+    for (; blocks > 0; --blocks, to += bfloat16_step)
+        for (int k = 0; k < half; ++k) {
+            const float* of[2];
+            for (const float*& dy : of) {
+                dy = at.more() ? at.dy() + first : nullptr;
+                at.next();
+            }
+            for (int v = 0; v < vectors; ++v) {
+                const auto lanes = [&](const float* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
+                narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step<Tiles>(to, k, v * V::W));
+            }
+        }
+}
+
+template <bool Tiles>
+inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard) {
+    const std::int64_t first = a.shard_block[shard];
+    pack_dy_bfloat16<Tiles>(a, out_block, shard, 0, a.shard_block[shard + 1] - first, a.packed + (out_block * a.blocks() + first) * bfloat16_step);
+}
+
+// Finds where the pixels of a block lie for each tap, and hands that to `gather`.
+template <class F>
+GRAFT_FORCE_INLINE void for_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, const F& gather) {
+    const conv_problem& p = a.p;
+    bfloat16_taps tap;
+    for (int ky = 0, t = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx, ++t) {
+            shard_pixels at(a, shard, block * bfloat16_block);
+            tap.inside = true;
+            for (const float*& from : tap.from) {
+                from = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
+                tap.inside &= from != nullptr;
+                at.next();
+            }
+            gather(tap, t);
+        }
+}
+// Some channels of a pixel, `step` floats behind its first ones.
+GRAFT_VECTOR V grad_pixel(const bfloat16_taps& tap, int pixel, std::int64_t step, std::int64_t lanes, bool whole) {
+    return tap.inside && whole ? V::load(tap.from[pixel] + step) : tap.from[pixel] ? grad_lanes(tap.from[pixel] + step, lanes, whole) : V::zero();
+}
+
+inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
+    const std::int64_t left = a.p.ic - chunk * a.lanes;
+    return left < a.lanes ? left : a.lanes;
+}
+inline float* grad_level(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part, std::int64_t level) {
+    return a.sums + (((chunk - a.first_chunk) * a.parts + part) * a.levels + level) * a.level_floats();
+}
+// to = from + to.
+inline void grad_add_level(const float* from, float* to, std::int64_t floats) {
+    for (std::int64_t i = 0; i < floats; i += V::W) (V::load(from + i) + V::load(to + i)).store(to + i);
+}
+
+// From a tap's rows to the next one's: whole vectors of channels.
+inline std::int64_t grad_pitch(const bfloat16_grad_args& a, std::int64_t chunk) { return (grad_channels(a, chunk) + V::W - 1) / V::W * V::W; }
+
+template <class Unit, bool Tiles>
+inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
+                       each = a.shards.count / a.parts;
+    std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
+    std::uint16_t* const own = gathered + a.gathered_numbers();
+    static constexpr std::int64_t here[1] = {0};
+    bfloat16_args of;  // of one row of pixels
+    of.block_pixels = a.rows;
+    of.from.taps = here;
+    alignas(64) static constexpr float zeros[bfloat16_block] = {};
+    Unit unit;
+    for (std::int64_t i = 0; i < each; ++i) {
+        const int shard = static_cast<int>(part * each + i), merges = training::grad_merges(i);
+        const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
+        float* const sums = grad_level(a, chunk, part, merges);
+        if (count == 0) std::memset(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof *sums);
+        for (std::int64_t block = 0; block < count; block += of.steps) {
+            of.steps = count - block < a.blocks_at_once ? count - block : a.blocks_at_once;
+            for (std::int64_t k = 0; k < of.steps; ++k)
+                gather_rows_bfloat16(unit, a, shard, block + k, chunk * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
+            for (std::int64_t o = 0; o < a.out_blocks; ++o) {
+                float* const to = sums + o * bfloat16_block;
+                const std::uint16_t* const w = a.packed ? a.packed + (o * a.blocks() + first + block) * bfloat16_step : own;
+                if (!a.packed) pack_dy_bfloat16<Tiles>(a, o, shard, block, of.steps, own);
+                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to, columns}, to, columns, {pitch, channels, rows});
+            }
+        }
+        for (int level = 0; level < merges; ++level) grad_add_level(grad_level(a, chunk, part, level), sums, rows * columns);
+    }
+}
+
+// The sums of one tap and channel, a row, become a column of weights, [output channel][channel][tap].
+inline void grad_rows_to_weights(const float* sums, std::int64_t pitch, std::int64_t columns, std::int64_t channels, int taps, int outputs, float* to,
+                                 std::int64_t to_step) {
+    std::int64_t row = 0;  // of the next weight
+    int tap = 0;
+    for (std::int64_t i = 0; i < channels * taps; i += V::W) {
+        const std::int64_t left = channels * taps - i;
+        V block[V::W];
+        for (int r = 0; r < V::W; ++r) {
+            block[r] = r < left ? V::load(sums + (tap * pitch + row) * columns) : V::zero();
+            if (++tap == taps) tap = 0, ++row;
+        }
+        transpose(block);
+        GRAFT_UNROLL
+        for (int j = 0; j < V::W; ++j) {
+            if (j >= outputs) continue;
+            if (left >= V::W)
+                block[j].store(to + j * to_step + i);
+            else
+                block[j].store_partial(to + j * to_step + i, static_cast<int>(left));
+        }
+    }
+}
+
+inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
+    const int taps = a.p.kh * a.p.kw;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), columns = a.columns(), last = a.levels - 1;
+    float* const sums = grad_level(a, chunk, 0, last);
+    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
+        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart)
+            grad_add_level(grad_level(a, chunk, part + apart, last), grad_level(a, chunk, part, last), pitch * taps * columns);
+    float* const out = a.out + chunk * a.lanes * taps * a.out_row;
+    if (a.out_column == 1) {
+        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(a.p.oc) * sizeof *out);
+        return;
+    }
+    for (std::int64_t o = 0; o < a.p.oc; o += V::W)
+        grad_rows_to_weights(sums + o, pitch, columns, channels, taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
+                             a.out_column);
+}
+// ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
+// Rows of gradients by vectors: text, included for each set that multiplies pairs.
+
+// [pair of pixels][row][2]: neighbouring rows are read together, and nothing is transposed.
+inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                 std::uint16_t* to) {
+    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
+    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
+        for (std::int64_t c = 0; c < channels; c += V::W) {
+            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+            const bool whole = a.whole_vectors || lanes >= V::W;
+            std::uint16_t* rows = to + (t * pitch + c) * 2;
+            for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2)
+                narrow_pairs(grad_pixel(tap, i, step, lanes, whole), grad_pixel(tap, i + 1, step, lanes, whole), rows);
+        }
+    });
+}
+
+// Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+                                    std::int64_t to_row, const bfloat16_rows& of) {
+    constexpr int many = 11;
+    using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
+    static constexpr sum_run sums[many] = {&sum_pairs_bfloat16<1, 2>, &sum_pairs_bfloat16<2, 2>,  &sum_pairs_bfloat16<3, 2>, &sum_pairs_bfloat16<4, 2>,
+                                           &sum_pairs_bfloat16<5, 2>, &sum_pairs_bfloat16<6, 2>,  &sum_pairs_bfloat16<7, 2>, &sum_pairs_bfloat16<8, 2>,
+                                           &sum_pairs_bfloat16<9, 2>, &sum_pairs_bfloat16<10, 2>, &sum_pairs_bfloat16<11, 2>};
+    const bool all = of.pitch - of.channels < 4;
+    const std::int64_t rows = all ? of.rows : of.channels, runs = (rows + many - 1) / many;
+    for (std::int64_t first = 0; first < of.rows; first += all ? of.rows : of.pitch)
+        for (std::int64_t run = 0; run < runs; ++run) {
+            const std::int64_t r = first + rows * run / runs, count = first + rows * (run + 1) / runs - r;
+            sums[count - 1](a, x + r * 2, a.block_pixels * 2, w, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row);
+        }
+}
+
+inline const bfloat16_grad_kernels* bfloat16_grad_by_vectors() {
+    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<false>, &grad_sum_bfloat16<pair_unit, false>, &grad_end_bfloat16};
+    return &all;
+}
+// ---- graft/cpu/training/kernels/bfloat16_grad_tiles.inl
+// Rows of gradients by tiles: text, included for each kind of them. Whole tiles are computed: there is room for the rows that are none.
+
+// [row][32 pixels]: sixteen rows are one load of a tile.
+inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                 std::uint16_t* to) {
+    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
+    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
+        for (std::int64_t c = 0; c < channels; c += V::W) {
+            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+            const bool whole = a.whole_vectors || lanes >= V::W;
+            std::uint16_t* const rows = to + (t * pitch + c) * bfloat16_block;
+            for (int first = 0; first < bfloat16_block; first += V::W) {
+                V some[V::W];
+                GRAFT_UNROLL
+                for (int i = 0; i < V::W; ++i) some[i] = grad_pixel(tap, first + i, step, lanes, whole);
+                transpose(some);
+                GRAFT_UNROLL
+                for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
+            }
+        }
+    });
+}
+
+// Whole tiles: there is room behind the last row.
+GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+                                    std::int64_t to_row, const bfloat16_rows& of) {
+    constexpr int half = bfloat16_block / 2;
+    const bfloat16_end nothing{a, 0, true, true, 0, 0};
+    bfloat16_sums before;
+    before.next = before.pixels = 0;
+    for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
+        const auto sum = of.rows - r > half ? &sum_tiles<2, 2> : &sum_tiles<1, 2>;
+        sum(tiles, a, x + r * bfloat16_block, w, nullptr, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
+    }
+}
+
+inline const bfloat16_grad_kernels* bfloat16_grad_by_tiles() {
+    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<true>, &grad_sum_bfloat16<tile_unit, true>, &grad_end_bfloat16};
+    return &all;
+}
+}  // namespace emulated
+}  // namespace wasm
+}  // namespace cpu
+GRAFT_END_KERNEL_NAMESPACE
+GRAFT_END_BASELINE
+#endif
+
+#if GRAFT_ARCH_X86_64
+GRAFT_BEGIN_TARGET("avx2,fma,f16c")  // machines with AVX2 all have FMA and half-float conversion as well
+GRAFT_BEGIN_KERNEL_NAMESPACE
+namespace cpu {
+namespace avx2 {
+// ---- graft/cpu/training/kernels/emulated_products.inl
+// The training kernels of bfloat16 and of tiles that any vectors stand in for: for tests on machines that have none.
+
+namespace emulated {
+// ---- graft/cpu/training/kernels/bfloat16_grad.inl
+// Gradients of weights as sums of products of bfloat16 over pixels: text, included for each set that rounds to them. A row is an input channel and a tap, and
+// takes the place that a pixel has in a convolution; 32 pixels take that of its channels.
+
+// Where the pixels of a block lie in x for one tap; null outside the image.
+struct bfloat16_taps {
+    const float* from[bfloat16_block];
+    bool inside;  // all of them
+};
+
+// The rows of a chunk, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
+struct bfloat16_rows {
+    std::int64_t pitch, channels, rows;
+};
+
+// Pixels of a shard, one after the other through its images.
+class shard_pixels {
+public:
+    GRAFT_VECTOR shard_pixels(const bfloat16_grad_args& a, int shard, std::int64_t first)
+        : a_(a), left_((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow - first) {
+        const std::int64_t pixels = a.p.oh * a.p.ow, in_image = first % pixels;
+        image_ = a.shards.first(a.p.n, shard) + first / pixels;
+        y_ = in_image / a.p.ow, x_ = in_image % a.p.ow;
+    }
+    GRAFT_VECTOR bool more() const { return left_ > 0; }
+    GRAFT_VECTOR void next() {
+        --left_;
+        if (++x_ < a_.p.ow) return;
+        x_ = 0;
+        if (++y_ == a_.p.oh) y_ = 0, ++image_;
+    }
+    GRAFT_VECTOR const float* dy() const { return a_.dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel; }
+    GRAFT_VECTOR const float* x(std::int64_t down, std::int64_t right) const {
+        const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
+        const bool inside = iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
+        return inside ? a_.x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
+    }
+
+private:
+    const bfloat16_grad_args& a_;
+    std::int64_t left_, image_, y_, x_;
+};
+
+GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) {
+    return lanes <= 0 ? V::zero() : whole || lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes));
+}
+
+// dy of some blocks of a shard's pixels and 32 output channels, as weights.
+template <bool Tiles>
+inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks, std::uint16_t* to) {
+    constexpr int half = bfloat16_block / 2, vectors = bfloat16_block / V::W;
+    const std::int64_t channels = a.p.oc - out_block * bfloat16_block, first = out_block * vectors * a.dy_vector;
+    shard_pixels at(a, shard, block * bfloat16_block);
+    for (; blocks > 0; --blocks, to += bfloat16_step)
+        for (int k = 0; k < half; ++k) {
+            const float* of[2];
+            for (const float*& dy : of) {
+                dy = at.more() ? at.dy() + first : nullptr;
+                at.next();
+            }
+            for (int v = 0; v < vectors; ++v) {
+                const auto lanes = [&](const float* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
+                narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step<Tiles>(to, k, v * V::W));
+            }
+        }
+}
+
+template <bool Tiles>
+inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard) {
+    const std::int64_t first = a.shard_block[shard];
+    pack_dy_bfloat16<Tiles>(a, out_block, shard, 0, a.shard_block[shard + 1] - first, a.packed + (out_block * a.blocks() + first) * bfloat16_step);
+}
+
+// Finds where the pixels of a block lie for each tap, and hands that to `gather`.
+template <class F>
+GRAFT_FORCE_INLINE void for_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, const F& gather) {
+    const conv_problem& p = a.p;
+    bfloat16_taps tap;
+    for (int ky = 0, t = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx, ++t) {
+            shard_pixels at(a, shard, block * bfloat16_block);
+            tap.inside = true;
+            for (const float*& from : tap.from) {
+                from = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
+                tap.inside &= from != nullptr;
+                at.next();
+            }
+            gather(tap, t);
+        }
+}
+// Some channels of a pixel, `step` floats behind its first ones.
+GRAFT_VECTOR V grad_pixel(const bfloat16_taps& tap, int pixel, std::int64_t step, std::int64_t lanes, bool whole) {
+    return tap.inside && whole ? V::load(tap.from[pixel] + step) : tap.from[pixel] ? grad_lanes(tap.from[pixel] + step, lanes, whole) : V::zero();
+}
+
+inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
+    const std::int64_t left = a.p.ic - chunk * a.lanes;
+    return left < a.lanes ? left : a.lanes;
+}
+inline float* grad_level(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part, std::int64_t level) {
+    return a.sums + (((chunk - a.first_chunk) * a.parts + part) * a.levels + level) * a.level_floats();
+}
+// to = from + to.
+inline void grad_add_level(const float* from, float* to, std::int64_t floats) {
+    for (std::int64_t i = 0; i < floats; i += V::W) (V::load(from + i) + V::load(to + i)).store(to + i);
+}
+
+// From a tap's rows to the next one's: whole vectors of channels.
+inline std::int64_t grad_pitch(const bfloat16_grad_args& a, std::int64_t chunk) { return (grad_channels(a, chunk) + V::W - 1) / V::W * V::W; }
+
+template <class Unit, bool Tiles>
+inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
+                       each = a.shards.count / a.parts;
+    std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
+    std::uint16_t* const own = gathered + a.gathered_numbers();
+    static constexpr std::int64_t here[1] = {0};
+    bfloat16_args of;  // of one row of pixels
+    of.block_pixels = a.rows;
+    of.from.taps = here;
+    alignas(64) static constexpr float zeros[bfloat16_block] = {};
+    Unit unit;
+    for (std::int64_t i = 0; i < each; ++i) {
+        const int shard = static_cast<int>(part * each + i), merges = training::grad_merges(i);
+        const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
+        float* const sums = grad_level(a, chunk, part, merges);
+        if (count == 0) std::memset(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof *sums);
+        for (std::int64_t block = 0; block < count; block += of.steps) {
+            of.steps = count - block < a.blocks_at_once ? count - block : a.blocks_at_once;
+            for (std::int64_t k = 0; k < of.steps; ++k)
+                gather_rows_bfloat16(unit, a, shard, block + k, chunk * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
+            for (std::int64_t o = 0; o < a.out_blocks; ++o) {
+                float* const to = sums + o * bfloat16_block;
+                const std::uint16_t* const w = a.packed ? a.packed + (o * a.blocks() + first + block) * bfloat16_step : own;
+                if (!a.packed) pack_dy_bfloat16<Tiles>(a, o, shard, block, of.steps, own);
+                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to, columns}, to, columns, {pitch, channels, rows});
+            }
+        }
+        for (int level = 0; level < merges; ++level) grad_add_level(grad_level(a, chunk, part, level), sums, rows * columns);
+    }
+}
+
+// The sums of one tap and channel, a row, become a column of weights, [output channel][channel][tap].
+inline void grad_rows_to_weights(const float* sums, std::int64_t pitch, std::int64_t columns, std::int64_t channels, int taps, int outputs, float* to,
+                                 std::int64_t to_step) {
+    std::int64_t row = 0;  // of the next weight
+    int tap = 0;
+    for (std::int64_t i = 0; i < channels * taps; i += V::W) {
+        const std::int64_t left = channels * taps - i;
+        V block[V::W];
+        for (int r = 0; r < V::W; ++r) {
+            block[r] = r < left ? V::load(sums + (tap * pitch + row) * columns) : V::zero();
+            if (++tap == taps) tap = 0, ++row;
+        }
+        transpose(block);
+        GRAFT_UNROLL
+        for (int j = 0; j < V::W; ++j) {
+            if (j >= outputs) continue;
+            if (left >= V::W)
+                block[j].store(to + j * to_step + i);
+            else
+                block[j].store_partial(to + j * to_step + i, static_cast<int>(left));
+        }
+    }
+}
+
+inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
+    const int taps = a.p.kh * a.p.kw;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), columns = a.columns(), last = a.levels - 1;
+    float* const sums = grad_level(a, chunk, 0, last);
+    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
+        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart)
+            grad_add_level(grad_level(a, chunk, part + apart, last), grad_level(a, chunk, part, last), pitch * taps * columns);
+    float* const out = a.out + chunk * a.lanes * taps * a.out_row;
+    if (a.out_column == 1) {
+        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(a.p.oc) * sizeof *out);
+        return;
+    }
+    for (std::int64_t o = 0; o < a.p.oc; o += V::W)
+        grad_rows_to_weights(sums + o, pitch, columns, channels, taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
+                             a.out_column);
+}
+// ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
+// Rows of gradients by vectors: text, included for each set that multiplies pairs.
+
+// [pair of pixels][row][2]: neighbouring rows are read together, and nothing is transposed.
+inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                 std::uint16_t* to) {
+    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
+    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
+        for (std::int64_t c = 0; c < channels; c += V::W) {
+            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+            const bool whole = a.whole_vectors || lanes >= V::W;
+            std::uint16_t* rows = to + (t * pitch + c) * 2;
+            for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2)
+                narrow_pairs(grad_pixel(tap, i, step, lanes, whole), grad_pixel(tap, i + 1, step, lanes, whole), rows);
+        }
+    });
+}
+
+// Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+                                    std::int64_t to_row, const bfloat16_rows& of) {
+    constexpr int many = 11;
+    using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
+    static constexpr sum_run sums[many] = {&sum_pairs_bfloat16<1, 2>, &sum_pairs_bfloat16<2, 2>,  &sum_pairs_bfloat16<3, 2>, &sum_pairs_bfloat16<4, 2>,
+                                           &sum_pairs_bfloat16<5, 2>, &sum_pairs_bfloat16<6, 2>,  &sum_pairs_bfloat16<7, 2>, &sum_pairs_bfloat16<8, 2>,
+                                           &sum_pairs_bfloat16<9, 2>, &sum_pairs_bfloat16<10, 2>, &sum_pairs_bfloat16<11, 2>};
+    const bool all = of.pitch - of.channels < 4;
+    const std::int64_t rows = all ? of.rows : of.channels, runs = (rows + many - 1) / many;
+    for (std::int64_t first = 0; first < of.rows; first += all ? of.rows : of.pitch)
+        for (std::int64_t run = 0; run < runs; ++run) {
+            const std::int64_t r = first + rows * run / runs, count = first + rows * (run + 1) / runs - r;
+            sums[count - 1](a, x + r * 2, a.block_pixels * 2, w, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row);
+        }
+}
+
+inline const bfloat16_grad_kernels* bfloat16_grad_by_vectors() {
+    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<false>, &grad_sum_bfloat16<pair_unit, false>, &grad_end_bfloat16};
+    return &all;
+}
+// ---- graft/cpu/training/kernels/bfloat16_grad_tiles.inl
+// Rows of gradients by tiles: text, included for each kind of them. Whole tiles are computed: there is room for the rows that are none.
+
+// [row][32 pixels]: sixteen rows are one load of a tile.
+inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                 std::uint16_t* to) {
+    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
+    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
+        for (std::int64_t c = 0; c < channels; c += V::W) {
+            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+            const bool whole = a.whole_vectors || lanes >= V::W;
+            std::uint16_t* const rows = to + (t * pitch + c) * bfloat16_block;
+            for (int first = 0; first < bfloat16_block; first += V::W) {
+                V some[V::W];
+                GRAFT_UNROLL
+                for (int i = 0; i < V::W; ++i) some[i] = grad_pixel(tap, first + i, step, lanes, whole);
+                transpose(some);
+                GRAFT_UNROLL
+                for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
+            }
+        }
+    });
+}
+
+// Whole tiles: there is room behind the last row.
+GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+                                    std::int64_t to_row, const bfloat16_rows& of) {
+    constexpr int half = bfloat16_block / 2;
+    const bfloat16_end nothing{a, 0, true, true, 0, 0};
+    bfloat16_sums before;
+    before.next = before.pixels = 0;
+    for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
+        const auto sum = of.rows - r > half ? &sum_tiles<2, 2> : &sum_tiles<1, 2>;
+        sum(tiles, a, x + r * bfloat16_block, w, nullptr, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
+    }
+}
+
+inline const bfloat16_grad_kernels* bfloat16_grad_by_tiles() {
+    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<true>, &grad_sum_bfloat16<tile_unit, true>, &grad_end_bfloat16};
+    return &all;
+}
+}  // namespace emulated
+}  // namespace avx2
+}  // namespace cpu
+GRAFT_END_KERNEL_NAMESPACE
+GRAFT_END_TARGET
+
+GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")
+GRAFT_BEGIN_KERNEL_NAMESPACE
+namespace cpu {
+namespace avx512 {
+// ---- graft/cpu/training/kernels/emulated_products.inl
+// The training kernels of bfloat16 and of tiles that any vectors stand in for: for tests on machines that have none.
+
+namespace emulated {
+// ---- graft/cpu/training/kernels/bfloat16_grad.inl
+// Gradients of weights as sums of products of bfloat16 over pixels: text, included for each set that rounds to them. A row is an input channel and a tap, and
+// takes the place that a pixel has in a convolution; 32 pixels take that of its channels.
+
+// Where the pixels of a block lie in x for one tap; null outside the image.
+struct bfloat16_taps {
+    const float* from[bfloat16_block];
+    bool inside;  // all of them
+};
+
+// The rows of a chunk, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
+struct bfloat16_rows {
+    std::int64_t pitch, channels, rows;
+};
+
+// Pixels of a shard, one after the other through its images.
+class shard_pixels {
+public:
+    GRAFT_VECTOR shard_pixels(const bfloat16_grad_args& a, int shard, std::int64_t first)
+        : a_(a), left_((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow - first) {
+        const std::int64_t pixels = a.p.oh * a.p.ow, in_image = first % pixels;
+        image_ = a.shards.first(a.p.n, shard) + first / pixels;
+        y_ = in_image / a.p.ow, x_ = in_image % a.p.ow;
+    }
+    GRAFT_VECTOR bool more() const { return left_ > 0; }
+    GRAFT_VECTOR void next() {
+        --left_;
+        if (++x_ < a_.p.ow) return;
+        x_ = 0;
+        if (++y_ == a_.p.oh) y_ = 0, ++image_;
+    }
+    GRAFT_VECTOR const float* dy() const { return a_.dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel; }
+    GRAFT_VECTOR const float* x(std::int64_t down, std::int64_t right) const {
+        const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
+        const bool inside = iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
+        return inside ? a_.x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
+    }
+
+private:
+    const bfloat16_grad_args& a_;
+    std::int64_t left_, image_, y_, x_;
+};
+
+GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) {
+    return lanes <= 0 ? V::zero() : whole || lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes));
+}
+
+// dy of some blocks of a shard's pixels and 32 output channels, as weights.
+template <bool Tiles>
+inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks, std::uint16_t* to) {
+    constexpr int half = bfloat16_block / 2, vectors = bfloat16_block / V::W;
+    const std::int64_t channels = a.p.oc - out_block * bfloat16_block, first = out_block * vectors * a.dy_vector;
+    shard_pixels at(a, shard, block * bfloat16_block);
+    for (; blocks > 0; --blocks, to += bfloat16_step)
+        for (int k = 0; k < half; ++k) {
+            const float* of[2];
+            for (const float*& dy : of) {
+                dy = at.more() ? at.dy() + first : nullptr;
+                at.next();
+            }
+            for (int v = 0; v < vectors; ++v) {
+                const auto lanes = [&](const float* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
+                narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step<Tiles>(to, k, v * V::W));
+            }
+        }
+}
+
+template <bool Tiles>
+inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard) {
+    const std::int64_t first = a.shard_block[shard];
+    pack_dy_bfloat16<Tiles>(a, out_block, shard, 0, a.shard_block[shard + 1] - first, a.packed + (out_block * a.blocks() + first) * bfloat16_step);
+}
+
+// Finds where the pixels of a block lie for each tap, and hands that to `gather`.
+template <class F>
+GRAFT_FORCE_INLINE void for_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, const F& gather) {
+    const conv_problem& p = a.p;
+    bfloat16_taps tap;
+    for (int ky = 0, t = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx, ++t) {
+            shard_pixels at(a, shard, block * bfloat16_block);
+            tap.inside = true;
+            for (const float*& from : tap.from) {
+                from = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
+                tap.inside &= from != nullptr;
+                at.next();
+            }
+            gather(tap, t);
+        }
+}
+// Some channels of a pixel, `step` floats behind its first ones.
+GRAFT_VECTOR V grad_pixel(const bfloat16_taps& tap, int pixel, std::int64_t step, std::int64_t lanes, bool whole) {
+    return tap.inside && whole ? V::load(tap.from[pixel] + step) : tap.from[pixel] ? grad_lanes(tap.from[pixel] + step, lanes, whole) : V::zero();
+}
+
+inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
+    const std::int64_t left = a.p.ic - chunk * a.lanes;
+    return left < a.lanes ? left : a.lanes;
+}
+inline float* grad_level(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part, std::int64_t level) {
+    return a.sums + (((chunk - a.first_chunk) * a.parts + part) * a.levels + level) * a.level_floats();
+}
+// to = from + to.
+inline void grad_add_level(const float* from, float* to, std::int64_t floats) {
+    for (std::int64_t i = 0; i < floats; i += V::W) (V::load(from + i) + V::load(to + i)).store(to + i);
+}
+
+// From a tap's rows to the next one's: whole vectors of channels.
+inline std::int64_t grad_pitch(const bfloat16_grad_args& a, std::int64_t chunk) { return (grad_channels(a, chunk) + V::W - 1) / V::W * V::W; }
+
+template <class Unit, bool Tiles>
+inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
+                       each = a.shards.count / a.parts;
+    std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
+    std::uint16_t* const own = gathered + a.gathered_numbers();
+    static constexpr std::int64_t here[1] = {0};
+    bfloat16_args of;  // of one row of pixels
+    of.block_pixels = a.rows;
+    of.from.taps = here;
+    alignas(64) static constexpr float zeros[bfloat16_block] = {};
+    Unit unit;
+    for (std::int64_t i = 0; i < each; ++i) {
+        const int shard = static_cast<int>(part * each + i), merges = training::grad_merges(i);
+        const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
+        float* const sums = grad_level(a, chunk, part, merges);
+        if (count == 0) std::memset(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof *sums);
+        for (std::int64_t block = 0; block < count; block += of.steps) {
+            of.steps = count - block < a.blocks_at_once ? count - block : a.blocks_at_once;
+            for (std::int64_t k = 0; k < of.steps; ++k)
+                gather_rows_bfloat16(unit, a, shard, block + k, chunk * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
+            for (std::int64_t o = 0; o < a.out_blocks; ++o) {
+                float* const to = sums + o * bfloat16_block;
+                const std::uint16_t* const w = a.packed ? a.packed + (o * a.blocks() + first + block) * bfloat16_step : own;
+                if (!a.packed) pack_dy_bfloat16<Tiles>(a, o, shard, block, of.steps, own);
+                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to, columns}, to, columns, {pitch, channels, rows});
+            }
+        }
+        for (int level = 0; level < merges; ++level) grad_add_level(grad_level(a, chunk, part, level), sums, rows * columns);
+    }
+}
+
+// The sums of one tap and channel, a row, become a column of weights, [output channel][channel][tap].
+inline void grad_rows_to_weights(const float* sums, std::int64_t pitch, std::int64_t columns, std::int64_t channels, int taps, int outputs, float* to,
+                                 std::int64_t to_step) {
+    std::int64_t row = 0;  // of the next weight
+    int tap = 0;
+    for (std::int64_t i = 0; i < channels * taps; i += V::W) {
+        const std::int64_t left = channels * taps - i;
+        V block[V::W];
+        for (int r = 0; r < V::W; ++r) {
+            block[r] = r < left ? V::load(sums + (tap * pitch + row) * columns) : V::zero();
+            if (++tap == taps) tap = 0, ++row;
+        }
+        transpose(block);
+        GRAFT_UNROLL
+        for (int j = 0; j < V::W; ++j) {
+            if (j >= outputs) continue;
+            if (left >= V::W)
+                block[j].store(to + j * to_step + i);
+            else
+                block[j].store_partial(to + j * to_step + i, static_cast<int>(left));
+        }
+    }
+}
+
+inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
+    const int taps = a.p.kh * a.p.kw;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), columns = a.columns(), last = a.levels - 1;
+    float* const sums = grad_level(a, chunk, 0, last);
+    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
+        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart)
+            grad_add_level(grad_level(a, chunk, part + apart, last), grad_level(a, chunk, part, last), pitch * taps * columns);
+    float* const out = a.out + chunk * a.lanes * taps * a.out_row;
+    if (a.out_column == 1) {
+        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(a.p.oc) * sizeof *out);
+        return;
+    }
+    for (std::int64_t o = 0; o < a.p.oc; o += V::W)
+        grad_rows_to_weights(sums + o, pitch, columns, channels, taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
+                             a.out_column);
+}
+// ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
+// Rows of gradients by vectors: text, included for each set that multiplies pairs.
+
+// [pair of pixels][row][2]: neighbouring rows are read together, and nothing is transposed.
+inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                 std::uint16_t* to) {
+    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
+    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
+        for (std::int64_t c = 0; c < channels; c += V::W) {
+            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+            const bool whole = a.whole_vectors || lanes >= V::W;
+            std::uint16_t* rows = to + (t * pitch + c) * 2;
+            for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2)
+                narrow_pairs(grad_pixel(tap, i, step, lanes, whole), grad_pixel(tap, i + 1, step, lanes, whole), rows);
+        }
+    });
+}
+
+// Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+                                    std::int64_t to_row, const bfloat16_rows& of) {
+    constexpr int many = 11;
+    using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
+    static constexpr sum_run sums[many] = {&sum_pairs_bfloat16<1, 2>, &sum_pairs_bfloat16<2, 2>,  &sum_pairs_bfloat16<3, 2>, &sum_pairs_bfloat16<4, 2>,
+                                           &sum_pairs_bfloat16<5, 2>, &sum_pairs_bfloat16<6, 2>,  &sum_pairs_bfloat16<7, 2>, &sum_pairs_bfloat16<8, 2>,
+                                           &sum_pairs_bfloat16<9, 2>, &sum_pairs_bfloat16<10, 2>, &sum_pairs_bfloat16<11, 2>};
+    const bool all = of.pitch - of.channels < 4;
+    const std::int64_t rows = all ? of.rows : of.channels, runs = (rows + many - 1) / many;
+    for (std::int64_t first = 0; first < of.rows; first += all ? of.rows : of.pitch)
+        for (std::int64_t run = 0; run < runs; ++run) {
+            const std::int64_t r = first + rows * run / runs, count = first + rows * (run + 1) / runs - r;
+            sums[count - 1](a, x + r * 2, a.block_pixels * 2, w, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row);
+        }
+}
+
+inline const bfloat16_grad_kernels* bfloat16_grad_by_vectors() {
+    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<false>, &grad_sum_bfloat16<pair_unit, false>, &grad_end_bfloat16};
+    return &all;
+}
+// ---- graft/cpu/training/kernels/bfloat16_grad_tiles.inl
+// Rows of gradients by tiles: text, included for each kind of them. Whole tiles are computed: there is room for the rows that are none.
+
+// [row][32 pixels]: sixteen rows are one load of a tile.
+inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                 std::uint16_t* to) {
+    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
+    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
+        for (std::int64_t c = 0; c < channels; c += V::W) {
+            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+            const bool whole = a.whole_vectors || lanes >= V::W;
+            std::uint16_t* const rows = to + (t * pitch + c) * bfloat16_block;
+            for (int first = 0; first < bfloat16_block; first += V::W) {
+                V some[V::W];
+                GRAFT_UNROLL
+                for (int i = 0; i < V::W; ++i) some[i] = grad_pixel(tap, first + i, step, lanes, whole);
+                transpose(some);
+                GRAFT_UNROLL
+                for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
+            }
+        }
+    });
+}
+
+// Whole tiles: there is room behind the last row.
+GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+                                    std::int64_t to_row, const bfloat16_rows& of) {
+    constexpr int half = bfloat16_block / 2;
+    const bfloat16_end nothing{a, 0, true, true, 0, 0};
+    bfloat16_sums before;
+    before.next = before.pixels = 0;
+    for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
+        const auto sum = of.rows - r > half ? &sum_tiles<2, 2> : &sum_tiles<1, 2>;
+        sum(tiles, a, x + r * bfloat16_block, w, nullptr, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
+    }
+}
+
+inline const bfloat16_grad_kernels* bfloat16_grad_by_tiles() {
+    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<true>, &grad_sum_bfloat16<tile_unit, true>, &grad_end_bfloat16};
+    return &all;
+}
+}  // namespace emulated
+}  // namespace avx512
+}  // namespace cpu
+GRAFT_END_KERNEL_NAMESPACE
+GRAFT_END_TARGET
+#endif
+#undef GRAFT_KERNEL_TEXTS
+#endif
+#if GRAFT_HAS_AVX512_BF16
+GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16,avx2,fma,f16c")
+GRAFT_BEGIN_KERNEL_NAMESPACE
+namespace cpu {
+namespace avx512 {
+namespace bf16 {
+// ---- graft/cpu/training/kernels/bfloat16_grad.inl
+// Gradients of weights as sums of products of bfloat16 over pixels: text, included for each set that rounds to them. A row is an input channel and a tap, and
+// takes the place that a pixel has in a convolution; 32 pixels take that of its channels.
+
+// Where the pixels of a block lie in x for one tap; null outside the image.
+struct bfloat16_taps {
+    const float* from[bfloat16_block];
+    bool inside;  // all of them
+};
+
+// The rows of a chunk, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
+struct bfloat16_rows {
+    std::int64_t pitch, channels, rows;
+};
+
+// Pixels of a shard, one after the other through its images.
+class shard_pixels {
+public:
+    GRAFT_VECTOR shard_pixels(const bfloat16_grad_args& a, int shard, std::int64_t first)
+        : a_(a), left_((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow - first) {
+        const std::int64_t pixels = a.p.oh * a.p.ow, in_image = first % pixels;
+        image_ = a.shards.first(a.p.n, shard) + first / pixels;
+        y_ = in_image / a.p.ow, x_ = in_image % a.p.ow;
+    }
+    GRAFT_VECTOR bool more() const { return left_ > 0; }
+    GRAFT_VECTOR void next() {
+        --left_;
+        if (++x_ < a_.p.ow) return;
+        x_ = 0;
+        if (++y_ == a_.p.oh) y_ = 0, ++image_;
+    }
+    GRAFT_VECTOR const float* dy() const { return a_.dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel; }
+    GRAFT_VECTOR const float* x(std::int64_t down, std::int64_t right) const {
+        const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
+        const bool inside = iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
+        return inside ? a_.x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
+    }
+
+private:
+    const bfloat16_grad_args& a_;
+    std::int64_t left_, image_, y_, x_;
+};
+
+GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) {
+    return lanes <= 0 ? V::zero() : whole || lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes));
+}
+
+// dy of some blocks of a shard's pixels and 32 output channels, as weights.
+template <bool Tiles>
+inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks, std::uint16_t* to) {
+    constexpr int half = bfloat16_block / 2, vectors = bfloat16_block / V::W;
+    const std::int64_t channels = a.p.oc - out_block * bfloat16_block, first = out_block * vectors * a.dy_vector;
+    shard_pixels at(a, shard, block * bfloat16_block);
+    for (; blocks > 0; --blocks, to += bfloat16_step)
+        for (int k = 0; k < half; ++k) {
+            const float* of[2];
+            for (const float*& dy : of) {
+                dy = at.more() ? at.dy() + first : nullptr;
+                at.next();
+            }
+            for (int v = 0; v < vectors; ++v) {
+                const auto lanes = [&](const float* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
+                narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step<Tiles>(to, k, v * V::W));
+            }
+        }
+}
+
+template <bool Tiles>
+inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard) {
+    const std::int64_t first = a.shard_block[shard];
+    pack_dy_bfloat16<Tiles>(a, out_block, shard, 0, a.shard_block[shard + 1] - first, a.packed + (out_block * a.blocks() + first) * bfloat16_step);
+}
+
+// Finds where the pixels of a block lie for each tap, and hands that to `gather`.
+template <class F>
+GRAFT_FORCE_INLINE void for_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, const F& gather) {
+    const conv_problem& p = a.p;
+    bfloat16_taps tap;
+    for (int ky = 0, t = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx, ++t) {
+            shard_pixels at(a, shard, block * bfloat16_block);
+            tap.inside = true;
+            for (const float*& from : tap.from) {
+                from = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
+                tap.inside &= from != nullptr;
+                at.next();
+            }
+            gather(tap, t);
+        }
+}
+// Some channels of a pixel, `step` floats behind its first ones.
+GRAFT_VECTOR V grad_pixel(const bfloat16_taps& tap, int pixel, std::int64_t step, std::int64_t lanes, bool whole) {
+    return tap.inside && whole ? V::load(tap.from[pixel] + step) : tap.from[pixel] ? grad_lanes(tap.from[pixel] + step, lanes, whole) : V::zero();
+}
+
+inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
+    const std::int64_t left = a.p.ic - chunk * a.lanes;
+    return left < a.lanes ? left : a.lanes;
+}
+inline float* grad_level(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part, std::int64_t level) {
+    return a.sums + (((chunk - a.first_chunk) * a.parts + part) * a.levels + level) * a.level_floats();
+}
+// to = from + to.
+inline void grad_add_level(const float* from, float* to, std::int64_t floats) {
+    for (std::int64_t i = 0; i < floats; i += V::W) (V::load(from + i) + V::load(to + i)).store(to + i);
+}
+
+// From a tap's rows to the next one's: whole vectors of channels.
+inline std::int64_t grad_pitch(const bfloat16_grad_args& a, std::int64_t chunk) { return (grad_channels(a, chunk) + V::W - 1) / V::W * V::W; }
+
+template <class Unit, bool Tiles>
+inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
+                       each = a.shards.count / a.parts;
+    std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
+    std::uint16_t* const own = gathered + a.gathered_numbers();
+    static constexpr std::int64_t here[1] = {0};
+    bfloat16_args of;  // of one row of pixels
+    of.block_pixels = a.rows;
+    of.from.taps = here;
+    alignas(64) static constexpr float zeros[bfloat16_block] = {};
+    Unit unit;
+    for (std::int64_t i = 0; i < each; ++i) {
+        const int shard = static_cast<int>(part * each + i), merges = training::grad_merges(i);
+        const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
+        float* const sums = grad_level(a, chunk, part, merges);
+        if (count == 0) std::memset(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof *sums);
+        for (std::int64_t block = 0; block < count; block += of.steps) {
+            of.steps = count - block < a.blocks_at_once ? count - block : a.blocks_at_once;
+            for (std::int64_t k = 0; k < of.steps; ++k)
+                gather_rows_bfloat16(unit, a, shard, block + k, chunk * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
+            for (std::int64_t o = 0; o < a.out_blocks; ++o) {
+                float* const to = sums + o * bfloat16_block;
+                const std::uint16_t* const w = a.packed ? a.packed + (o * a.blocks() + first + block) * bfloat16_step : own;
+                if (!a.packed) pack_dy_bfloat16<Tiles>(a, o, shard, block, of.steps, own);
+                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to, columns}, to, columns, {pitch, channels, rows});
+            }
+        }
+        for (int level = 0; level < merges; ++level) grad_add_level(grad_level(a, chunk, part, level), sums, rows * columns);
+    }
+}
+
+// The sums of one tap and channel, a row, become a column of weights, [output channel][channel][tap].
+inline void grad_rows_to_weights(const float* sums, std::int64_t pitch, std::int64_t columns, std::int64_t channels, int taps, int outputs, float* to,
+                                 std::int64_t to_step) {
+    std::int64_t row = 0;  // of the next weight
+    int tap = 0;
+    for (std::int64_t i = 0; i < channels * taps; i += V::W) {
+        const std::int64_t left = channels * taps - i;
+        V block[V::W];
+        for (int r = 0; r < V::W; ++r) {
+            block[r] = r < left ? V::load(sums + (tap * pitch + row) * columns) : V::zero();
+            if (++tap == taps) tap = 0, ++row;
+        }
+        transpose(block);
+        GRAFT_UNROLL
+        for (int j = 0; j < V::W; ++j) {
+            if (j >= outputs) continue;
+            if (left >= V::W)
+                block[j].store(to + j * to_step + i);
+            else
+                block[j].store_partial(to + j * to_step + i, static_cast<int>(left));
+        }
+    }
+}
+
+inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
+    const int taps = a.p.kh * a.p.kw;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), columns = a.columns(), last = a.levels - 1;
+    float* const sums = grad_level(a, chunk, 0, last);
+    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
+        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart)
+            grad_add_level(grad_level(a, chunk, part + apart, last), grad_level(a, chunk, part, last), pitch * taps * columns);
+    float* const out = a.out + chunk * a.lanes * taps * a.out_row;
+    if (a.out_column == 1) {
+        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(a.p.oc) * sizeof *out);
+        return;
+    }
+    for (std::int64_t o = 0; o < a.p.oc; o += V::W)
+        grad_rows_to_weights(sums + o, pitch, columns, channels, taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
+                             a.out_column);
+}
+// ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
+// Rows of gradients by vectors: text, included for each set that multiplies pairs.
+
+// [pair of pixels][row][2]: neighbouring rows are read together, and nothing is transposed.
+inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                 std::uint16_t* to) {
+    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
+    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
+        for (std::int64_t c = 0; c < channels; c += V::W) {
+            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+            const bool whole = a.whole_vectors || lanes >= V::W;
+            std::uint16_t* rows = to + (t * pitch + c) * 2;
+            for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2)
+                narrow_pairs(grad_pixel(tap, i, step, lanes, whole), grad_pixel(tap, i + 1, step, lanes, whole), rows);
+        }
+    });
+}
+
+// Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+                                    std::int64_t to_row, const bfloat16_rows& of) {
+    constexpr int many = 11;
+    using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
+    static constexpr sum_run sums[many] = {&sum_pairs_bfloat16<1, 2>, &sum_pairs_bfloat16<2, 2>,  &sum_pairs_bfloat16<3, 2>, &sum_pairs_bfloat16<4, 2>,
+                                           &sum_pairs_bfloat16<5, 2>, &sum_pairs_bfloat16<6, 2>,  &sum_pairs_bfloat16<7, 2>, &sum_pairs_bfloat16<8, 2>,
+                                           &sum_pairs_bfloat16<9, 2>, &sum_pairs_bfloat16<10, 2>, &sum_pairs_bfloat16<11, 2>};
+    const bool all = of.pitch - of.channels < 4;
+    const std::int64_t rows = all ? of.rows : of.channels, runs = (rows + many - 1) / many;
+    for (std::int64_t first = 0; first < of.rows; first += all ? of.rows : of.pitch)
+        for (std::int64_t run = 0; run < runs; ++run) {
+            const std::int64_t r = first + rows * run / runs, count = first + rows * (run + 1) / runs - r;
+            sums[count - 1](a, x + r * 2, a.block_pixels * 2, w, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row);
+        }
+}
+
+inline const bfloat16_grad_kernels* bfloat16_grad_by_vectors() {
+    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<false>, &grad_sum_bfloat16<pair_unit, false>, &grad_end_bfloat16};
+    return &all;
+}
+#if GRAFT_HAS_AMX
+namespace amx {
+// ---- graft/cpu/training/kernels/bfloat16_grad_tiles.inl
+// Rows of gradients by tiles: text, included for each kind of them. Whole tiles are computed: there is room for the rows that are none.
+
+// [row][32 pixels]: sixteen rows are one load of a tile.
+inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                 std::uint16_t* to) {
+    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
+    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
+        for (std::int64_t c = 0; c < channels; c += V::W) {
+            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+            const bool whole = a.whole_vectors || lanes >= V::W;
+            std::uint16_t* const rows = to + (t * pitch + c) * bfloat16_block;
+            for (int first = 0; first < bfloat16_block; first += V::W) {
+                V some[V::W];
+                GRAFT_UNROLL
+                for (int i = 0; i < V::W; ++i) some[i] = grad_pixel(tap, first + i, step, lanes, whole);
+                transpose(some);
+                GRAFT_UNROLL
+                for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
+            }
+        }
+    });
+}
+
+// Whole tiles: there is room behind the last row.
+GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+                                    std::int64_t to_row, const bfloat16_rows& of) {
+    constexpr int half = bfloat16_block / 2;
+    const bfloat16_end nothing{a, 0, true, true, 0, 0};
+    bfloat16_sums before;
+    before.next = before.pixels = 0;
+    for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
+        const auto sum = of.rows - r > half ? &sum_tiles<2, 2> : &sum_tiles<1, 2>;
+        sum(tiles, a, x + r * bfloat16_block, w, nullptr, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
+    }
+}
+
+inline const bfloat16_grad_kernels* bfloat16_grad_by_tiles() {
+    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<true>, &grad_sum_bfloat16<tile_unit, true>, &grad_end_bfloat16};
+    return &all;
+}
+}  // namespace amx
+#endif
+}  // namespace bf16
+}  // namespace avx512
+}  // namespace cpu
+GRAFT_END_KERNEL_NAMESPACE
+GRAFT_END_TARGET
+#endif
+
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
@@ -16518,6 +18385,26 @@ GRAFT_INLINE const training_kernel_table& training_kernels(isa set) noexcept {
     GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X
     return baseline::training::table();
+}
+
+GRAFT_INLINE const bfloat16_grad_kernels* bfloat16_grad_products(isa set) noexcept {
+    const bfloat16_kernels* const products = bfloat16_products(set);
+    if (!products) return nullptr;
+#if GRAFT_EMULATED_PRODUCTS
+#define GRAFT_X(id, width, here) \
+    GRAFT_ISA_HERE(here, if (set == isa::id && products == id::emulated::bfloat16_by_tiles()) return id::emulated::bfloat16_grad_by_tiles(); \
+                   if (set == isa::id && products == id::emulated::bfloat16_by_vectors()) return id::emulated::bfloat16_grad_by_vectors();)
+    GRAFT_ISA_LIST(GRAFT_X)
+#undef GRAFT_X
+#endif
+#if GRAFT_HAS_AMX
+    if (products->tiles) return avx512::bf16::amx::bfloat16_grad_by_tiles();
+#endif
+#if GRAFT_HAS_AVX512_BF16
+    return avx512::bf16::bfloat16_grad_by_vectors();
+#else
+    return nullptr;
+#endif
 }
 
 }  // namespace cpu
@@ -16533,7 +18420,7 @@ namespace detail {
 
 // Whether the vector packer knows the form: groups that begin with a vector, and not too many taps.
 inline bool packs_by_vectors(const conv_problem& q, const conv_choice& c, std::int64_t from_taps, std::int64_t width) {
-    if (c.algorithm == conv_algorithm::depthwise || c.algorithm == conv_algorithm::shared) return false;
+    if (c.algorithm == conv_algorithm::depthwise || c.algorithm == conv_algorithm::shared || c.algorithm == conv_algorithm::bfloat16) return false;
     return from_taps <= conv_pack_args::most_taps && from_taps * width <= 4096 && (q.groups == 1 || q.ic / q.groups % width == 0);
 }
 
@@ -16576,14 +18463,16 @@ inline phase_axis phase_of(std::int64_t size, std::int64_t phase, int kernel, in
 struct phase_pass {
     conv_problem q;
     phase_axis y, x;
-    std::int64_t packed;  // where its weights are, in floats
+    std::int64_t packed;  // where its weights are, in bytes
     bool first;
 };
 
 // The next pass, in the order in which they run: all first passes, then all second ones. `index` counts (pass, phase); false: no more.
 struct phase_walk {
     conv_problem f;
-    std::int64_t width, round = 0, phase = -1, packed = 0;
+    std::int64_t width;
+    bool bfloat16;  // how weights are packed
+    std::int64_t round = 0, phase = -1, packed = 0;
     bool more = false;  // whether a phase has passes after this round
     bool next(phase_pass& pass) {
         for (;;) {
@@ -16612,7 +18501,7 @@ struct phase_walk {
             q.sh = q.sw = 1;
             q.kh = pass.y.taps, q.dh = pass.y.dilation, q.pt = pass.y.pad, q.oh = pass.y.count;
             q.kw = pass.x.taps, q.dw = pass.x.dilation, q.pl = pass.x.pad, q.ow = pass.x.count;
-            packed += q.groups * direct_weights(q, static_cast<int>(width));
+            packed += bfloat16 ? packed_bfloat16_bytes(bfloat16_weights_of(q)) : q.groups * direct_weights(q, static_cast<int>(width)) * 4;
             return true;
         }
     }
@@ -16628,6 +18517,21 @@ private:
     }
 };
 
+// Whether each phase is faster in bfloat16.
+inline bool phases_in_bfloat16(isa set, const conv_problem& f) {
+    if (!f.bfloat16) return false;
+    phase_walk walk{f, vector_width(set), true};
+    phase_pass pass;
+    while (walk.next(pass))
+        if (pass.y.taps && choose_conv(set, pass.q).algorithm != conv_algorithm::bfloat16) return false;
+    return true;
+}
+inline conv_choice choice_of_phases(const conv_problem& f, bool bfloat16) {
+    conv_choice c;
+    c.algorithm = bfloat16 ? conv_algorithm::bfloat16 : f.groups > 1 ? conv_algorithm::grouped : conv_algorithm::direct;
+    return c;
+}
+
 }  // namespace detail
 
 GRAFT_INLINE conv_grad_input_choice choose_conv_grad_input(isa set, const conv_problem& f) {
@@ -16638,7 +18542,7 @@ GRAFT_INLINE conv_grad_input_choice choose_conv_grad_input(isa set, const conv_p
         c.reason = c.conv.reason;
         c.packed_bytes = c.conv.packed_bytes;
         c.workspace_bytes = c.conv.workspace_bytes;
-        if (!detail::packs_by_vectors(detail::turned_round(f), c.conv, std::int64_t(f.kh) * f.kw, width))
+        if (c.conv.algorithm != conv_algorithm::bfloat16 && !detail::packs_by_vectors(detail::turned_round(f), c.conv, std::int64_t(f.kh) * f.kw, width))
             c.pack_workspace_bytes = f.oc * (f.ic / f.groups) * f.kh * f.kw * 4;
         return c;
     }
@@ -16649,13 +18553,18 @@ GRAFT_INLINE conv_grad_input_choice choose_conv_grad_input(isa set, const conv_p
         return c;
     }
     c.algorithm = conv_grad_input_algorithm::phases;
-    c.reason = "a convolution for each phase of the strides";
-    detail::phase_walk walk{f, width};
+    c.bfloat16 = detail::phases_in_bfloat16(set, f);
+    c.reason = c.bfloat16 ? "a convolution for each phase of the strides, operands in bfloat16" : "a convolution for each phase of the strides";
+    c.conv = detail::choice_of_phases(f, c.bfloat16);
+    detail::phase_walk walk{f, width, c.bfloat16};
     detail::phase_pass pass;
-    while (walk.next(pass))
-        if (pass.y.taps && !detail::packs_by_vectors(pass.q, c.conv, std::int64_t(f.kh) * f.kw, width))
+    while (walk.next(pass)) {
+        if (!pass.y.taps) continue;
+        if (!detail::packs_by_vectors(pass.q, c.conv, std::int64_t(f.kh) * f.kw, width))
             c.pack_workspace_bytes = std::max(c.pack_workspace_bytes, f.oc * (f.ic / f.groups) * pass.q.kh * pass.q.kw * 4);
-    c.packed_bytes = walk.packed * 4;
+        if (c.bfloat16) c.workspace_bytes = std::max(c.workspace_bytes, bfloat16_conv_workspace(pass.q, true));
+    }
+    c.packed_bytes = walk.packed;
     return c;
 }
 
@@ -16680,7 +18589,7 @@ inline void pack_by_vectors(isa set, const conv_problem& q, const conv_choice& c
 
 // The weights of the forward convolution, with channels exchanged; taps (ky + y * sy, kx + x * sx) from the last to the first.
 inline void pack_turned(isa set, const conv_problem& f, const conv_problem& q, const conv_choice& c, const phase_axis& y, const phase_axis& x,
-                        const float* weight, float* packed, float* workspace, executor& pool) {
+                        const float* weight, void* packed, float* workspace, executor& pool) {
     const std::int64_t taps = std::int64_t(f.kh) * f.kw, icg = f.ic / f.groups, ocg = f.oc / f.groups;
     const std::int64_t last = (y.tap + std::int64_t(y.taps - 1) * y.step) * f.kw + x.tap + std::int64_t(x.taps - 1) * x.step;
     if (packs_by_vectors(q, c, taps, vector_width(set))) {
@@ -16710,24 +18619,26 @@ inline void pack_turned(isa set, const conv_problem& f, const conv_problem& q, c
 
 GRAFT_INLINE void pack_conv_grad_input_weights(isa set, const conv_problem& f, const conv_grad_input_choice& choice, const float* weight, void* packed,
                                                void* workspace, executor& pool) {
-    const std::int64_t width = vector_width(set);
-    float *to = static_cast<float*>(packed), *space = static_cast<float*>(workspace);
+    float* const space = static_cast<float*>(workspace);
     if (choice.algorithm == conv_grad_input_algorithm::depthwise) {
         conv_choice forward;
         forward.algorithm = conv_algorithm::depthwise;
         return pack_conv_weights(set, f, forward, weight, packed, pool);
     }
+    if (choice.algorithm == conv_grad_input_algorithm::convolution && choice.conv.algorithm == conv_algorithm::bfloat16) {
+        // Turned round: channels change places, and the last tap is the first.
+        const std::int64_t taps = std::int64_t(f.kh) * f.kw;
+        return pack_bfloat16(set, {f.oc, f.ic, taps, taps, f.ic * taps, -1}, weight + taps - 1, 0, f.ic, packed, pool);
+    }
     if (choice.algorithm == conv_grad_input_algorithm::convolution) {
         detail::phase_axis y{}, x{};
         y.taps = f.kh, x.taps = f.kw, y.step = x.step = 1;
-        return detail::pack_turned(set, f, detail::turned_round(f), choice.conv, y, x, weight, to, space, pool);
+        return detail::pack_turned(set, f, detail::turned_round(f), choice.conv, y, x, weight, packed, space, pool);
     }
-    conv_choice direct;
-    direct.algorithm = f.groups > 1 ? conv_algorithm::grouped : conv_algorithm::direct;
-    detail::phase_walk walk{f, width};
+    detail::phase_walk walk{f, vector_width(set), choice.bfloat16};
     detail::phase_pass pass;
     while (walk.next(pass))
-        if (pass.y.taps) detail::pack_turned(set, f, pass.q, direct, pass.y, pass.x, weight, to + pass.packed, space, pool);
+        if (pass.y.taps) detail::pack_turned(set, f, pass.q, choice.conv, pass.y, pass.x, weight, static_cast<char*>(packed) + pass.packed, space, pool);
 }
 
 GRAFT_INLINE void repack_conv_weights(isa set, const conv_problem& p, const conv_choice& choice, const float* weight, void* packed, executor& pool) {
@@ -16766,9 +18677,7 @@ GRAFT_INLINE void run_conv_grad_input(isa set, const conv_problem& f, const conv
         parallel_for(pool, f.n * blocks * c.batches, [&](std::int64_t task) { k.input_depthwise(a[0], task); });
         return;
     }
-    conv_choice direct;
-    direct.algorithm = f.groups > 1 ? conv_algorithm::grouped : conv_algorithm::direct;
-    detail::phase_walk walk{f, width};
+    detail::phase_walk walk{f, width, choice.bfloat16};
     detail::phase_pass pass;
     std::int64_t tasks[5] = {0, 0, 0, 0, 0}, last_round = 0;  // of the phases before, for one image
     int held = 0;
@@ -16790,11 +18699,19 @@ GRAFT_INLINE void run_conv_grad_input(isa set, const conv_problem& f, const conv
         std::int64_t each = blocks;
         one.row0 = pass.y.first, one.column0 = pass.x.first;
         one.conv.weight = nullptr;
+        const char* const weights = static_cast<const char*>(packed) + pass.packed;
+        if (pass.y.taps && choice.bfloat16) {
+            const output_steps steps{f.sh * f.iw * width, f.sw * width, f.ih * f.iw * width, blocks * f.ih * f.iw * width};
+            const std::int64_t first = (pass.y.first * f.iw + pass.x.first) * width;
+            const float* const add = pass.first ? residual : dx;
+            run_bfloat16_conv(set, pass.q, dy, weights, nullptr, add ? add + first : nullptr, dx + first, workspace, pool, &steps);
+            continue;
+        }
         if (pass.y.taps) {
-            one.conv = detail::conv_arguments(set, pass.q, direct);
+            one.conv = detail::conv_arguments(set, pass.q, choice.conv);
             one.conv.x = dy;
             one.conv.y = dx;
-            one.conv.weight = static_cast<const float*>(packed) + pass.packed;
+            one.conv.weight = reinterpret_cast<const float*>(weights);
             each = pass.q.groups * one.conv.batches * one.conv.tasks_per_batch;
         }
         one.conv.residual = pass.first ? residual : dx;
@@ -16813,6 +18730,298 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/training/conv_grad_weight_body.hpp
 // Bodies of the gradient of a convolution's weights: how tiles, shards and strips are cut, and runs over threads.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_BFLOAT16_GRAD_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_BFLOAT16_GRAD_HPP
+// ---- graft/cpu/training/bfloat16_grad.hpp
+// Gradients of weights whose operands are rounded to bfloat16, of convolutions and of matrix products, on machines that multiply tiles or pairs of them. Bits
+// depend on the shapes, the shards and the kind of product alone.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_BFLOAT16_GRAD_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_BFLOAT16_GRAD_KERNELS_HPP
+// ---- graft/cpu/training/bfloat16_grad_kernels.hpp
+// Gradients of weights in bfloat16 as kernels see them: one run's arguments, and the table that tiles and vectors fill.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// One run of sums over all pixels of a batch: of x at a row, which is an input channel and a tap, times dy at an output channel. Both are rounded to bfloat16,
+/// and 32 pixels at a time multiplied, as the 32 channels of a pixel are in a convolution: rows are what pixels are there, dy is the weights. The rows are cut
+/// into chunks, the shards of the batch into parts; a task is one of each. A matrix is an image of one row, whose channels are its columns. Distances count
+/// floats; `vector` is that from a vector of channels to the next.
+struct bfloat16_grad_args {
+    conv_problem p;  // of the forward convolution
+    const float *x = nullptr, *dy = nullptr;
+    std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0, dy_image = 0, dy_pixel = 0, dy_vector = 0;
+    bool whole_vectors = false;  // x and dy have room for lanes past the last channel
+    graft::shards shards;
+    std::int64_t shard_block[graft::shards::most + 1] = {};  // blocks of 32 pixels before each shard; those of a shard begin anew, the last filled up by zeros
+    std::uint16_t* packed = nullptr;                         // null, or dy: [blocks of output channels][blocks of pixels][bfloat16_step]
+    std::int64_t out_blocks = 0, parts = 1, levels = 1;
+    std::int64_t lanes = 0, chunks = 1, first_chunk = 0;  // input channels of a chunk
+    std::int64_t rows = 0;                                // of a chunk, with room for a whole tile
+    std::int64_t blocks_at_once = 1;                      // of pixels that a task gathers
+    std::uint16_t* gathered = nullptr;  // of each task: 32 pixels of [blocks at once][rows], and, where dy is not packed before, room for that
+    float* sums = nullptr;              // of each task: [levels][rows][output channels]
+    float* out = nullptr;
+    std::int64_t out_row = 0, out_column = 0;  // floats from one row to the next, and from one output channel to the next: one of them is 1
+
+    std::int64_t blocks() const noexcept { return shard_block[shards.count]; }
+    std::int64_t columns() const noexcept { return out_blocks * bfloat16_block; }
+    std::int64_t level_floats() const noexcept { return rows * columns(); }
+    std::int64_t gathered_numbers() const noexcept { return blocks_at_once * rows * bfloat16_block; }
+    // What few chunks read is packed by their own tasks, and need not go through memory.
+    bool packs_before() const noexcept { return chunks > 2; }
+    std::int64_t task_numbers() const noexcept { return gathered_numbers() + (packs_before() ? 0 : blocks_at_once * bfloat16_step); }
+};
+
+/// `pack` brings dy of a shard and 32 output channels into the order of weights; `sum` is a task of a chunk and a part, `end` adds up a chunk's parts and
+/// writes them out.
+struct bfloat16_grad_kernels {
+    void (*pack)(const bfloat16_grad_args&, std::int64_t out_block, int shard);
+    void (*sum)(const bfloat16_grad_args&, std::int64_t chunk, std::int64_t part);
+    void (*end)(const bfloat16_grad_args&, std::int64_t chunk);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_MATMUL_GRAD_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_MATMUL_GRAD_HPP
+// ---- graft/cpu/training/matmul_grad.hpp
+// The gradient of a matrix product's weights: A^T B, summed over the batch by the tree of shards.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_MATMUL_GRAD_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_MATMUL_GRAD_KERNELS_HPP
+// ---- graft/cpu/training/matmul_grad_kernels.hpp
+// Products summed over the rows of two matrices by the tree of shards, that each instruction set fills.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// A block of C = A^T B: C is rows x columns, A has n rows of `rows` numbers, B n rows of `columns`. Each element is summed over
+/// every shard of n by itself, in order; the shards are joined by the tree.
+struct product_sum_block {
+    const float* a;
+    const float* b;
+    float* c;
+    std::int64_t rows, columns, n, lda, ldb, ldc;
+    shards tree;
+    std::int64_t each = 1;    ///< rows of a sample: shards end between samples
+    float* levels;            ///< partial blocks: one for each level of the tree
+    std::int64_t level_step;  ///< floats of a level: the block in whole tiles
+};
+
+/// The kernels of one instruction set.
+struct matmul_grad_kernels {
+    int rows, columns;  ///< of a register tile
+    void (*block)(const product_sum_block&);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// C = A^T B with A [n][rows], B [n][columns] and C [rows][columns], all row-major and dense; n, rows, columns >= 1.
+struct product_sum_problem {
+    std::int64_t n = 0, rows = 0, columns = 0;
+    shards tree;            ///< over samples
+    std::int64_t each = 1;  ///< rows of a and b that a sample has
+};
+
+/// Bytes of workspace (alignment 64): some megabytes at most, whatever the sizes.
+std::int64_t product_sum_workspace_bytes(isa set, const product_sum_problem& problem);
+/// c must overlap neither a nor b.
+void run_product_sum(isa set, const product_sum_problem& problem, const float* a, const float* b, float* c, void* workspace, executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+// Blocks of C and the memory that each task has for the levels of its tree.
+struct product_sum_plan {
+    std::int64_t block_rows, block_columns, down, across, level_floats, slot_floats, slots;
+
+    product_sum_plan(isa set, const product_sum_problem& p) {
+        const matmul_grad_kernels& k = *training_kernels(set).matmul_grad;
+        // Short sums read little for each tile, and one tile's levels stay in the first cache; with long ones it pays to read the
+        // rows once for several tiles.
+        const std::int64_t tiles = p.n <= 64 ? 1 : 4;
+        block_rows = std::min<std::int64_t>(p.rows, tiles * k.rows);
+        block_columns = std::min<std::int64_t>((p.columns + k.columns - 1) / k.columns, tiles) * k.columns;
+        down = (p.rows + block_rows - 1) / block_rows;
+        across = (p.columns + block_columns - 1) / block_columns;
+        level_floats = block_rows * block_columns;
+        std::int64_t levels = 0;
+        while (std::int64_t(1) << levels < p.tree.count) ++levels;
+        slot_floats = std::max<std::int64_t>(1, levels) * level_floats;
+        slots = std::min<std::int64_t>(down * across, 64);
+    }
+};
+
+}  // namespace detail
+
+GRAFT_INLINE std::int64_t product_sum_workspace_bytes(isa set, const product_sum_problem& problem) {
+    const detail::product_sum_plan plan(set, problem);
+    return plan.slots * plan.slot_floats * 4;
+}
+
+GRAFT_INLINE void run_product_sum(isa set, const product_sum_problem& p, const float* a, const float* b, float* c, void* workspace, executor& pool) {
+    const matmul_grad_kernels& k = *training_kernels(set).matmul_grad;
+    const detail::product_sum_plan plan(set, p);
+    const std::int64_t blocks = plan.down * plan.across;
+    parallel_for(pool, plan.slots, [&](std::int64_t slot) {
+        product_sum_block g{};
+        g.n = p.n, g.lda = p.rows, g.ldb = p.columns, g.ldc = p.columns, g.tree = p.tree, g.each = p.each;
+        g.levels = static_cast<float*>(workspace) + slot * plan.slot_floats;
+        g.level_step = plan.level_floats;
+        for (std::int64_t block = blocks * slot / plan.slots; block < blocks * (slot + 1) / plan.slots; ++block) {
+            const std::int64_t i = block / plan.across * plan.block_rows, j = block % plan.across * plan.block_columns;
+            g.a = a + i, g.b = b + j, g.c = c + i * p.columns + j;
+            g.rows = std::min(plan.block_rows, p.rows - i), g.columns = std::min(plan.block_columns, p.columns - j);
+            k.block(g);
+        }
+    });
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// The gradient of a forward convolution's weights, [oc][ic][kh][kw], from x and dy in blocks of channels; groups are not taken.
+bfloat16_grad_args bfloat16_grad_of(isa set, const conv_problem& forward, int shards);
+/// A product summed over a batch.
+bfloat16_grad_args bfloat16_grad_of(isa set, const product_sum_problem& problem);
+
+/// Bytes of workspace, aligned to 64, that a run needs.
+std::int64_t bfloat16_grad_workspace(const bfloat16_grad_args& args);
+/// Writes `out`. On a set and a machine that have `bfloat16_products` alone.
+void run_bfloat16_grad(isa set, bfloat16_grad_args& args, const float* x, const float* dy, float* out, void* workspace, executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+inline std::int64_t rounded_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
+
+// What is the same for images and for matrices: chunks of rows, parts of the batch, blocks of pixels.
+inline void cut_bfloat16_grad(bfloat16_grad_args& a, std::int64_t width) {
+    constexpr std::int64_t cache = std::int64_t(1) << 19, least_rows = 128, least_tasks = 16;
+    const std::int64_t taps = std::int64_t(a.p.kh) * a.p.kw, channels = rounded_up(a.p.ic, width), pixels = a.p.oh * a.p.ow;
+    a.out_blocks = (a.p.oc + bfloat16_block - 1) / bfloat16_block;
+    a.lanes = std::min(channels, std::max<std::int64_t>(1, least_rows / (width * taps)) * width);
+    a.chunks = (channels + a.lanes - 1) / a.lanes;
+    a.lanes = rounded_up((a.p.ic + a.chunks - 1) / a.chunks, width);
+    a.chunks = (channels + a.lanes - 1) / a.lanes;
+    a.rows = rounded_up(a.lanes * taps, bfloat16_block);
+    while (a.chunks * a.parts < least_tasks && a.parts < a.shards.count) a.parts *= 2;
+    while (a.parts << (a.levels - 1) < a.shards.count) ++a.levels;
+    std::int64_t longest = 1;
+    for (int s = 0; s < a.shards.count; ++s) {
+        const std::int64_t blocks = ((a.shards.last(a.p.n, s) - a.shards.first(a.p.n, s)) * pixels + bfloat16_block - 1) / bfloat16_block;
+        a.shard_block[s + 1] = a.shard_block[s] + blocks;
+        longest = std::max(longest, blocks);
+    }
+    // Rows of x and of dy that stay in the second cache together, in pieces of one length.
+    const std::int64_t fit = std::max<std::int64_t>(4, cache / ((a.rows + a.columns()) * bfloat16_block * 2)), pieces = (longest + fit - 1) / fit;
+    a.blocks_at_once = (longest + pieces - 1) / pieces;
+}
+
+inline std::int64_t packed_grad_bytes(const bfloat16_grad_args& a) { return a.packs_before() ? a.out_blocks * a.blocks() * bfloat16_step * 2 : 0; }
+inline std::int64_t grad_chunk_bytes(const bfloat16_grad_args& a) { return a.parts * (a.task_numbers() * 2 + a.levels * a.level_floats() * 4); }
+constexpr std::int64_t grad_room = std::int64_t(32) << 20;  // bytes of chunks that lie in the workspace at once, two of them at least
+inline std::int64_t grad_chunks_at_once(const bfloat16_grad_args& a) { return std::min(a.chunks, std::max<std::int64_t>(2, grad_room / grad_chunk_bytes(a))); }
+// Whether the sums of a chunk have that room, whatever the batch.
+inline bool fits_bfloat16_grad(const bfloat16_grad_args& a) { return a.parts * a.levels * a.level_floats() * 4 <= grad_room / 2; }
+
+}  // namespace detail
+
+GRAFT_INLINE bfloat16_grad_args bfloat16_grad_of(isa set, const conv_problem& p, int shards) {
+    const std::int64_t width = vector_width(set), taps = std::int64_t(p.kh) * p.kw;
+    bfloat16_grad_args a;
+    a.p = p;
+    a.shards.count = shards;
+    a.x_pixel = a.dy_pixel = width;
+    a.x_row = p.iw * width, a.x_vector = p.ih * a.x_row, a.x_image = (p.ic + width - 1) / width * a.x_vector;
+    a.dy_vector = p.oh * p.ow * width, a.dy_image = (p.oc + width - 1) / width * a.dy_vector;
+    a.whole_vectors = true;
+    a.out_row = 1, a.out_column = p.ic * taps;
+    detail::cut_bfloat16_grad(a, width);
+    return a;
+}
+
+GRAFT_INLINE bfloat16_grad_args bfloat16_grad_of(isa set, const product_sum_problem& problem) {
+    const std::int64_t width = vector_width(set);
+    bfloat16_grad_args a;
+    a.p.n = problem.n / problem.each, a.p.ic = problem.rows, a.p.oc = problem.columns;
+    a.p.iw = a.p.ow = problem.each;
+    a.shards = problem.tree;
+    a.x_pixel = problem.rows, a.dy_pixel = problem.columns;
+    a.x_image = a.x_row = problem.each * problem.rows, a.dy_image = problem.each * problem.columns;
+    a.x_vector = a.dy_vector = width;
+    a.out_row = problem.columns, a.out_column = 1;
+    detail::cut_bfloat16_grad(a, width);
+    return a;
+}
+
+GRAFT_INLINE std::int64_t bfloat16_grad_workspace(const bfloat16_grad_args& a) {
+    return detail::packed_grad_bytes(a) + detail::grad_chunks_at_once(a) * detail::grad_chunk_bytes(a);
+}
+
+GRAFT_INLINE void run_bfloat16_grad(isa set, bfloat16_grad_args& a, const float* x, const float* dy, float* out, void* workspace, executor& pool) {
+    const bfloat16_grad_kernels& k = *bfloat16_grad_products(set);
+    const std::int64_t at_once = detail::grad_chunks_at_once(a);
+    a.x = x, a.dy = dy, a.out = out;
+    char* room = static_cast<char*>(workspace);
+    if (a.packs_before()) a.packed = reinterpret_cast<std::uint16_t*>(room);
+    room += detail::packed_grad_bytes(a);
+    a.gathered = reinterpret_cast<std::uint16_t*>(room);
+    room += at_once * a.parts * a.task_numbers() * 2;
+    a.sums = reinterpret_cast<float*>(room);
+    if (a.packed)
+        parallel_for(pool, a.out_blocks * a.shards.count,
+                     [&](std::int64_t task) { k.pack(a, task / a.shards.count, static_cast<int>(task % a.shards.count)); });
+    for (a.first_chunk = 0; a.first_chunk < a.chunks; a.first_chunk += at_once) {
+        const std::int64_t count = std::min(at_once, a.chunks - a.first_chunk);
+        // Chunks of one part of the batch follow each other, as they read the same dy.
+        parallel_for(pool, count * a.parts, [&](std::int64_t task) {
+            k.sum(a, a.first_chunk + task % count, task / count);
+            if (a.parts == 1) k.end(a, a.first_chunk + task);
+        });
+        if (a.parts > 1) parallel_for(pool, count, [&](std::int64_t task) { k.end(a, a.first_chunk + task); });
+    }
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
 
 #include <algorithm>
 
@@ -16930,6 +19139,22 @@ inline int grad_winograd_size(const conv_problem& p, std::int64_t width) {
     const double direct = grad_winograd_cost(p, 0, width), two = grad_winograd_cost(p, 2, width), four = grad_winograd_cost(p, 4, width);
     if (two > 0.9 * direct && four > 0.9 * direct) return 0;
     return two < four ? 2 : 4;
+}
+
+// Whether the kernels of bfloat16 take the gradient and are faster. Tiles always are; pairs are twice as many a cycle as floats, but pixels have to be
+// gathered, once for each tap.
+inline bool faster_in_bfloat16(isa set, const bfloat16_grad_args& a) {
+    const bfloat16_kernels* const products = bfloat16_products(set);
+    const conv_problem& p = a.p;
+    if (!products || p.groups > 1 || std::int64_t(p.kh) * p.kw > bfloat16_most_taps || !fits_bfloat16_grad(a)) return false;
+    if (products->tiles) return true;
+    constexpr double row_ns = 1, pack_ns = 2;  // of a pixel's vector of channels
+    const std::int64_t width = vector_width(set), taps = std::int64_t(p.kh) * p.kw, pixels = p.oh * p.ow;
+    const double products_per_ns = 6.0 * double(width), in_vectors = double(ceil_div(p.ic, width) * taps), out_blocks = double(ceil_div(p.oc, bfloat16_block));
+    double floats = double(pixels * taps * p.ic * ceil_div(p.oc, width) * width) / products_per_ns;
+    if (const int m = grad_winograd_size(p, width)) floats = grad_winograd_cost(p, m, width);
+    const double pairs = double(ceil_div(pixels, 16) * 16 * p.ic * taps) * out_blocks * bfloat16_block / (1.7 * products_per_ns);
+    return pairs + double(pixels) * (in_vectors * row_ns + out_blocks * double(bfloat16_block / width) * pack_ns) < floats;
 }
 
 struct grad_winograd_plan {
@@ -17081,6 +19306,17 @@ inline void run_grad_winograd(isa set, grad_winograd_plan& plan, executor& pool)
     }
 }
 
+// The gradient of the bias by itself, a vector of output channels a task.
+inline void run_grad_bias(isa set, const conv_problem& p, int shards, const float* dy, float* db, executor& pool) {
+    const conv_grad_kernels& k = *training_kernels(set).conv_grad;
+    conv_grad_weight_args a;
+    a.p = p;
+    a.dy = dy;
+    a.db = db;
+    a.shards.count = shards;
+    parallel_for(pool, ceil_div(p.oc, vector_width(set)), [&](std::int64_t vector) { k.bias(a, vector); });
+}
+
 }  // namespace detail
 
 GRAFT_INLINE conv_grad_weight_choice choose_conv_grad_weight(isa set, const conv_problem& p, int shards) {
@@ -17095,6 +19331,11 @@ GRAFT_INLINE conv_grad_weight_choice choose_conv_grad_weight(isa set, const conv
         c.algorithm = conv_grad_weight_algorithm::planes;
         c.reason = "few channels, read from planes";
         c.in = layout::row_major;
+    } else if (p.bfloat16 && detail::faster_in_bfloat16(set, bfloat16_grad_of(set, p, shards))) {
+        c.algorithm = conv_grad_weight_algorithm::bfloat16;
+        c.reason = "operands in bfloat16";
+        c.workspace_bytes = bfloat16_grad_workspace(bfloat16_grad_of(set, p, shards));
+        return c;
     } else if (const int m = detail::grad_winograd_size(p, width)) {
         c.algorithm = m == 4 ? conv_grad_weight_algorithm::winograd4 : conv_grad_weight_algorithm::winograd2;
         c.reason = m == 4 ? "Winograd F(4x4, 3x3)" : "Winograd F(2x2, 3x3)";
@@ -17111,6 +19352,12 @@ GRAFT_INLINE void run_conv_grad_weight(isa set, const conv_problem& p, const con
                                        float* db, void* workspace, executor& pool) {
     const conv_grad_kernels& k = *training_kernels(set).conv_grad;
     if (p.oc == 0 || p.groups == 0) return;
+    if (choice.algorithm == conv_grad_weight_algorithm::bfloat16) {
+        bfloat16_grad_args of = bfloat16_grad_of(set, p, choice.shards);
+        run_bfloat16_grad(set, of, x, dy, dw, workspace, pool);
+        if (db) detail::run_grad_bias(set, p, choice.shards, dy, db, pool);
+        return;
+    }
     conv_grad_weight_args a = detail::conv_grad_weight_arguments(set, p, choice.algorithm, choice.shards);
     a.x = x;
     a.dy = dy;
@@ -17231,6 +19478,59 @@ inline kernel_rows conv_grad_kernel_rows() {
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_MATMUL_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_MATMUL_HPP
+// ---- graft/cpu/ops/training/matmul.hpp
+// The kernel of graft.MatMulGradWeight: the gradient of a linear layer's weights.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+struct matmul_grad_parameters {
+    product_sum_problem p;
+    bool transposed, bfloat16;
+};
+
+// X [N,K] and dY [N,M] to [K,M], or [M,K] where `transposed`: the operands change places. Null, or why it is not taken.
+inline const char* product_sum_of(const node& n, const shape& x, const shape& dy, product_sum_problem& p) {
+    if (x.rank() != 2 || dy.rank() != 2 || x[0] != dy[0] || x.elements() == 0 || dy.elements() == 0) return "its operands are no two matrices of one height";
+    const std::int64_t count = integer_of(n, "shards", shards().count);
+    if (!shards::legal(count)) return "its shards are no power of two up to 256";
+    const bool transposed = integer_of(n, "transposed", 0) != 0;
+    p.n = x[0], p.rows = transposed ? dy[1] : x[1], p.columns = transposed ? x[1] : dy[1];
+    p.tree.count = static_cast<int>(count);
+    p.each = integer_of(n, "each", 1);
+    return nullptr;
+}
+
+inline const char* choose_matmul_grad_weight(const kernel_query& q, kernel_choice& choice) {
+    if (!q.all_float32() || !q.all_row_major() || q.inputs < 2) return "it is not float32, row-major";
+    product_sum_problem p;
+    if (const char* refused = product_sum_of(q.n, q.in[0].extents, q.in[1].extents, p)) return refused;
+    const bool transposed = integer_of(q.n, "transposed", 0) != 0;
+    const bool bfloat16 = integer_of(q.n, "bfloat16", 0) != 0;
+    choice.workspace_bytes = bfloat16 ? bfloat16_grad_workspace(bfloat16_grad_of(q.level, p)) : product_sum_workspace_bytes(q.level, p);
+    choice.set(matmul_grad_parameters{p, transposed, bfloat16});
+    choice.note = bfloat16 ? "product summed over the batch, operands in bfloat16" : "product summed over the batch";
+    return nullptr;
+}
+inline void run_matmul_grad_weight(const kernel_call& c) {
+    const auto& p = c.parameters<matmul_grad_parameters>();
+    const int left = p.transposed ? 1 : 0;
+    if (!p.bfloat16) return run_product_sum(c.level, p.p, c.input(left), c.input(1 - left), c.output(0), c.workspace, c.pool);
+    bfloat16_grad_args of = bfloat16_grad_of(c.level, p.p);
+    run_bfloat16_grad(c.level, of, c.input(left), c.input(1 - left), c.output(0), c.workspace, c.pool);
+}
+
+inline kernel_rows matmul_grad_kernel_rows() {
+    static constexpr kernel_row rows[] = {{"MatMulGradWeight", "graft", choose_matmul_grad_weight, run_matmul_grad_weight, false}};
+    return rows;
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
 // ---- graft/cpu/lower/become_training.hpp
@@ -17287,7 +19587,23 @@ private:
                       {"Slice", "", &training_layouter::place_parts}};
         for (const auto& row : others)
             if (is(n, row.op, row.domain)) return (this->*row.place)(n);
+        if (bfloat16_) narrow_product(n);
         return layouter::place_node(n);
+    }
+    // Products by weights that learn, and those weights' gradients, in bfloat16 where that is faster.
+    void narrow_product(node& n) {
+        if (is(n, "MatMul", "graft")) {
+            cpu::gemm_problem p;
+            const shape& b = at(n.inputs[1]).extents;
+            if (is_constant(n.inputs[1]) || b.rank() != 2 || !is_float32(n.inputs[0]) || !is_float32(n.inputs[1])) return;
+            if (!cpu::gemm_problem_of(n, at(n.inputs[0]).extents, b, at(n.outputs[0]).extents, p) || !cpu::takes_bfloat16_product(p)) return;
+            p = cpu::detail::joined_batches(p);
+            if (p.batch[0] * p.batch[1] == 1 && cpu::learning_product_in_bfloat16(p)) set(n, "bfloat16", std::int64_t(1));
+        } else if (is(n, "MatMulGradWeight", "graft")) {
+            cpu::product_sum_problem p;
+            if (!is_float32(n.inputs[0]) || cpu::product_sum_of(n, at(n.inputs[0]).extents, at(n.inputs[1]).extents, p)) return;
+            if (cpu::detail::faster_in_bfloat16(level_, cpu::bfloat16_grad_of(level_, p))) set(n, "bfloat16", std::int64_t(1));
+        }
     }
     // What was pooled lay in blocks, however small the gradient that comes back.
     status place_average_pool_grad(node& n) { return place_images(n, 0b1, 0b1, convolves_); }
@@ -17298,6 +19614,7 @@ private:
     bool forward_problem(const node& n, const shape& x, const shape& w, const shape& y, cpu::conv_problem& p) {
         if (x.rank() != 4 || !x.elements() || !y.elements() || !w.elements() || !cpu::conv_problem_of(n, x, w, y, p)) return false;
         p.exact = with_.exact;
+        p.bfloat16 = bfloat16_;
         p.ep = {};
         return true;
     }
@@ -17865,166 +20182,6 @@ inline kernel_rows elementwise_grad_kernel_rows() {
         {"ClipGrad", "graft", choose_clip_grad, run_masked_grad_kernel, true},
         {"ActivationGrad", "graft", choose_activation_grad, run_activation_grad_kernel, true},
     };
-    return rows;
-}
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_MATMUL_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_MATMUL_HPP
-// ---- graft/cpu/ops/training/matmul.hpp
-// The kernel of graft.MatMulGradWeight: the gradient of a linear layer's weights.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_MATMUL_GRAD_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_MATMUL_GRAD_HPP
-// ---- graft/cpu/training/matmul_grad.hpp
-// The gradient of a matrix product's weights: A^T B, summed over the batch by the tree of shards.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_MATMUL_GRAD_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_MATMUL_GRAD_KERNELS_HPP
-// ---- graft/cpu/training/matmul_grad_kernels.hpp
-// Products summed over the rows of two matrices by the tree of shards, that each instruction set fills.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// A block of C = A^T B: C is rows x columns, A has n rows of `rows` numbers, B n rows of `columns`. Each element is summed over
-/// every shard of n by itself, in order; the shards are joined by the tree.
-struct product_sum_block {
-    const float* a;
-    const float* b;
-    float* c;
-    std::int64_t rows, columns, n, lda, ldb, ldc;
-    shards tree;
-    std::int64_t each = 1;    ///< rows of a sample: shards end between samples
-    float* levels;            ///< partial blocks: one for each level of the tree
-    std::int64_t level_step;  ///< floats of a level: the block in whole tiles
-};
-
-/// The kernels of one instruction set.
-struct matmul_grad_kernels {
-    int rows, columns;  ///< of a register tile
-    void (*block)(const product_sum_block&);
-};
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// C = A^T B with A [n][rows], B [n][columns] and C [rows][columns], all row-major and dense; n, rows, columns >= 1.
-struct product_sum_problem {
-    std::int64_t n = 0, rows = 0, columns = 0;
-    shards tree;            ///< over samples
-    std::int64_t each = 1;  ///< rows of a and b that a sample has
-};
-
-/// Bytes of workspace (alignment 64): some megabytes at most, whatever the sizes.
-std::int64_t product_sum_workspace_bytes(isa set, const product_sum_problem& problem);
-/// c must overlap neither a nor b.
-void run_product_sum(isa set, const product_sum_problem& problem, const float* a, const float* b, float* c, void* workspace, executor& pool);
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <algorithm>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace detail {
-
-// Blocks of C and the memory that each task has for the levels of its tree.
-struct product_sum_plan {
-    std::int64_t block_rows, block_columns, down, across, level_floats, slot_floats, slots;
-
-    product_sum_plan(isa set, const product_sum_problem& p) {
-        const matmul_grad_kernels& k = *training_kernels(set).matmul_grad;
-        // Short sums read little for each tile, and one tile's levels stay in the first cache; with long ones it pays to read the
-        // rows once for several tiles.
-        const std::int64_t tiles = p.n <= 64 ? 1 : 4;
-        block_rows = std::min<std::int64_t>(p.rows, tiles * k.rows);
-        block_columns = std::min<std::int64_t>((p.columns + k.columns - 1) / k.columns, tiles) * k.columns;
-        down = (p.rows + block_rows - 1) / block_rows;
-        across = (p.columns + block_columns - 1) / block_columns;
-        level_floats = block_rows * block_columns;
-        std::int64_t levels = 0;
-        while (std::int64_t(1) << levels < p.tree.count) ++levels;
-        slot_floats = std::max<std::int64_t>(1, levels) * level_floats;
-        slots = std::min<std::int64_t>(down * across, 64);
-    }
-};
-
-}  // namespace detail
-
-GRAFT_INLINE std::int64_t product_sum_workspace_bytes(isa set, const product_sum_problem& problem) {
-    const detail::product_sum_plan plan(set, problem);
-    return plan.slots * plan.slot_floats * 4;
-}
-
-GRAFT_INLINE void run_product_sum(isa set, const product_sum_problem& p, const float* a, const float* b, float* c, void* workspace, executor& pool) {
-    const matmul_grad_kernels& k = *training_kernels(set).matmul_grad;
-    const detail::product_sum_plan plan(set, p);
-    const std::int64_t blocks = plan.down * plan.across;
-    parallel_for(pool, plan.slots, [&](std::int64_t slot) {
-        product_sum_block g{};
-        g.n = p.n, g.lda = p.rows, g.ldb = p.columns, g.ldc = p.columns, g.tree = p.tree, g.each = p.each;
-        g.levels = static_cast<float*>(workspace) + slot * plan.slot_floats;
-        g.level_step = plan.level_floats;
-        for (std::int64_t block = blocks * slot / plan.slots; block < blocks * (slot + 1) / plan.slots; ++block) {
-            const std::int64_t i = block / plan.across * plan.block_rows, j = block % plan.across * plan.block_columns;
-            g.a = a + i, g.b = b + j, g.c = c + i * p.columns + j;
-            g.rows = std::min(plan.block_rows, p.rows - i), g.columns = std::min(plan.block_columns, p.columns - j);
-            k.block(g);
-        }
-    });
-}
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-struct matmul_grad_parameters {
-    product_sum_problem p;
-    bool transposed;
-};
-
-// X [N,K] and dY [N,M] to [K,M], or [M,K] where `transposed`: the operands change places.
-inline const char* choose_matmul_grad_weight(const kernel_query& q, kernel_choice& choice) {
-    if (!q.all_float32() || !q.all_row_major() || q.inputs < 2) return "it is not float32, row-major";
-    const shape &x = q.in[0].extents, &dy = q.in[1].extents;
-    if (x.rank() != 2 || dy.rank() != 2 || x[0] != dy[0] || x.elements() == 0 || dy.elements() == 0) return "its operands are no two matrices of one height";
-    const std::int64_t count = integer_of(q.n, "shards", shards().count);
-    if (!shards::legal(count)) return "its shards are no power of two up to 256";
-    product_sum_problem p;
-    const bool transposed = integer_of(q.n, "transposed", 0) != 0;
-    p.n = x[0], p.rows = transposed ? dy[1] : x[1], p.columns = transposed ? x[1] : dy[1];
-    p.tree.count = static_cast<int>(count);
-    p.each = integer_of(q.n, "each", 1);
-    choice.workspace_bytes = product_sum_workspace_bytes(q.level, p);
-    choice.set(matmul_grad_parameters{p, transposed});
-    choice.note = "product summed over the batch";
-    return nullptr;
-}
-inline void run_matmul_grad_weight(const kernel_call& c) {
-    const auto& p = c.parameters<matmul_grad_parameters>();
-    const int left = p.transposed ? 1 : 0;
-    run_product_sum(c.level, p.p, c.input(left), c.input(1 - left), c.output(0), c.workspace, c.pool);
-}
-
-inline kernel_rows matmul_grad_kernel_rows() {
-    static constexpr kernel_row rows[] = {{"MatMulGradWeight", "graft", choose_matmul_grad_weight, run_matmul_grad_weight, false}};
     return rows;
 }
 
@@ -19519,7 +21676,7 @@ namespace cpu {
 inline const kernel_set& training_set() noexcept {
     static constexpr kernel_set self = {
         choose_training_kernel, [](graph& g, place_id on) { graft::detail::training_fuser(g, on).run(); },
-        [](graph& g, const lowering& with, const arithmetic& by) { return graft::detail::training_layouter(g, with, by).run(); }};
+        [](graph& g, const lowering& with, const arithmetic& by) { return graft::detail::training_layouter(g, with, by).run(); }, bfloat16_wanted()};
     return self;
 }
 
@@ -19543,10 +21700,12 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// The CPU with the kernels of training. Errors: cpu.isa.
-inline result<std::shared_ptr<device>> training_host() {
+// The CPU with the kernels of training. Errors: cpu.isa, device.unavailable (no kernels of the precision).
+inline result<std::shared_ptr<device>> training_host(const char* precision = "float32") {
     const backend& cpu = backends::cpu_training::instance();
-    return cpu.open(cpu.name, {}, nullptr);
+    device_options options;
+    options.precision = precision;
+    return cpu.open(cpu.name, options, nullptr);
 }
 // Of what is computed beside the steps: on the CPU alone.
 inline result<execution_options> host_execution(const limits& limit, std::uint64_t seed = 0) {
@@ -24170,7 +26329,7 @@ struct step_options {
                                                   ///< crosses between stages, and finds it in another layout
     std::int64_t stage_bytes = 0;                 ///< of memory that a stage may take; 0: no limit
     graft::limits limits;
-    std::shared_ptr<device> on;           ///< the device that computes it (runtime::open); null: the CPU
+    std::shared_ptr<device> on;           ///< the device that computes it (runtime::open), a GPU or the CPU in bfloat16; null: the CPU
     op_table operators;                   ///< operators of the app's own, as load_options has them; those with a gradient learn
     std::shared_ptr<communicator> group;  ///< who computes each batch together with this step, `shards` members at most; null: nobody. Each member is given its
                                           ///< samples alone (member_shards), and all have the same state
@@ -25735,6 +27894,7 @@ public:
     value_id logits_value = no_value, input_value = no_value;
     std::vector<parameter> learning;
     step_options options;
+    std::shared_ptr<device> host;
     step_placement placement;
     step_state layout;
     std::vector<training_state> states;
@@ -25808,14 +27968,11 @@ GRAFT_INLINE result<std::unique_ptr<step_plans::planned>> step_plans::make_plan_
         const value& v = made->what.graph.at(made->what.graph.inputs[i]);
         made->inputs.push_back({v.type, v.extents, nullptr});
     }
-    std::shared_ptr<device> host;
-    GRAFT_TRY_ASSIGN(host, training_host());
     const bool at_home = central() && part == step_part::update;
-    made->what.how = execution_of(options, std::move(host), at_home ? nullptr : options.on);
+    made->what.how = execution_of(options, host, at_home ? nullptr : options.on);
     made->what.how.group = options.group;
     for (const std::shared_ptr<device>& stage : options.stages) {
-        made->what.how.places.push_back(stage);
-        if (!stage) GRAFT_TRY_ASSIGN(made->what.how.places.back(), training_host());
+        made->what.how.places.push_back(stage ? stage : host);
     }
     made->what.how.in_order = staged();
     std::vector<device_state*> states_of;
@@ -26231,8 +28388,6 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
                                                        const step_options& options) GRAFT_MEMORY_TRY {
     if (!shards::legal(options.shards) || !shards::legal(options.micro_batches) || options.micro_batches > options.shards)
         return fail(errc::usage, "shards", "shards and the parts of a batch are powers of two up to 256, and there are at least as many shards as parts");
-    // What the host's own memory has, beside the host itself, is the CPU in another precision.
-    if (options.on && options.on->in_host_memory()) GRAFT_TRY(detail::host_precision("bfloat16"));
     training_step made;
     if (options.replicas) {
         GRAFT_TRY_ASSIGN(made.self_, options.replicas->make(std::move(network), logits, std::move(parameters), options));
@@ -26290,7 +28445,13 @@ GRAFT_INLINE status training_step::single::make(graph of, value_id logits_id, st
     layout.kept = optimizer_states(options.optimizer);
     GRAFT_TRY(make_state());
     finite_.resize(layout.weights.size() + layout.statistics.size());
-    if (options.reference) options.on.reset();
+    // What the host's own memory has, beside the host itself, is the CPU in another precision.
+    const bool on_host = options.on && options.on->in_host_memory();
+    if (options.reference && on_host) GRAFT_TRY(detail::host_precision(options.on->precision()));
+    GRAFT_TRY_ASSIGN(host, detail::training_host(on_host ? options.on->precision() : "float32"));
+    if (options.reference || on_host) options.on.reset();
+    for (std::shared_ptr<device>& stage : options.stages)
+        if (stage && stage->in_host_memory()) GRAFT_TRY_ASSIGN(stage, detail::training_host(stage->precision()));
     residents.resize(1);
     for (const std::shared_ptr<device>& beside : staged() ? options.stages : std::vector<std::shared_ptr<device>>{options.on}) {
         residents.emplace_back();
@@ -30566,7 +32727,7 @@ private:
             waited_seconds_ += source_->waited() - waited_before;
         };
         double rate = position_.batch > 0 ? rate_of(position_.step - 1) : 0;  // resumed behind its last batch, the epoch has no other
-        batches_ahead<batch_source> batches(*source_, steps_per_epoch() - position_.batch, o_.step.on != nullptr);
+        batches_ahead<batch_source> batches(*source_, steps_per_epoch() - position_.batch, o_.step.on && !o_.step.on->in_host_memory());
         while (position_.batch < steps_per_epoch()) {
             status made = batches.advance();
             batch& b = batches.current();
@@ -31374,7 +33535,7 @@ inline status training_run::finish() {
 }  // namespace detail
 
 GRAFT_INLINE result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer) {
-    if (!options.step.on || options.step.on->in_host_memory()) GRAFT_TRY(detail::host_precision(options.precision));
+    if (!options.step.on) GRAFT_TRY(detail::host_precision(options.precision));
     return detail::or_out_of_memory<result<training_result>>("training",
                                                              [&] { return detail::training_run(std::move(network), data, options, observer).run(); });
 }
@@ -33775,7 +35936,7 @@ inline status training_run::finish() {
 }  // namespace detail
 
 GRAFT_INLINE result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer) {
-    if (!options.step.on || options.step.on->in_host_memory()) GRAFT_TRY(detail::host_precision(options.precision));
+    if (!options.step.on) GRAFT_TRY(detail::host_precision(options.precision));
     return detail::or_out_of_memory<result<training_result>>("training",
                                                              [&] { return detail::training_run(std::move(network), data, options, observer).run(); });
 }

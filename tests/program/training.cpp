@@ -1,5 +1,6 @@
 // The verbs finetune, train, evaluate and bench --train from outside: files, JSON, equal bytes, wrong usage.
 #if defined(GRAFT_PROGRAM) && !defined(_WIN32)
+#include "../skipped.hpp"
 #include "program.hpp"
 
 #include <graft/train.hpp>
@@ -97,6 +98,28 @@ TEST_CASE("train writes a model that evaluate finds as good as it was said to be
     CHECK(written.metadata("graft.labels") == "[\"lying\",\"standing\"]");
     CHECK(contains(written.metadata("graft.preprocess"), "order=gray"));
     CHECK(!written.metadata("graft.golden").empty());
+}
+
+TEST_CASE("train --precision bfloat16 learns on the CPU, says so, and goes on in no other precision") {
+    const std::string emulated = "GRAFT_EMULATED_PRODUCTS=avx512_bf16 ";
+    if (graft_program("bench " + demo + " --rounds 1 --precision bfloat16 --device cpu", emulated).code)
+        return say_skipped("neither this machine nor this build multiplies bfloat16");
+    made_folder folder;
+    put_stripes(folder);
+    const std::string out = folder.path + "/out";
+    const std::string run = "train " + folder.path + " --arch lenet --epochs 6 --batch 4 --lr 0.003 --threads 2 --device cpu --out " + out;
+    const done trained = graft_program(run + " --precision bfloat16", emulated);
+    CAPTURE(trained.err);
+    REQUIRE(trained.code == 0);
+    CHECK(contains(trained.err, "bfloat16, 2 threads"));
+    CHECK(!contains(trained.err, "GPU"));
+    CHECK(contains(file_contents(out + "/report.html"), "bfloat16"));
+    CHECK(graft_program("evaluate " + out + "/model.onnx " + folder.path + "/val --json").number("top1") > 0.9);
+    const done other = graft_program(run + " --resume");
+    CHECK(other.refused("resume.mismatch"));
+    CHECK(contains(other.last(), "precision"));
+    CHECK(graft_program(run + " --precision bfloat16 --resume", emulated).code == 0);
+    CHECK(!contains(graft_program("bench --arch lenet --train full --batch 4 --rounds 3 --precision bfloat16 --device cpu", emulated).out, "GPU"));
 }
 
 TEST_CASE("finetune and the same call in code have the same defaults, and say while the head learns alone") {

@@ -70,6 +70,7 @@ public:
 
     inline const std::string& name() const noexcept override { return name_; }
     inline bool in_host_memory() const noexcept override { return true; }
+    inline const char* precision() const noexcept override { return by_.bfloat16 ? "bfloat16" : "float32"; }
     inline const char* refuse(const op_context& node) const override {
         return node.n.op && node.n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)";
     }

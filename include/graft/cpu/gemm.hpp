@@ -15,7 +15,7 @@ struct gemm_problem {
     bool trans_a = false;   ///< a is k x m
     bool trans_b = false;   ///< b is n x k
     bool packed_b = false;  ///< b was packed by pack_b (ldb and trans_b say what it was before; the batch shares it)
-    bool bfloat16 = false;  ///< b was packed by pack_bfloat16 instead
+    bool bfloat16 = false;  ///< b was, or will be, packed by pack_bfloat16 instead
     epilogue ep;
     float alpha = 1;
     bias_kind bias = bias_kind::none;  ///< column: n numbers, row: m numbers; the batch shares them

@@ -208,7 +208,7 @@ inline status host_precision(const std::string& precision) {
     if (precision == "auto" || precision == "float32") return {};
     if (precision == "bfloat16")
         return fail(errc::device_unavailable, "precision",
-                    "in bfloat16 a CPU runs networks alone: training and reference kernels compute in float32. Leave it out, or take a GPU (--device cuda)");
+                    "what computes in bfloat16 is a device that was opened for it, and reference kernels compute in float32: leave one of the two out");
     for (const char* known : {"tf32", "float16"})
         if (precision == known)
             return fail(errc::device_unavailable, "precision",

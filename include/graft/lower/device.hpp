@@ -114,6 +114,8 @@ public:
     inline virtual const std::string& name() const noexcept = 0;
     /// Whether its kernels are host kernels, which read and write the host's memory.
     inline virtual bool in_host_memory() const noexcept { return false; }
+    /// What it computes in where that is not float32, as `device_options::precision` names it: devices in the host's memory say so.
+    inline virtual const char* precision() const noexcept { return "float32"; }
     /// Null where it takes the node, else the reason why not. Constants have their data, other inputs none.
     inline virtual const char* refuse(const op_context& node) const = 0;
     /// Rewrites the nodes of its place (`with.on`): fusion, precision, layout. New ones need node::place and a row (node::op). What other

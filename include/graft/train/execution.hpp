@@ -7,10 +7,12 @@
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// The CPU with the kernels of training. Errors: cpu.isa.
-inline result<std::shared_ptr<device>> training_host() {
+// The CPU with the kernels of training. Errors: cpu.isa, device.unavailable (no kernels of the precision).
+inline result<std::shared_ptr<device>> training_host(const char* precision = "float32") {
     const backend& cpu = backends::cpu_training::instance();
-    return cpu.open(cpu.name, {}, nullptr);
+    device_options options;
+    options.precision = precision;
+    return cpu.open(cpu.name, options, nullptr);
 }
 // Of what is computed beside the steps: on the CPU alone.
 inline result<execution_options> host_execution(const limits& limit, std::uint64_t seed = 0) {

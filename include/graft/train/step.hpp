@@ -47,7 +47,7 @@ struct step_options {
                                                   ///< crosses between stages, and finds it in another layout
     std::int64_t stage_bytes = 0;                 ///< of memory that a stage may take; 0: no limit
     graft::limits limits;
-    std::shared_ptr<device> on;           ///< the device that computes it (runtime::open); null: the CPU
+    std::shared_ptr<device> on;           ///< the device that computes it (runtime::open), a GPU or the CPU in bfloat16; null: the CPU
     op_table operators;                   ///< operators of the app's own, as load_options has them; those with a gradient learn
     std::shared_ptr<communicator> group;  ///< who computes each batch together with this step, `shards` members at most; null: nobody. Each member is given its
                                           ///< samples alone (member_shards), and all have the same state

@@ -113,8 +113,6 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
                                                        const step_options& options) GRAFT_MEMORY_TRY {
     if (!shards::legal(options.shards) || !shards::legal(options.micro_batches) || options.micro_batches > options.shards)
         return fail(errc::usage, "shards", "shards and the parts of a batch are powers of two up to 256, and there are at least as many shards as parts");
-    // What the host's own memory has, beside the host itself, is the CPU in another precision.
-    if (options.on && options.on->in_host_memory()) GRAFT_TRY(detail::host_precision("bfloat16"));
     training_step made;
     if (options.replicas) {
         GRAFT_TRY_ASSIGN(made.self_, options.replicas->make(std::move(network), logits, std::move(parameters), options));
@@ -172,7 +170,13 @@ GRAFT_INLINE status training_step::single::make(graph of, value_id logits_id, st
     layout.kept = optimizer_states(options.optimizer);
     GRAFT_TRY(make_state());
     finite_.resize(layout.weights.size() + layout.statistics.size());
-    if (options.reference) options.on.reset();
+    // What the host's own memory has, beside the host itself, is the CPU in another precision.
+    const bool on_host = options.on && options.on->in_host_memory();
+    if (options.reference && on_host) GRAFT_TRY(detail::host_precision(options.on->precision()));
+    GRAFT_TRY_ASSIGN(host, detail::training_host(on_host ? options.on->precision() : "float32"));
+    if (options.reference || on_host) options.on.reset();
+    for (std::shared_ptr<device>& stage : options.stages)
+        if (stage && stage->in_host_memory()) GRAFT_TRY_ASSIGN(stage, detail::training_host(stage->precision()));
     residents.resize(1);
     for (const std::shared_ptr<device>& beside : staged() ? options.stages : std::vector<std::shared_ptr<device>>{options.on}) {
         residents.emplace_back();

@@ -54,6 +54,7 @@ public:
     value_id logits_value = no_value, input_value = no_value;
     std::vector<parameter> learning;
     step_options options;
+    std::shared_ptr<device> host;
     step_placement placement;
     step_state layout;
     std::vector<training_state> states;
@@ -127,14 +128,11 @@ GRAFT_INLINE result<std::unique_ptr<step_plans::planned>> step_plans::make_plan_
         const value& v = made->what.graph.at(made->what.graph.inputs[i]);
         made->inputs.push_back({v.type, v.extents, nullptr});
     }
-    std::shared_ptr<device> host;
-    GRAFT_TRY_ASSIGN(host, training_host());
     const bool at_home = central() && part == step_part::update;
-    made->what.how = execution_of(options, std::move(host), at_home ? nullptr : options.on);
+    made->what.how = execution_of(options, host, at_home ? nullptr : options.on);
     made->what.how.group = options.group;
     for (const std::shared_ptr<device>& stage : options.stages) {
-        made->what.how.places.push_back(stage);
-        if (!stage) GRAFT_TRY_ASSIGN(made->what.how.places.back(), training_host());
+        made->what.how.places.push_back(stage ? stage : host);
     }
     made->what.how.in_order = staged();
     std::vector<device_state*> states_of;

@@ -221,7 +221,7 @@ inline status training_run::finish() {
 }  // namespace detail
 
 GRAFT_INLINE result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer) {
-    if (!options.step.on || options.step.on->in_host_memory()) GRAFT_TRY(detail::host_precision(options.precision));
+    if (!options.step.on) GRAFT_TRY(detail::host_precision(options.precision));
     return detail::or_out_of_memory<result<training_result>>("training",
                                                              [&] { return detail::training_run(std::move(network), data, options, observer).run(); });
 }

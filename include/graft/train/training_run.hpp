@@ -236,7 +236,7 @@ private:
             waited_seconds_ += source_->waited() - waited_before;
         };
         double rate = position_.batch > 0 ? rate_of(position_.step - 1) : 0;  // resumed behind its last batch, the epoch has no other
-        batches_ahead<batch_source> batches(*source_, steps_per_epoch() - position_.batch, o_.step.on != nullptr);
+        batches_ahead<batch_source> batches(*source_, steps_per_epoch() - position_.batch, o_.step.on && !o_.step.on->in_host_memory());
         while (position_.batch < steps_per_epoch()) {
             status made = batches.advance();
             batch& b = batches.current();

@@ -1,12 +1,8 @@
 // Gradients of convolution against plain sums in double precision, on every instruction set of this machine.
-#include "../conv_support.hpp"
+#include "conv_grad_support.hpp"
 
 #include <doctest/doctest.h>
 
-#include <graft/cpu/reorder.hpp>
-#include <graft/cpu/training/conv_grad.hpp>
-
-#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -16,71 +12,6 @@ using namespace graft::cpu;
 using namespace kernel_test;
 
 namespace {
-
-struct operands {
-    std::vector<float> x, w, dy, residual;
-    operands(random_source& random, const conv_problem& p)
-        : x(random.reals(p.n * p.ic * p.ih * p.iw)), w(random.reals(p.oc * (p.ic / p.groups) * p.kh * p.kw)), dy(random.reals(p.n * p.oc * p.oh * p.ow)),
-          residual(random.reals(p.n * p.ic * p.ih * p.iw)) {}
-};
-
-// The chain rule, spelled out: every product of the forward sum gives one to dw and one to dx.
-// The `mass` of a sum is that of its terms' magnitudes, which rounding errors are measured by.
-struct gradients {
-    std::vector<double> dw, db, dx, dw_mass, db_mass, dx_mass;
-    gradients(const conv_problem& p, const operands& in)
-        : dw(in.w.size()), db(static_cast<std::size_t>(p.oc)), dx(in.x.size()), dw_mass(dw), db_mass(db), dx_mass(dx) {
-        const std::int64_t icg = p.ic / p.groups, ocg = p.oc / p.groups;
-        std::size_t at = 0;
-        for (std::int64_t n = 0; n < p.n; ++n)
-            for (std::int64_t o = 0; o < p.oc; ++o)
-                for (std::int64_t oy = 0; oy < p.oh; ++oy)
-                    for (std::int64_t ox = 0; ox < p.ow; ++ox, ++at) {
-                        const double d = double(in.dy[at]);
-                        db[static_cast<std::size_t>(o)] += d;
-                        db_mass[static_cast<std::size_t>(o)] += std::fabs(d);
-                        for (std::int64_t c = 0; c < icg; ++c)
-                            for (int ky = 0; ky < p.kh; ++ky)
-                                for (int kx = 0; kx < p.kw; ++kx) {
-                                    const std::int64_t iy = oy * p.sh - p.pt + ky * p.dh, ix = ox * p.sw - p.pl + kx * p.dw;
-                                    if (iy < 0 || iy >= p.ih || ix < 0 || ix >= p.iw) continue;
-                                    const auto i = static_cast<std::size_t>(((n * p.ic + o / ocg * icg + c) * p.ih + iy) * p.iw + ix);
-                                    const auto j = static_cast<std::size_t>(((o * icg + c) * p.kh + ky) * p.kw + kx);
-                                    dw[j] += d * double(in.x[i]);
-                                    dx[i] += d * double(in.w[j]);
-                                    dw_mass[j] += std::fabs(d * double(in.x[i]));
-                                    dx_mass[i] += std::fabs(d * double(in.w[j]));
-                                }
-                    }
-    }
-};
-
-// The largest error, in parts of the mass.
-double distance(const std::vector<float>& got, const std::vector<double>& want, const std::vector<double>& mass) {
-    double worst = got.size() == want.size() ? 0 : 1e30;
-    for (std::size_t i = 0; i < want.size() && i < got.size(); ++i) {
-        const double off = std::fabs(double(got[i]) - want[i]) / (1 + mass[i]);
-        if (!(off <= worst)) worst = off;  // NaN becomes the worst
-        if (!(off < 1e30)) worst = 1e30;
-    }
-    return worst;
-}
-constexpr double tolerance = 4e-7;
-
-struct weight_result {
-    std::vector<float> dw, db;
-};
-weight_result weight_gradient(isa set, const conv_problem& p, const operands& in, int shards, bool with_bias, executor& pool,
-                              conv_grad_weight_choice* chosen = nullptr) {
-    const conv_grad_weight_choice choice = choose_conv_grad_weight(set, p, shards);
-    if (chosen) *chosen = choice;
-    buffer space = room(choice.workspace_bytes / 4);
-    buffer x = blocked(set, in.x, p.n, p.ic, p.ih * p.iw), dy = blocked(set, in.dy, p.n, p.oc, p.oh * p.ow);
-    weight_result r{std::vector<float>(in.w.size(), std::nanf("")), std::vector<float>(with_bias ? static_cast<std::size_t>(p.oc) : 0, std::nanf(""))};
-    run_conv_grad_weight(set, p, choice, choice.in == layout::row_major ? in.x.data() : floats(x), floats(dy), r.dw.data(), with_bias ? r.db.data() : nullptr,
-                         space.data(), pool);
-    return r;
-}
 
 void check_weight(const conv_problem& p, random_source& random, int shards, bool with_bias = true) {
     executor alone;
@@ -96,44 +27,6 @@ void check_weight(const conv_problem& p, random_source& random, int shards, bool
     }
 }
 
-// `kind`: 0 few channels, 1 depthwise, 2 groups, else any.
-conv_problem random_problem(random_source& random, int kind) {
-    conv_problem p;
-    p.kh = static_cast<int>(random.between(1, 5));
-    p.kw = static_cast<int>(random.between(1, 5));
-    p.sh = static_cast<int>(random.between(1, 3));
-    p.sw = random.between(0, 2) ? p.sh : static_cast<int>(random.between(1, 4));
-    p.dh = random.between(0, 3) ? 1 : 2;
-    p.dw = random.between(0, 3) ? 1 : 3;
-    p.pt = static_cast<int>(random.between(0, p.kh));
-    p.pl = static_cast<int>(random.between(0, p.kw));
-    p.ih = random.between(1, 14) + (p.kh - 1) * p.dh;
-    p.iw = random.between(1, 24) + (p.kw - 1) * p.dw;
-    p.n = random.between(1, 5);
-    if (kind == 0) {
-        p.ic = random.between(1, 4);
-        p.oc = random.between(1, 70);
-        p.in = random.between(0, 3) ? layout::row_major : layout::blocked;
-    } else if (kind == 1) {
-        p.groups = static_cast<int>(random.between(2, 40));
-        p.ic = p.oc = p.groups;
-        p.kh = static_cast<int>(random.between(1, 9));
-        p.ih += 9;
-    } else if (kind == 2) {
-        p.groups = static_cast<int>(random.between(2, 6));
-        const std::int64_t sizes[] = {1, 2, 3, 4, 8, 16, 20, 32};
-        p.ic = p.groups * sizes[random.between(0, 7)];
-        p.oc = p.groups * sizes[random.between(0, 7)];
-    } else {
-        p.ic = random.between(1, 40);
-        p.oc = random.between(1, 70);
-    }
-    // Drawn one after the other, as compilers differ in which argument they take first.
-    const int bottom = static_cast<int>(random.between(0, p.kh - 1)), right = static_cast<int>(random.between(0, p.kw - 1));
-    size_output(p, bottom, right);
-    return p;
-}
-
 }  // namespace
 
 TEST_CASE("the gradient of a convolution's weights agrees with a plain sum on random shapes") {
@@ -147,21 +40,6 @@ TEST_CASE("the gradient of a convolution's weights agrees with a plain sum on ra
 }
 
 namespace {
-
-std::vector<float> input_gradient(isa set, const conv_problem& p, const operands& in, bool with_residual, executor& pool,
-                                  conv_grad_input_choice* chosen = nullptr) {
-    const conv_grad_input_choice choice = choose_conv_grad_input(set, p);
-    if (chosen) *chosen = choice;
-    buffer packed = room(choice.packed_bytes / 4), pack_space = room(choice.pack_workspace_bytes / 4), space = room(choice.workspace_bytes / 4);
-    buffer dy = blocked(set, in.dy, p.n, p.oc, p.oh * p.ow), dx = room(blocked_floats(set, p.n, p.ic, p.ih * p.iw));
-    // In place, as sums of gradients are.
-    if (with_residual) dx = blocked(set, in.residual, p.n, p.ic, p.ih * p.iw);
-    pack_conv_grad_input_weights(set, p, choice, in.w.data(), packed.data(), pack_space.data(), pool);
-    run_conv_grad_input(set, p, choice, floats(dy), packed.data(), with_residual ? floats(dx) : nullptr, floats(dx), space.data(), pool);
-    std::vector<float> out(in.x.size());
-    to_nchw(set, floats(dx), p.n, p.ic, p.ih * p.iw, out.data(), pool);
-    return out;
-}
 
 void check_input(const conv_problem& p, random_source& random, bool with_residual) {
     executor alone;

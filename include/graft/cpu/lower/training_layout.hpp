@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../ops/training/conv_grad.hpp"
+#include "../ops/training/matmul.hpp"
 #include "become_training.hpp"
 #include "layout.hpp"
 
@@ -39,7 +40,23 @@ private:
                       {"Slice", "", &training_layouter::place_parts}};
         for (const auto& row : others)
             if (is(n, row.op, row.domain)) return (this->*row.place)(n);
+        if (bfloat16_) narrow_product(n);
         return layouter::place_node(n);
+    }
+    // Products by weights that learn, and those weights' gradients, in bfloat16 where that is faster.
+    void narrow_product(node& n) {
+        if (is(n, "MatMul", "graft")) {
+            cpu::gemm_problem p;
+            const shape& b = at(n.inputs[1]).extents;
+            if (is_constant(n.inputs[1]) || b.rank() != 2 || !is_float32(n.inputs[0]) || !is_float32(n.inputs[1])) return;
+            if (!cpu::gemm_problem_of(n, at(n.inputs[0]).extents, b, at(n.outputs[0]).extents, p) || !cpu::takes_bfloat16_product(p)) return;
+            p = cpu::detail::joined_batches(p);
+            if (p.batch[0] * p.batch[1] == 1 && cpu::learning_product_in_bfloat16(p)) set(n, "bfloat16", std::int64_t(1));
+        } else if (is(n, "MatMulGradWeight", "graft")) {
+            cpu::product_sum_problem p;
+            if (!is_float32(n.inputs[0]) || cpu::product_sum_of(n, at(n.inputs[0]).extents, at(n.inputs[1]).extents, p)) return;
+            if (cpu::detail::faster_in_bfloat16(level_, cpu::bfloat16_grad_of(level_, p))) set(n, "bfloat16", std::int64_t(1));
+        }
     }
     // What was pooled lay in blocks, however small the gradient that comes back.
     status place_average_pool_grad(node& n) { return place_images(n, 0b1, 0b1, convolves_); }
@@ -50,6 +67,7 @@ private:
     bool forward_problem(const node& n, const shape& x, const shape& w, const shape& y, cpu::conv_problem& p) {
         if (x.rank() != 4 || !x.elements() || !y.elements() || !w.elements() || !cpu::conv_problem_of(n, x, w, y, p)) return false;
         p.exact = with_.exact;
+        p.bfloat16 = bfloat16_;
         p.ep = {};
         return true;
     }

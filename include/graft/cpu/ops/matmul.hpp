@@ -30,23 +30,34 @@ inline bool gemm_problem_of(const node& n, const shape& a, const shape& b, const
     return true;
 }
 
+// What weights that are packed at every run, as those that learn are, take of the workspace.
+inline std::int64_t unpacked_bfloat16_bytes(const gemm_problem& p) { return p.packed_b ? 0 : packed_bfloat16_bytes(bfloat16_weights_of(p)); }
+
+// Whether that is worth it, however many rows a batch has: parts of one are computed as the whole is.
+inline bool learning_product_in_bfloat16(const gemm_problem& p) { return p.k >= bfloat16_block && p.n >= bfloat16_block; }
+
 inline const char* choose_product(const kernel_query& q, kernel_choice& choice) {
     gemm_problem p;
     shape b = q.in[1].extents;
     // A packed operand is bytes; the node keeps the shape that it had.
     if (const attribute* unpacked = q.n.find("unpacked")) b = shape::from(unpacked->integers.begin(), unpacked->integers.end());
     if (!q.all_row_major() || !gemm_problem_of(q.n, q.in[0].extents, b, q.out[0].extents, p)) return "its batches do not fit";
-    choice.workspace_bytes = p.bfloat16 ? bfloat16_product_workspace(p) : gemm_workspace_bytes(q.level, p);
+    choice.workspace_bytes = p.bfloat16 ? bfloat16_product_workspace(p) + unpacked_bfloat16_bytes(p) : gemm_workspace_bytes(q.level, p);
     choice.note = p.bfloat16 ? "matrix product, operands in bfloat16" : p.packed_b ? "matrix product, packed weights" : "matrix product";
     choice.set(p);
     return nullptr;
 }
 inline void run_product(const kernel_call& c) {
     const gemm_problem& p = c.parameters<gemm_problem>();
-    if (p.bfloat16)
-        run_bfloat16_product(c.level, p, c.input(0), c.in[1].data, c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
-    else
-        run_gemm(c.level, p, c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
+    if (!p.bfloat16) return run_gemm(c.level, p, c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
+    const void* weights = c.in[1].data;
+    char* room = static_cast<char*>(c.workspace);
+    if (const std::int64_t bytes = unpacked_bfloat16_bytes(p)) {
+        pack_bfloat16(c.level, bfloat16_weights_of(p), c.input(1), 0, p.n, room, c.pool);
+        weights = room;
+        room += bytes;
+    }
+    run_bfloat16_product(c.level, p, c.input(0), weights, c.input(2), c.input(3), c.output(0), room, c.pool);
 }
 
 inline kernel_rows matmul_kernel_rows() {

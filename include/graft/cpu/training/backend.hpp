@@ -27,7 +27,7 @@ namespace cpu {
 inline const kernel_set& training_set() noexcept {
     static constexpr kernel_set self = {
         choose_training_kernel, [](graph& g, place_id on) { graft::detail::training_fuser(g, on).run(); },
-        [](graph& g, const lowering& with, const arithmetic& by) { return graft::detail::training_layouter(g, with, by).run(); }};
+        [](graph& g, const lowering& with, const arithmetic& by) { return graft::detail::training_layouter(g, with, by).run(); }, bfloat16_wanted()};
     return self;
 }
 

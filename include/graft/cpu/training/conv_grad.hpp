@@ -14,6 +14,7 @@ enum class conv_grad_weight_algorithm : std::uint8_t {
     depthwise,  ///< as many groups as channels
     winograd2,  ///< of F(2x2, 3x3)
     winograd4,  ///< of F(4x4, 3x3)
+    bfloat16,   ///< operands rounded to bfloat16, 32 pixels at a time
 };
 
 /// How a gradient of weights will be computed. The algorithm depends on the instruction set, the shape of one sample and the number of
@@ -27,7 +28,8 @@ struct conv_grad_weight_choice {
 };
 
 /// Picks the algorithm. `forward` is the problem of the forward convolution; its `in` says how x is at hand (planes are taken as they
-/// are only where there are few channels), its epilogue is not looked at. `exact` forbids Winograd. `shards`: a power of two, 1 to shards::most.
+/// are only where there are few channels), its epilogue is not looked at. `exact` forbids Winograd, `bfloat16` lets operands be rounded to it where that is
+/// faster. `shards`: a power of two, 1 to shards::most.
 conv_grad_weight_choice choose_conv_grad_weight(isa set, const conv_problem& forward, int shards);
 
 /// dw[oc][ic / groups][kh][kw] (row-major) = sum over the batch and pixels of dy[oc][pixel] * x[ic][pixel * stride - pad + tap * dilation],
@@ -47,6 +49,7 @@ struct conv_grad_input_choice {
     conv_grad_input_algorithm algorithm = conv_grad_input_algorithm::convolution;
     const char* reason = "";                ///< for logs; static storage
     conv_choice conv;                       ///< where it is a convolution
+    bool bfloat16 = false;                  ///< phases: operands rounded to bfloat16
     std::int64_t packed_bytes = 0;          ///< of the weights as pack_conv_grad_input_weights writes them
     std::int64_t pack_workspace_bytes = 0;  ///< what pack_conv_grad_input_weights needs, aligned to 64
     std::int64_t workspace_bytes = 0;       ///< what run_conv_grad_input needs beside its arguments, aligned to 64

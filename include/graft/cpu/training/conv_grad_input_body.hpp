@@ -1,6 +1,7 @@
 // Bodies of the gradient of a convolution's input and of packing anew: phases of strides, turned weights, and runs over threads.
 #pragma once
 
+#include "../bfloat16.hpp"
 #include "conv_grad.hpp"
 #include "dispatch.hpp"
 
@@ -12,7 +13,7 @@ namespace detail {
 
 // Whether the vector packer knows the form: groups that begin with a vector, and not too many taps.
 inline bool packs_by_vectors(const conv_problem& q, const conv_choice& c, std::int64_t from_taps, std::int64_t width) {
-    if (c.algorithm == conv_algorithm::depthwise || c.algorithm == conv_algorithm::shared) return false;
+    if (c.algorithm == conv_algorithm::depthwise || c.algorithm == conv_algorithm::shared || c.algorithm == conv_algorithm::bfloat16) return false;
     return from_taps <= conv_pack_args::most_taps && from_taps * width <= 4096 && (q.groups == 1 || q.ic / q.groups % width == 0);
 }
 
@@ -55,14 +56,16 @@ inline phase_axis phase_of(std::int64_t size, std::int64_t phase, int kernel, in
 struct phase_pass {
     conv_problem q;
     phase_axis y, x;
-    std::int64_t packed;  // where its weights are, in floats
+    std::int64_t packed;  // where its weights are, in bytes
     bool first;
 };
 
 // The next pass, in the order in which they run: all first passes, then all second ones. `index` counts (pass, phase); false: no more.
 struct phase_walk {
     conv_problem f;
-    std::int64_t width, round = 0, phase = -1, packed = 0;
+    std::int64_t width;
+    bool bfloat16;  // how weights are packed
+    std::int64_t round = 0, phase = -1, packed = 0;
     bool more = false;  // whether a phase has passes after this round
     bool next(phase_pass& pass) {
         for (;;) {
@@ -91,7 +94,7 @@ struct phase_walk {
             q.sh = q.sw = 1;
             q.kh = pass.y.taps, q.dh = pass.y.dilation, q.pt = pass.y.pad, q.oh = pass.y.count;
             q.kw = pass.x.taps, q.dw = pass.x.dilation, q.pl = pass.x.pad, q.ow = pass.x.count;
-            packed += q.groups * direct_weights(q, static_cast<int>(width));
+            packed += bfloat16 ? packed_bfloat16_bytes(bfloat16_weights_of(q)) : q.groups * direct_weights(q, static_cast<int>(width)) * 4;
             return true;
         }
     }
@@ -107,6 +110,21 @@ private:
     }
 };
 
+// Whether each phase is faster in bfloat16.
+inline bool phases_in_bfloat16(isa set, const conv_problem& f) {
+    if (!f.bfloat16) return false;
+    phase_walk walk{f, vector_width(set), true};
+    phase_pass pass;
+    while (walk.next(pass))
+        if (pass.y.taps && choose_conv(set, pass.q).algorithm != conv_algorithm::bfloat16) return false;
+    return true;
+}
+inline conv_choice choice_of_phases(const conv_problem& f, bool bfloat16) {
+    conv_choice c;
+    c.algorithm = bfloat16 ? conv_algorithm::bfloat16 : f.groups > 1 ? conv_algorithm::grouped : conv_algorithm::direct;
+    return c;
+}
+
 }  // namespace detail
 
 GRAFT_INLINE conv_grad_input_choice choose_conv_grad_input(isa set, const conv_problem& f) {
@@ -117,7 +135,7 @@ GRAFT_INLINE conv_grad_input_choice choose_conv_grad_input(isa set, const conv_p
         c.reason = c.conv.reason;
         c.packed_bytes = c.conv.packed_bytes;
         c.workspace_bytes = c.conv.workspace_bytes;
-        if (!detail::packs_by_vectors(detail::turned_round(f), c.conv, std::int64_t(f.kh) * f.kw, width))
+        if (c.conv.algorithm != conv_algorithm::bfloat16 && !detail::packs_by_vectors(detail::turned_round(f), c.conv, std::int64_t(f.kh) * f.kw, width))
             c.pack_workspace_bytes = f.oc * (f.ic / f.groups) * f.kh * f.kw * 4;
         return c;
     }
@@ -128,13 +146,18 @@ GRAFT_INLINE conv_grad_input_choice choose_conv_grad_input(isa set, const conv_p
         return c;
     }
     c.algorithm = conv_grad_input_algorithm::phases;
-    c.reason = "a convolution for each phase of the strides";
-    detail::phase_walk walk{f, width};
+    c.bfloat16 = detail::phases_in_bfloat16(set, f);
+    c.reason = c.bfloat16 ? "a convolution for each phase of the strides, operands in bfloat16" : "a convolution for each phase of the strides";
+    c.conv = detail::choice_of_phases(f, c.bfloat16);
+    detail::phase_walk walk{f, width, c.bfloat16};
     detail::phase_pass pass;
-    while (walk.next(pass))
-        if (pass.y.taps && !detail::packs_by_vectors(pass.q, c.conv, std::int64_t(f.kh) * f.kw, width))
+    while (walk.next(pass)) {
+        if (!pass.y.taps) continue;
+        if (!detail::packs_by_vectors(pass.q, c.conv, std::int64_t(f.kh) * f.kw, width))
             c.pack_workspace_bytes = std::max(c.pack_workspace_bytes, f.oc * (f.ic / f.groups) * pass.q.kh * pass.q.kw * 4);
-    c.packed_bytes = walk.packed * 4;
+        if (c.bfloat16) c.workspace_bytes = std::max(c.workspace_bytes, bfloat16_conv_workspace(pass.q, true));
+    }
+    c.packed_bytes = walk.packed;
     return c;
 }
 
@@ -159,7 +182,7 @@ inline void pack_by_vectors(isa set, const conv_problem& q, const conv_choice& c
 
 // The weights of the forward convolution, with channels exchanged; taps (ky + y * sy, kx + x * sx) from the last to the first.
 inline void pack_turned(isa set, const conv_problem& f, const conv_problem& q, const conv_choice& c, const phase_axis& y, const phase_axis& x,
-                        const float* weight, float* packed, float* workspace, executor& pool) {
+                        const float* weight, void* packed, float* workspace, executor& pool) {
     const std::int64_t taps = std::int64_t(f.kh) * f.kw, icg = f.ic / f.groups, ocg = f.oc / f.groups;
     const std::int64_t last = (y.tap + std::int64_t(y.taps - 1) * y.step) * f.kw + x.tap + std::int64_t(x.taps - 1) * x.step;
     if (packs_by_vectors(q, c, taps, vector_width(set))) {
@@ -189,24 +212,26 @@ inline void pack_turned(isa set, const conv_problem& f, const conv_problem& q, c
 
 GRAFT_INLINE void pack_conv_grad_input_weights(isa set, const conv_problem& f, const conv_grad_input_choice& choice, const float* weight, void* packed,
                                                void* workspace, executor& pool) {
-    const std::int64_t width = vector_width(set);
-    float *to = static_cast<float*>(packed), *space = static_cast<float*>(workspace);
+    float* const space = static_cast<float*>(workspace);
     if (choice.algorithm == conv_grad_input_algorithm::depthwise) {
         conv_choice forward;
         forward.algorithm = conv_algorithm::depthwise;
         return pack_conv_weights(set, f, forward, weight, packed, pool);
     }
+    if (choice.algorithm == conv_grad_input_algorithm::convolution && choice.conv.algorithm == conv_algorithm::bfloat16) {
+        // Turned round: channels change places, and the last tap is the first.
+        const std::int64_t taps = std::int64_t(f.kh) * f.kw;
+        return pack_bfloat16(set, {f.oc, f.ic, taps, taps, f.ic * taps, -1}, weight + taps - 1, 0, f.ic, packed, pool);
+    }
     if (choice.algorithm == conv_grad_input_algorithm::convolution) {
         detail::phase_axis y{}, x{};
         y.taps = f.kh, x.taps = f.kw, y.step = x.step = 1;
-        return detail::pack_turned(set, f, detail::turned_round(f), choice.conv, y, x, weight, to, space, pool);
+        return detail::pack_turned(set, f, detail::turned_round(f), choice.conv, y, x, weight, packed, space, pool);
     }
-    conv_choice direct;
-    direct.algorithm = f.groups > 1 ? conv_algorithm::grouped : conv_algorithm::direct;
-    detail::phase_walk walk{f, width};
+    detail::phase_walk walk{f, vector_width(set), choice.bfloat16};
     detail::phase_pass pass;
     while (walk.next(pass))
-        if (pass.y.taps) detail::pack_turned(set, f, pass.q, direct, pass.y, pass.x, weight, to + pass.packed, space, pool);
+        if (pass.y.taps) detail::pack_turned(set, f, pass.q, choice.conv, pass.y, pass.x, weight, static_cast<char*>(packed) + pass.packed, space, pool);
 }
 
 GRAFT_INLINE void repack_conv_weights(isa set, const conv_problem& p, const conv_choice& choice, const float* weight, void* packed, executor& pool) {
@@ -245,9 +270,7 @@ GRAFT_INLINE void run_conv_grad_input(isa set, const conv_problem& f, const conv
         parallel_for(pool, f.n * blocks * c.batches, [&](std::int64_t task) { k.input_depthwise(a[0], task); });
         return;
     }
-    conv_choice direct;
-    direct.algorithm = f.groups > 1 ? conv_algorithm::grouped : conv_algorithm::direct;
-    detail::phase_walk walk{f, width};
+    detail::phase_walk walk{f, width, choice.bfloat16};
     detail::phase_pass pass;
     std::int64_t tasks[5] = {0, 0, 0, 0, 0}, last_round = 0;  // of the phases before, for one image
     int held = 0;
@@ -269,11 +292,19 @@ GRAFT_INLINE void run_conv_grad_input(isa set, const conv_problem& f, const conv
         std::int64_t each = blocks;
         one.row0 = pass.y.first, one.column0 = pass.x.first;
         one.conv.weight = nullptr;
+        const char* const weights = static_cast<const char*>(packed) + pass.packed;
+        if (pass.y.taps && choice.bfloat16) {
+            const output_steps steps{f.sh * f.iw * width, f.sw * width, f.ih * f.iw * width, blocks * f.ih * f.iw * width};
+            const std::int64_t first = (pass.y.first * f.iw + pass.x.first) * width;
+            const float* const add = pass.first ? residual : dx;
+            run_bfloat16_conv(set, pass.q, dy, weights, nullptr, add ? add + first : nullptr, dx + first, workspace, pool, &steps);
+            continue;
+        }
         if (pass.y.taps) {
-            one.conv = detail::conv_arguments(set, pass.q, direct);
+            one.conv = detail::conv_arguments(set, pass.q, choice.conv);
             one.conv.x = dy;
             one.conv.y = dx;
-            one.conv.weight = static_cast<const float*>(packed) + pass.packed;
+            one.conv.weight = reinterpret_cast<const float*>(weights);
             each = pass.q.groups * one.conv.batches * one.conv.tasks_per_batch;
         }
         one.conv.residual = pass.first ? residual : dx;

@@ -100,6 +100,7 @@ struct conv_grad_kernels {
     void (*weight_depthwise)(const conv_grad_weight_args&, std::int64_t tile, std::int64_t part);
     void (*weight_end)(const conv_grad_weight_args&, std::int64_t tile);
     void (*weight_depthwise_end)(const conv_grad_weight_args&, std::int64_t tile);
+    void (*bias)(const conv_grad_weight_args&, std::int64_t vector);
     void (*winograd_transform)(const conv_grad_winograd_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*winograd_multiply)(const conv_grad_winograd_args&, std::int64_t tile, std::int64_t first, std::int64_t last);
     void (*winograd_end)(const conv_grad_winograd_args&, std::int64_t tile, std::int64_t first, std::int64_t last);

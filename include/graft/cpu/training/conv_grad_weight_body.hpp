@@ -1,6 +1,7 @@
 // Bodies of the gradient of a convolution's weights: how tiles, shards and strips are cut, and runs over threads.
 #pragma once
 
+#include "bfloat16_grad.hpp"
 #include "conv_grad.hpp"
 #include "dispatch.hpp"
 
@@ -120,6 +121,22 @@ inline int grad_winograd_size(const conv_problem& p, std::int64_t width) {
     const double direct = grad_winograd_cost(p, 0, width), two = grad_winograd_cost(p, 2, width), four = grad_winograd_cost(p, 4, width);
     if (two > 0.9 * direct && four > 0.9 * direct) return 0;
     return two < four ? 2 : 4;
+}
+
+// Whether the kernels of bfloat16 take the gradient and are faster. Tiles always are; pairs are twice as many a cycle as floats, but pixels have to be
+// gathered, once for each tap.
+inline bool faster_in_bfloat16(isa set, const bfloat16_grad_args& a) {
+    const bfloat16_kernels* const products = bfloat16_products(set);
+    const conv_problem& p = a.p;
+    if (!products || p.groups > 1 || std::int64_t(p.kh) * p.kw > bfloat16_most_taps || !fits_bfloat16_grad(a)) return false;
+    if (products->tiles) return true;
+    constexpr double row_ns = 1, pack_ns = 2;  // of a pixel's vector of channels
+    const std::int64_t width = vector_width(set), taps = std::int64_t(p.kh) * p.kw, pixels = p.oh * p.ow;
+    const double products_per_ns = 6.0 * double(width), in_vectors = double(ceil_div(p.ic, width) * taps), out_blocks = double(ceil_div(p.oc, bfloat16_block));
+    double floats = double(pixels * taps * p.ic * ceil_div(p.oc, width) * width) / products_per_ns;
+    if (const int m = grad_winograd_size(p, width)) floats = grad_winograd_cost(p, m, width);
+    const double pairs = double(ceil_div(pixels, 16) * 16 * p.ic * taps) * out_blocks * bfloat16_block / (1.7 * products_per_ns);
+    return pairs + double(pixels) * (in_vectors * row_ns + out_blocks * double(bfloat16_block / width) * pack_ns) < floats;
 }
 
 struct grad_winograd_plan {
@@ -271,6 +288,17 @@ inline void run_grad_winograd(isa set, grad_winograd_plan& plan, executor& pool)
     }
 }
 
+// The gradient of the bias by itself, a vector of output channels a task.
+inline void run_grad_bias(isa set, const conv_problem& p, int shards, const float* dy, float* db, executor& pool) {
+    const conv_grad_kernels& k = *training_kernels(set).conv_grad;
+    conv_grad_weight_args a;
+    a.p = p;
+    a.dy = dy;
+    a.db = db;
+    a.shards.count = shards;
+    parallel_for(pool, ceil_div(p.oc, vector_width(set)), [&](std::int64_t vector) { k.bias(a, vector); });
+}
+
 }  // namespace detail
 
 GRAFT_INLINE conv_grad_weight_choice choose_conv_grad_weight(isa set, const conv_problem& p, int shards) {
@@ -285,6 +313,11 @@ GRAFT_INLINE conv_grad_weight_choice choose_conv_grad_weight(isa set, const conv
         c.algorithm = conv_grad_weight_algorithm::planes;
         c.reason = "few channels, read from planes";
         c.in = layout::row_major;
+    } else if (p.bfloat16 && detail::faster_in_bfloat16(set, bfloat16_grad_of(set, p, shards))) {
+        c.algorithm = conv_grad_weight_algorithm::bfloat16;
+        c.reason = "operands in bfloat16";
+        c.workspace_bytes = bfloat16_grad_workspace(bfloat16_grad_of(set, p, shards));
+        return c;
     } else if (const int m = detail::grad_winograd_size(p, width)) {
         c.algorithm = m == 4 ? conv_grad_weight_algorithm::winograd4 : conv_grad_weight_algorithm::winograd2;
         c.reason = m == 4 ? "Winograd F(4x4, 3x3)" : "Winograd F(2x2, 3x3)";
@@ -301,6 +334,12 @@ GRAFT_INLINE void run_conv_grad_weight(isa set, const conv_problem& p, const con
                                        float* db, void* workspace, executor& pool) {
     const conv_grad_kernels& k = *training_kernels(set).conv_grad;
     if (p.oc == 0 || p.groups == 0) return;
+    if (choice.algorithm == conv_grad_weight_algorithm::bfloat16) {
+        bfloat16_grad_args of = bfloat16_grad_of(set, p, choice.shards);
+        run_bfloat16_grad(set, of, x, dy, dw, workspace, pool);
+        if (db) detail::run_grad_bias(set, p, choice.shards, dy, db, pool);
+        return;
+    }
     conv_grad_weight_args a = detail::conv_grad_weight_arguments(set, p, choice.algorithm, choice.shards);
     a.x = x;
     a.dy = dy;

@@ -211,6 +211,7 @@ inline const conv_grad_kernels* conv_grad_table() {
                                               weight ? &grad_weight_depthwise : nullptr,
                                               weight ? &grad_weight_end : nullptr,
                                               weight ? &grad_weight_depthwise_end : nullptr,
+                                              weight ? &grad_bias_alone : nullptr,
                                               weight ? &grad_winograd_transform : nullptr,
                                               weight ? &grad_winograd_multiply : nullptr,
                                               weight ? &grad_winograd_end : nullptr,

@@ -314,6 +314,32 @@ GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_s
     }
 }
 
+// The gradient of the bias alone, of one vector of output channels.
+inline void grad_bias_alone(const conv_grad_weight_args& a, std::int64_t vector) {
+    constexpr int most_levels = 9;
+    static_assert(shards::most == 1 << (most_levels - 1), "a level for each power of two");
+    const conv_problem& p = a.p;
+    float levels[most_levels][V::W];
+    grad_strip s{};
+    s.dy_image = (p.oc + V::W - 1) / V::W * p.oh * p.ow * V::W;
+    s.dy_row = p.ow * V::W;
+    s.rows = p.oh, s.pixels = p.ow;
+    grad_sums out{};
+    out.levels = levels[0];
+    out.row = out.level = V::W;
+    out.first = out.last = true;
+    for (int shard = 0; shard < a.shards.count; ++shard) {
+        const std::int64_t first = a.shards.first(p.n, shard);
+        s.images = a.shards.last(p.n, shard) - first;
+        s.dy = a.dy + first * s.dy_image + vector * p.oh * s.dy_row;
+        out.merges = grad_merges(shard);
+        out.to = levels[out.merges];
+        grad_bias(1, s, out);
+    }
+    const std::int64_t channels = p.oc - vector * V::W;
+    for (std::int64_t j = 0; j < V::W && j < channels; ++j) a.db[vector * V::W + j] = out.to[j];
+}
+
 // A tile's sums go into the weights as they are stored, [oc][ic / groups][kh][kw].
 inline void grad_weight_end(const conv_grad_weight_args& a, std::int64_t tile) {
     const conv_problem& p = a.p;

@@ -1,0 +1,181 @@
+// Gradients of weights as sums of products of bfloat16 over pixels: text, included for each set that rounds to them. A row is an input channel and a tap, and
+// takes the place that a pixel has in a convolution; 32 pixels take that of its channels.
+
+// Where the pixels of a block lie in x for one tap; null outside the image.
+struct bfloat16_taps {
+    const float* from[bfloat16_block];
+    bool inside;  // all of them
+};
+
+// The rows of a chunk, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
+struct bfloat16_rows {
+    std::int64_t pitch, channels, rows;
+};
+
+// Pixels of a shard, one after the other through its images.
+class shard_pixels {
+public:
+    GRAFT_VECTOR shard_pixels(const bfloat16_grad_args& a, int shard, std::int64_t first)
+        : a_(a), left_((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow - first) {
+        const std::int64_t pixels = a.p.oh * a.p.ow, in_image = first % pixels;
+        image_ = a.shards.first(a.p.n, shard) + first / pixels;
+        y_ = in_image / a.p.ow, x_ = in_image % a.p.ow;
+    }
+    GRAFT_VECTOR bool more() const { return left_ > 0; }
+    GRAFT_VECTOR void next() {
+        --left_;
+        if (++x_ < a_.p.ow) return;
+        x_ = 0;
+        if (++y_ == a_.p.oh) y_ = 0, ++image_;
+    }
+    GRAFT_VECTOR const float* dy() const { return a_.dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel; }
+    GRAFT_VECTOR const float* x(std::int64_t down, std::int64_t right) const {
+        const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
+        const bool inside = iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
+        return inside ? a_.x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
+    }
+
+private:
+    const bfloat16_grad_args& a_;
+    std::int64_t left_, image_, y_, x_;
+};
+
+GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) {
+    return lanes <= 0 ? V::zero() : whole || lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes));
+}
+
+// dy of some blocks of a shard's pixels and 32 output channels, as weights.
+template <bool Tiles>
+inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks, std::uint16_t* to) {
+    constexpr int half = bfloat16_block / 2, vectors = bfloat16_block / V::W;
+    const std::int64_t channels = a.p.oc - out_block * bfloat16_block, first = out_block * vectors * a.dy_vector;
+    shard_pixels at(a, shard, block * bfloat16_block);
+    for (; blocks > 0; --blocks, to += bfloat16_step)
+        for (int k = 0; k < half; ++k) {
+            const float* of[2];
+            for (const float*& dy : of) {
+                dy = at.more() ? at.dy() + first : nullptr;
+                at.next();
+            }
+            for (int v = 0; v < vectors; ++v) {
+                const auto lanes = [&](const float* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
+                narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step<Tiles>(to, k, v * V::W));
+            }
+        }
+}
+
+template <bool Tiles>
+inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard) {
+    const std::int64_t first = a.shard_block[shard];
+    pack_dy_bfloat16<Tiles>(a, out_block, shard, 0, a.shard_block[shard + 1] - first, a.packed + (out_block * a.blocks() + first) * bfloat16_step);
+}
+
+// Finds where the pixels of a block lie for each tap, and hands that to `gather`.
+template <class F>
+GRAFT_FORCE_INLINE void for_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, const F& gather) {
+    const conv_problem& p = a.p;
+    bfloat16_taps tap;
+    for (int ky = 0, t = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx, ++t) {
+            shard_pixels at(a, shard, block * bfloat16_block);
+            tap.inside = true;
+            for (const float*& from : tap.from) {
+                from = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
+                tap.inside &= from != nullptr;
+                at.next();
+            }
+            gather(tap, t);
+        }
+}
+// Some channels of a pixel, `step` floats behind its first ones.
+GRAFT_VECTOR V grad_pixel(const bfloat16_taps& tap, int pixel, std::int64_t step, std::int64_t lanes, bool whole) {
+    return tap.inside && whole ? V::load(tap.from[pixel] + step) : tap.from[pixel] ? grad_lanes(tap.from[pixel] + step, lanes, whole) : V::zero();
+}
+
+inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
+    const std::int64_t left = a.p.ic - chunk * a.lanes;
+    return left < a.lanes ? left : a.lanes;
+}
+inline float* grad_level(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part, std::int64_t level) {
+    return a.sums + (((chunk - a.first_chunk) * a.parts + part) * a.levels + level) * a.level_floats();
+}
+// to = from + to.
+inline void grad_add_level(const float* from, float* to, std::int64_t floats) {
+    for (std::int64_t i = 0; i < floats; i += V::W) (V::load(from + i) + V::load(to + i)).store(to + i);
+}
+
+// From a tap's rows to the next one's: whole vectors of channels.
+inline std::int64_t grad_pitch(const bfloat16_grad_args& a, std::int64_t chunk) { return (grad_channels(a, chunk) + V::W - 1) / V::W * V::W; }
+
+template <class Unit, bool Tiles>
+inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
+                       each = a.shards.count / a.parts;
+    std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
+    std::uint16_t* const own = gathered + a.gathered_numbers();
+    static constexpr std::int64_t here[1] = {0};
+    bfloat16_args of;  // of one row of pixels
+    of.block_pixels = a.rows;
+    of.from.taps = here;
+    alignas(64) static constexpr float zeros[bfloat16_block] = {};
+    Unit unit;
+    for (std::int64_t i = 0; i < each; ++i) {
+        const int shard = static_cast<int>(part * each + i), merges = training::grad_merges(i);
+        const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
+        float* const sums = grad_level(a, chunk, part, merges);
+        if (count == 0) std::memset(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof *sums);
+        for (std::int64_t block = 0; block < count; block += of.steps) {
+            of.steps = count - block < a.blocks_at_once ? count - block : a.blocks_at_once;
+            for (std::int64_t k = 0; k < of.steps; ++k)
+                gather_rows_bfloat16(unit, a, shard, block + k, chunk * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
+            for (std::int64_t o = 0; o < a.out_blocks; ++o) {
+                float* const to = sums + o * bfloat16_block;
+                const std::uint16_t* const w = a.packed ? a.packed + (o * a.blocks() + first + block) * bfloat16_step : own;
+                if (!a.packed) pack_dy_bfloat16<Tiles>(a, o, shard, block, of.steps, own);
+                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to, columns}, to, columns, {pitch, channels, rows});
+            }
+        }
+        for (int level = 0; level < merges; ++level) grad_add_level(grad_level(a, chunk, part, level), sums, rows * columns);
+    }
+}
+
+// The sums of one tap and channel, a row, become a column of weights, [output channel][channel][tap].
+inline void grad_rows_to_weights(const float* sums, std::int64_t pitch, std::int64_t columns, std::int64_t channels, int taps, int outputs, float* to,
+                                 std::int64_t to_step) {
+    std::int64_t row = 0;  // of the next weight
+    int tap = 0;
+    for (std::int64_t i = 0; i < channels * taps; i += V::W) {
+        const std::int64_t left = channels * taps - i;
+        V block[V::W];
+        for (int r = 0; r < V::W; ++r) {
+            block[r] = r < left ? V::load(sums + (tap * pitch + row) * columns) : V::zero();
+            if (++tap == taps) tap = 0, ++row;
+        }
+        transpose(block);
+        GRAFT_UNROLL
+        for (int j = 0; j < V::W; ++j) {
+            if (j >= outputs) continue;
+            if (left >= V::W)
+                block[j].store(to + j * to_step + i);
+            else
+                block[j].store_partial(to + j * to_step + i, static_cast<int>(left));
+        }
+    }
+}
+
+inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
+    const int taps = a.p.kh * a.p.kw;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), columns = a.columns(), last = a.levels - 1;
+    float* const sums = grad_level(a, chunk, 0, last);
+    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
+        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart)
+            grad_add_level(grad_level(a, chunk, part + apart, last), grad_level(a, chunk, part, last), pitch * taps * columns);
+    float* const out = a.out + chunk * a.lanes * taps * a.out_row;
+    if (a.out_column == 1) {
+        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(a.p.oc) * sizeof *out);
+        return;
+    }
+    for (std::int64_t o = 0; o < a.p.oc; o += V::W)
+        grad_rows_to_weights(sums + o, pitch, columns, channels, taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
+                             a.out_column);
+}

@@ -1,0 +1,40 @@
+// Rows of gradients by tiles: text, included for each kind of them. Whole tiles are computed: there is room for the rows that are none.
+
+// [row][32 pixels]: sixteen rows are one load of a tile.
+inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                 std::uint16_t* to) {
+    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
+    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
+        for (std::int64_t c = 0; c < channels; c += V::W) {
+            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+            const bool whole = a.whole_vectors || lanes >= V::W;
+            std::uint16_t* const rows = to + (t * pitch + c) * bfloat16_block;
+            for (int first = 0; first < bfloat16_block; first += V::W) {
+                V some[V::W];
+                GRAFT_UNROLL
+                for (int i = 0; i < V::W; ++i) some[i] = grad_pixel(tap, first + i, step, lanes, whole);
+                transpose(some);
+                GRAFT_UNROLL
+                for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
+            }
+        }
+    });
+}
+
+// Whole tiles: there is room behind the last row.
+GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+                                    std::int64_t to_row, const bfloat16_rows& of) {
+    constexpr int half = bfloat16_block / 2;
+    const bfloat16_end nothing{a, 0, true, true, 0, 0};
+    bfloat16_sums before;
+    before.next = before.pixels = 0;
+    for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
+        const auto sum = of.rows - r > half ? &sum_tiles<2, 2> : &sum_tiles<1, 2>;
+        sum(tiles, a, x + r * bfloat16_block, w, nullptr, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
+    }
+}
+
+inline const bfloat16_grad_kernels* bfloat16_grad_by_tiles() {
+    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<true>, &grad_sum_bfloat16<tile_unit, true>, &grad_end_bfloat16};
+    return &all;
+}
