@@ -4,6 +4,7 @@
   accuracy.py lenet    DATA --graft GRAFT      LeNet on MNIST (a folder of IDX files): Adam 1e-3, batch 64, pixels / 255, 5 epochs
   accuracy.py resnet20 DATA --graft GRAFT      ResNet-20 on CIFAR-10 (a folder of binary batches): SGD, cosine, crops and flips
   accuracy.py finetune DATA --graft GRAFT --from MODEL.onnx [--preprocess SPEC] -- OPTIONS...      graft finetune alone, with these options
+Of the first two, options behind -- go to graft alone.
 Common: --seeds 0,1,2  --sides torch,graft  --threads 1  --epochs N  --out FOLDER (of graft's runs; else a temporary one)
 Prints the accuracy of the last epoch and of the best epoch on the validation part for each seed, and their mean and spread (sample standard
 deviation). Both sides begin with weights of the same distributions, never with the same numbers. Needs torch and torchvision."""
@@ -115,7 +116,7 @@ def graft_run(a, seed, folder):
     else:
         options = ["finetune", a.data, "--from", a.model] + (["--preprocess", a.preprocess] if a.preprocess else []) + a.options
     if a.task != "finetune":
-        options += ["--warmup", "0", "--label-smoothing", "0", "--lr", repr(a.lr), "--batch", str(a.batch), "--epochs", str(a.epochs)]
+        options += ["--warmup", "0", "--label-smoothing", "0", "--lr", repr(a.lr), "--batch", str(a.batch), "--epochs", str(a.epochs)] + a.options
     command = [a.graft] + options + ["--seed", str(seed), "--threads", str(a.threads), "--out", out, "--overwrite", "--json", "-q"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode:

@@ -3,7 +3,7 @@
 
     bench/export_training.py FOLDER [NAME...]      default: resnet18 mobilenet_v2 squeezenet1_1 lenet
 
-torchvision's networks with random weights (seed 0) and 100 classes for 3x224x224, LeNet with 10 for 1x28x28. `graft bench FOLDER/NAME.onnx
+torchvision's networks, or timm's of other names, with random weights (seed 0) and 100 classes for 3x224x224, LeNet with 10 for 1x28x28. `graft bench FOLDER/NAME.onnx
 --train full` times their steps; needs torch, torchvision and onnx.
 """
 import pathlib
@@ -26,7 +26,10 @@ def network(name):
     torch.manual_seed(0)
     if name == "lenet":
         return lenet(), (1, 28, 28)
-    return getattr(torchvision.models, name)(weights=None, num_classes=CLASSES), (3, 224, 224)
+    if hasattr(torchvision.models, name):
+        return getattr(torchvision.models, name)(weights=None, num_classes=CLASSES), (3, 224, 224)
+    import timm
+    return timm.create_model(name, num_classes=CLASSES), (3, 224, 224)
 
 
 def export(name, folder):
