@@ -32706,7 +32706,7 @@ struct bfloat16_args {
 /// `pack` rounds the weights of 32 output channels, of which there are `count`, and writes them in the order in which products read them. Tasks: `gather` (of
 /// planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by one block of output channels.
 struct bfloat16_kernels {
-    void (*pack)(const bfloat16_weights&, const float* weight, std::int64_t count, std::uint16_t* to);
+    void (*pack)(const bfloat16_weights&, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to);
     void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*gather_planes)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
@@ -34722,7 +34722,7 @@ inline const pool_kernels* pool_table() {
 // ---- graft/cpu/kernels/reorder.inl
 // Planes to blocks of channels and back: text, included once for each instruction set.
 
-inline void planes_to_block(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y) {
+GRAFT_NOINLINE inline void planes_to_block(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y) {
     for (std::int64_t i = first; i < last; i += V::W) {
         const int n = last - i < V::W ? static_cast<int>(last - i) : V::W;
         V a[V::W];
@@ -37479,7 +37479,7 @@ inline const pool_kernels* pool_table() {
 // ---- graft/cpu/kernels/reorder.inl
 // Planes to blocks of channels and back: text, included once for each instruction set.
 
-inline void planes_to_block(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y) {
+GRAFT_NOINLINE inline void planes_to_block(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y) {
     for (std::int64_t i = first; i < last; i += V::W) {
         const int n = last - i < V::W ? static_cast<int>(last - i) : V::W;
         V a[V::W];
@@ -40256,7 +40256,7 @@ inline const pool_kernels* pool_table() {
 // ---- graft/cpu/kernels/reorder.inl
 // Planes to blocks of channels and back: text, included once for each instruction set.
 
-inline void planes_to_block(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y) {
+GRAFT_NOINLINE inline void planes_to_block(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y) {
     for (std::int64_t i = first; i < last; i += V::W) {
         const int n = last - i < V::W ? static_cast<int>(last - i) : V::W;
         V a[V::W];
@@ -43004,7 +43004,7 @@ inline const pool_kernels* pool_table() {
 // ---- graft/cpu/kernels/reorder.inl
 // Planes to blocks of channels and back: text, included once for each instruction set.
 
-inline void planes_to_block(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y) {
+GRAFT_NOINLINE inline void planes_to_block(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y) {
     for (std::int64_t i = first; i < last; i += V::W) {
         const int n = last - i < V::W ? static_cast<int>(last - i) : V::W;
         V a[V::W];
@@ -45744,7 +45744,7 @@ inline const pool_kernels* pool_table() {
 // ---- graft/cpu/kernels/reorder.inl
 // Planes to blocks of channels and back: text, included once for each instruction set.
 
-inline void planes_to_block(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y) {
+GRAFT_NOINLINE inline void planes_to_block(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y) {
     for (std::int64_t i = first; i < last; i += V::W) {
         const int n = last - i < V::W ? static_cast<int>(last - i) : V::W;
         V a[V::W];
@@ -48584,34 +48584,31 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
 GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
 
 // Where sixteen output channels of a pair of channels lie in a step's weights.
-template <bool Tiles>
-GRAFT_VECTOR std::uint16_t* pair_in_step(std::uint16_t* step, int pair, int channel) {
-    constexpr int half = bfloat16_block / 2, pairs = Tiles ? bfloat16_block : 2 * bfloat16_block, beside = Tiles ? bfloat16_step / 2 : bfloat16_block;
+GRAFT_VECTOR std::uint16_t* pair_in_step(bool tiles, std::uint16_t* step, int pair, int channel) {
+    constexpr int half = bfloat16_block / 2;
+    const int pairs = tiles ? bfloat16_block : 2 * bfloat16_block, beside = tiles ? bfloat16_step / 2 : bfloat16_block;
     return step + pair * pairs + channel / half * beside + channel % half * 2;
 }
 
 // Output channels of some channels and all taps, as floats: `to` is [channel][tap][W], zeros past the last output channel. Rows of memory are read as they
 // lie: an output channel's, a channel's, or, of a matrix, a channel's of one tap.
-inline void load_weights(const bfloat16_weights& w, const float* weight, std::int64_t channel, std::int64_t channels, int lanes, float* to) {
+inline GRAFT_NOINLINE void load_weights(const bfloat16_weights& w, const float* weight, std::int64_t channel, std::int64_t channels, int lanes, float* to) {
     const int taps = static_cast<int>(w.taps);
     const float* const first_tap = w.tap < 0 ? weight - (taps - 1) : weight;
     const bool adjacent = w.unrolled == 1 && (taps == 1 || w.tap == 1 || w.tap == -1);
-    if (adjacent && w.in == taps) return planes_to_block(first_tap + channel * w.in, w.out, lanes, 0, channels * taps, to);
-    for (std::int64_t c = channel; c < channel + channels; ++c) {
+    const std::int64_t at_once = adjacent && w.in == taps ? channels : 1;
+    for (std::int64_t c = channel; c < channel + channels; c += at_once, to += at_once * taps * V::W) {
         const float* const of = (adjacent ? first_tap : weight) + c / w.unrolled * w.in + c % w.unrolled;
         if (adjacent && w.out == 1)
             load_lanes(of, lanes).store(to);
         else if (adjacent)
-            planes_to_block(of, w.out, lanes, 0, taps, to);
+            planes_to_block(of, w.out, lanes, 0, at_once * taps, to);
         else
-            for (int t = 0; t < taps; ++t)
-                for (int j = 0; j < V::W; ++j) to[t * V::W + j] = j < lanes ? of[j * w.out + t * w.tap] : 0;
-        to += taps * V::W;
+            for (int i = 0; i < taps * V::W; ++i) to[i] = i % V::W < lanes ? of[i % V::W * w.out + i / V::W * w.tap] : 0;
     }
 }
 
-template <bool Tiles>
-inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, std::uint16_t* to) {
+inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to) {
     const bool turned = w.tap < 0 && w.unrolled == 1;
     alignas(64) float some[2 * bfloat16_most_taps * V::W];
     const std::int64_t at_once = bfloat16_most_taps / w.taps * 2;  // channels, evenly many
@@ -48627,7 +48624,7 @@ inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight
                     for (std::int64_t t = 0; t < w.taps; ++t) {
                         const float* const a = some + (k * w.taps + (turned ? w.taps - 1 - t : t)) * V::W;
                         narrow_pairs(V::load(a), k + 1 < n ? V::load(a + w.taps * V::W) : V::zero(),
-                                     pair_in_step<Tiles>(to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
+                                     pair_in_step(tiles, to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
                     }
             }
     }
@@ -48854,15 +48851,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
-            const std::uint16_t* from = x + a.from.taps[t] * bfloat16_block;
-            for (int k = 0; k < half; ++k, from += pair_step) {
+            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            for (int k = 0; k < half; ++k) {
                 I weights[vectors];
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) {
                     std::int32_t pair;
-                    std::memcpy(&pair, from + p * PixelStep, sizeof pair);
+                    std::memcpy(&pair, from + p * PixelStep + k * pair_step, sizeof pair);
                     const I pixel = I::set1(pair);
                     GRAFT_UNROLL
                     for (int v = 0; v < vectors; ++v) sum[p][v] = add_pairs(sum[p][v], pixel, weights[v]);
@@ -48888,8 +48885,7 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
 
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
-    static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights<false>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
     return &all;
 }
 
@@ -48949,32 +48945,30 @@ struct tile_unit {
 // ---- graft/cpu/kernels/bfloat16_tiles.inl
 // Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
 
-// Rows and Columns: tiles of sixteen pixels, of sixteen output channels. `next`, where it is not null, are the weights that are wanted soon: of layers of few
-// pixels they come from memory, which took a tenth of ResNet-50's time.
-template <int Rows, int Columns>
+// Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none. `next`, where it is not null, are the weights that are wanted
+// soon: of layers of few pixels they come from memory, which took a tenth of ResNet-50's time.
+template <int Rows>
 inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
                                      sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
     const float* const below = start.first + half * start.pixel;
     tiles.load<0>(start.first, start_row);
-    if (Columns == 2) tiles.load<1>(start.first + half, start_row);
+    tiles.load<1>(start.first + half, start_row);
     if (Rows == 2) tiles.load<2>(below, start_row);
-    if (Rows == 2 && Columns == 2) tiles.load<3>(below + half, start_row);
+    if (Rows == 2) tiles.load<3>(below + half, start_row);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             tiles.load<6>(w, 64);
             tiles.load<4>(from, 64);
             tiles.multiply_bfloat16<0, 4, 6>();
-            if (Columns == 2) {
-                tiles.load<7>(w + bfloat16_step / 2, 64);
-                tiles.multiply_bfloat16<1, 4, 7>();
-            }
+            tiles.load<7>(w + bfloat16_step / 2, 64);
+            tiles.multiply_bfloat16<1, 4, 7>();
             if (Rows == 2) {
                 tiles.load<5>(from + half * bfloat16_block, 64);
                 tiles.multiply_bfloat16<2, 5, 6>();
-                if (Columns == 2) tiles.multiply_bfloat16<3, 5, 7>();
+                tiles.multiply_bfloat16<3, 5, 7>();
             }
             if (next)
                 for (const std::uint16_t* const last = next + bfloat16_step; next != last; next += 32) tile_unit::fetch(next);
@@ -48982,22 +48976,21 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
         }
     float* const to_below = to + half * to_pixel;
     tiles.store<0>(to, to_row);
-    if (Columns == 2) tiles.store<1>(to + half, to_row);
+    tiles.store<1>(to + half, to_row);
     if (Rows == 2) tiles.store<2>(to_below, to_row);
-    if (Rows == 2 && Columns == 2) tiles.store<3>(to_below + half, to_row);
+    if (Rows == 2) tiles.store<3>(to_below + half, to_row);
 }
 
 inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
                          bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
-    const auto sum = to.pixels > half ? end.channels > half ? &sum_tiles<2, 2> : &sum_tiles<2, 1> : end.channels > half ? &sum_tiles<1, 2> : &sum_tiles<1, 1>;
+    const auto sum = to.pixels > half ? &sum_tiles<2> : &sum_tiles<1>;
     sum(tiles, a, x, w, next, {bias, 0}, to.sum[0], bfloat16_block, end, before);
 }
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
-    static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights<true>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
+    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -49597,34 +49590,31 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
 GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
 
 // Where sixteen output channels of a pair of channels lie in a step's weights.
-template <bool Tiles>
-GRAFT_VECTOR std::uint16_t* pair_in_step(std::uint16_t* step, int pair, int channel) {
-    constexpr int half = bfloat16_block / 2, pairs = Tiles ? bfloat16_block : 2 * bfloat16_block, beside = Tiles ? bfloat16_step / 2 : bfloat16_block;
+GRAFT_VECTOR std::uint16_t* pair_in_step(bool tiles, std::uint16_t* step, int pair, int channel) {
+    constexpr int half = bfloat16_block / 2;
+    const int pairs = tiles ? bfloat16_block : 2 * bfloat16_block, beside = tiles ? bfloat16_step / 2 : bfloat16_block;
     return step + pair * pairs + channel / half * beside + channel % half * 2;
 }
 
 // Output channels of some channels and all taps, as floats: `to` is [channel][tap][W], zeros past the last output channel. Rows of memory are read as they
 // lie: an output channel's, a channel's, or, of a matrix, a channel's of one tap.
-inline void load_weights(const bfloat16_weights& w, const float* weight, std::int64_t channel, std::int64_t channels, int lanes, float* to) {
+inline GRAFT_NOINLINE void load_weights(const bfloat16_weights& w, const float* weight, std::int64_t channel, std::int64_t channels, int lanes, float* to) {
     const int taps = static_cast<int>(w.taps);
     const float* const first_tap = w.tap < 0 ? weight - (taps - 1) : weight;
     const bool adjacent = w.unrolled == 1 && (taps == 1 || w.tap == 1 || w.tap == -1);
-    if (adjacent && w.in == taps) return planes_to_block(first_tap + channel * w.in, w.out, lanes, 0, channels * taps, to);
-    for (std::int64_t c = channel; c < channel + channels; ++c) {
+    const std::int64_t at_once = adjacent && w.in == taps ? channels : 1;
+    for (std::int64_t c = channel; c < channel + channels; c += at_once, to += at_once * taps * V::W) {
         const float* const of = (adjacent ? first_tap : weight) + c / w.unrolled * w.in + c % w.unrolled;
         if (adjacent && w.out == 1)
             load_lanes(of, lanes).store(to);
         else if (adjacent)
-            planes_to_block(of, w.out, lanes, 0, taps, to);
+            planes_to_block(of, w.out, lanes, 0, at_once * taps, to);
         else
-            for (int t = 0; t < taps; ++t)
-                for (int j = 0; j < V::W; ++j) to[t * V::W + j] = j < lanes ? of[j * w.out + t * w.tap] : 0;
-        to += taps * V::W;
+            for (int i = 0; i < taps * V::W; ++i) to[i] = i % V::W < lanes ? of[i % V::W * w.out + i / V::W * w.tap] : 0;
     }
 }
 
-template <bool Tiles>
-inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, std::uint16_t* to) {
+inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to) {
     const bool turned = w.tap < 0 && w.unrolled == 1;
     alignas(64) float some[2 * bfloat16_most_taps * V::W];
     const std::int64_t at_once = bfloat16_most_taps / w.taps * 2;  // channels, evenly many
@@ -49640,7 +49630,7 @@ inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight
                     for (std::int64_t t = 0; t < w.taps; ++t) {
                         const float* const a = some + (k * w.taps + (turned ? w.taps - 1 - t : t)) * V::W;
                         narrow_pairs(V::load(a), k + 1 < n ? V::load(a + w.taps * V::W) : V::zero(),
-                                     pair_in_step<Tiles>(to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
+                                     pair_in_step(tiles, to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
                     }
             }
     }
@@ -49867,15 +49857,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
-            const std::uint16_t* from = x + a.from.taps[t] * bfloat16_block;
-            for (int k = 0; k < half; ++k, from += pair_step) {
+            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            for (int k = 0; k < half; ++k) {
                 I weights[vectors];
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) {
                     std::int32_t pair;
-                    std::memcpy(&pair, from + p * PixelStep, sizeof pair);
+                    std::memcpy(&pair, from + p * PixelStep + k * pair_step, sizeof pair);
                     const I pixel = I::set1(pair);
                     GRAFT_UNROLL
                     for (int v = 0; v < vectors; ++v) sum[p][v] = add_pairs(sum[p][v], pixel, weights[v]);
@@ -49901,8 +49891,7 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
 
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
-    static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights<false>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
     return &all;
 }
 
@@ -49962,32 +49951,30 @@ struct tile_unit {
 // ---- graft/cpu/kernels/bfloat16_tiles.inl
 // Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
 
-// Rows and Columns: tiles of sixteen pixels, of sixteen output channels. `next`, where it is not null, are the weights that are wanted soon: of layers of few
-// pixels they come from memory, which took a tenth of ResNet-50's time.
-template <int Rows, int Columns>
+// Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none. `next`, where it is not null, are the weights that are wanted
+// soon: of layers of few pixels they come from memory, which took a tenth of ResNet-50's time.
+template <int Rows>
 inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
                                      sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
     const float* const below = start.first + half * start.pixel;
     tiles.load<0>(start.first, start_row);
-    if (Columns == 2) tiles.load<1>(start.first + half, start_row);
+    tiles.load<1>(start.first + half, start_row);
     if (Rows == 2) tiles.load<2>(below, start_row);
-    if (Rows == 2 && Columns == 2) tiles.load<3>(below + half, start_row);
+    if (Rows == 2) tiles.load<3>(below + half, start_row);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             tiles.load<6>(w, 64);
             tiles.load<4>(from, 64);
             tiles.multiply_bfloat16<0, 4, 6>();
-            if (Columns == 2) {
-                tiles.load<7>(w + bfloat16_step / 2, 64);
-                tiles.multiply_bfloat16<1, 4, 7>();
-            }
+            tiles.load<7>(w + bfloat16_step / 2, 64);
+            tiles.multiply_bfloat16<1, 4, 7>();
             if (Rows == 2) {
                 tiles.load<5>(from + half * bfloat16_block, 64);
                 tiles.multiply_bfloat16<2, 5, 6>();
-                if (Columns == 2) tiles.multiply_bfloat16<3, 5, 7>();
+                tiles.multiply_bfloat16<3, 5, 7>();
             }
             if (next)
                 for (const std::uint16_t* const last = next + bfloat16_step; next != last; next += 32) tile_unit::fetch(next);
@@ -49995,22 +49982,21 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
         }
     float* const to_below = to + half * to_pixel;
     tiles.store<0>(to, to_row);
-    if (Columns == 2) tiles.store<1>(to + half, to_row);
+    tiles.store<1>(to + half, to_row);
     if (Rows == 2) tiles.store<2>(to_below, to_row);
-    if (Rows == 2 && Columns == 2) tiles.store<3>(to_below + half, to_row);
+    if (Rows == 2) tiles.store<3>(to_below + half, to_row);
 }
 
 inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
                          bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
-    const auto sum = to.pixels > half ? end.channels > half ? &sum_tiles<2, 2> : &sum_tiles<2, 1> : end.channels > half ? &sum_tiles<1, 2> : &sum_tiles<1, 1>;
+    const auto sum = to.pixels > half ? &sum_tiles<2> : &sum_tiles<1>;
     sum(tiles, a, x, w, next, {bias, 0}, to.sum[0], bfloat16_block, end, before);
 }
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
-    static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights<true>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
+    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -50611,34 +50597,31 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
 GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
 
 // Where sixteen output channels of a pair of channels lie in a step's weights.
-template <bool Tiles>
-GRAFT_VECTOR std::uint16_t* pair_in_step(std::uint16_t* step, int pair, int channel) {
-    constexpr int half = bfloat16_block / 2, pairs = Tiles ? bfloat16_block : 2 * bfloat16_block, beside = Tiles ? bfloat16_step / 2 : bfloat16_block;
+GRAFT_VECTOR std::uint16_t* pair_in_step(bool tiles, std::uint16_t* step, int pair, int channel) {
+    constexpr int half = bfloat16_block / 2;
+    const int pairs = tiles ? bfloat16_block : 2 * bfloat16_block, beside = tiles ? bfloat16_step / 2 : bfloat16_block;
     return step + pair * pairs + channel / half * beside + channel % half * 2;
 }
 
 // Output channels of some channels and all taps, as floats: `to` is [channel][tap][W], zeros past the last output channel. Rows of memory are read as they
 // lie: an output channel's, a channel's, or, of a matrix, a channel's of one tap.
-inline void load_weights(const bfloat16_weights& w, const float* weight, std::int64_t channel, std::int64_t channels, int lanes, float* to) {
+inline GRAFT_NOINLINE void load_weights(const bfloat16_weights& w, const float* weight, std::int64_t channel, std::int64_t channels, int lanes, float* to) {
     const int taps = static_cast<int>(w.taps);
     const float* const first_tap = w.tap < 0 ? weight - (taps - 1) : weight;
     const bool adjacent = w.unrolled == 1 && (taps == 1 || w.tap == 1 || w.tap == -1);
-    if (adjacent && w.in == taps) return planes_to_block(first_tap + channel * w.in, w.out, lanes, 0, channels * taps, to);
-    for (std::int64_t c = channel; c < channel + channels; ++c) {
+    const std::int64_t at_once = adjacent && w.in == taps ? channels : 1;
+    for (std::int64_t c = channel; c < channel + channels; c += at_once, to += at_once * taps * V::W) {
         const float* const of = (adjacent ? first_tap : weight) + c / w.unrolled * w.in + c % w.unrolled;
         if (adjacent && w.out == 1)
             load_lanes(of, lanes).store(to);
         else if (adjacent)
-            planes_to_block(of, w.out, lanes, 0, taps, to);
+            planes_to_block(of, w.out, lanes, 0, at_once * taps, to);
         else
-            for (int t = 0; t < taps; ++t)
-                for (int j = 0; j < V::W; ++j) to[t * V::W + j] = j < lanes ? of[j * w.out + t * w.tap] : 0;
-        to += taps * V::W;
+            for (int i = 0; i < taps * V::W; ++i) to[i] = i % V::W < lanes ? of[i % V::W * w.out + i / V::W * w.tap] : 0;
     }
 }
 
-template <bool Tiles>
-inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, std::uint16_t* to) {
+inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to) {
     const bool turned = w.tap < 0 && w.unrolled == 1;
     alignas(64) float some[2 * bfloat16_most_taps * V::W];
     const std::int64_t at_once = bfloat16_most_taps / w.taps * 2;  // channels, evenly many
@@ -50654,7 +50637,7 @@ inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight
                     for (std::int64_t t = 0; t < w.taps; ++t) {
                         const float* const a = some + (k * w.taps + (turned ? w.taps - 1 - t : t)) * V::W;
                         narrow_pairs(V::load(a), k + 1 < n ? V::load(a + w.taps * V::W) : V::zero(),
-                                     pair_in_step<Tiles>(to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
+                                     pair_in_step(tiles, to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
                     }
             }
     }
@@ -50881,15 +50864,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
-            const std::uint16_t* from = x + a.from.taps[t] * bfloat16_block;
-            for (int k = 0; k < half; ++k, from += pair_step) {
+            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            for (int k = 0; k < half; ++k) {
                 I weights[vectors];
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) {
                     std::int32_t pair;
-                    std::memcpy(&pair, from + p * PixelStep, sizeof pair);
+                    std::memcpy(&pair, from + p * PixelStep + k * pair_step, sizeof pair);
                     const I pixel = I::set1(pair);
                     GRAFT_UNROLL
                     for (int v = 0; v < vectors; ++v) sum[p][v] = add_pairs(sum[p][v], pixel, weights[v]);
@@ -50915,8 +50898,7 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
 
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
-    static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights<false>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
     return &all;
 }
 
@@ -50976,32 +50958,30 @@ struct tile_unit {
 // ---- graft/cpu/kernels/bfloat16_tiles.inl
 // Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
 
-// Rows and Columns: tiles of sixteen pixels, of sixteen output channels. `next`, where it is not null, are the weights that are wanted soon: of layers of few
-// pixels they come from memory, which took a tenth of ResNet-50's time.
-template <int Rows, int Columns>
+// Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none. `next`, where it is not null, are the weights that are wanted
+// soon: of layers of few pixels they come from memory, which took a tenth of ResNet-50's time.
+template <int Rows>
 inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
                                      sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
     const float* const below = start.first + half * start.pixel;
     tiles.load<0>(start.first, start_row);
-    if (Columns == 2) tiles.load<1>(start.first + half, start_row);
+    tiles.load<1>(start.first + half, start_row);
     if (Rows == 2) tiles.load<2>(below, start_row);
-    if (Rows == 2 && Columns == 2) tiles.load<3>(below + half, start_row);
+    if (Rows == 2) tiles.load<3>(below + half, start_row);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             tiles.load<6>(w, 64);
             tiles.load<4>(from, 64);
             tiles.multiply_bfloat16<0, 4, 6>();
-            if (Columns == 2) {
-                tiles.load<7>(w + bfloat16_step / 2, 64);
-                tiles.multiply_bfloat16<1, 4, 7>();
-            }
+            tiles.load<7>(w + bfloat16_step / 2, 64);
+            tiles.multiply_bfloat16<1, 4, 7>();
             if (Rows == 2) {
                 tiles.load<5>(from + half * bfloat16_block, 64);
                 tiles.multiply_bfloat16<2, 5, 6>();
-                if (Columns == 2) tiles.multiply_bfloat16<3, 5, 7>();
+                tiles.multiply_bfloat16<3, 5, 7>();
             }
             if (next)
                 for (const std::uint16_t* const last = next + bfloat16_step; next != last; next += 32) tile_unit::fetch(next);
@@ -51009,22 +50989,21 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
         }
     float* const to_below = to + half * to_pixel;
     tiles.store<0>(to, to_row);
-    if (Columns == 2) tiles.store<1>(to + half, to_row);
+    tiles.store<1>(to + half, to_row);
     if (Rows == 2) tiles.store<2>(to_below, to_row);
-    if (Rows == 2 && Columns == 2) tiles.store<3>(to_below + half, to_row);
+    if (Rows == 2) tiles.store<3>(to_below + half, to_row);
 }
 
 inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
                          bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
-    const auto sum = to.pixels > half ? end.channels > half ? &sum_tiles<2, 2> : &sum_tiles<2, 1> : end.channels > half ? &sum_tiles<1, 2> : &sum_tiles<1, 1>;
+    const auto sum = to.pixels > half ? &sum_tiles<2> : &sum_tiles<1>;
     sum(tiles, a, x, w, next, {bias, 0}, to.sum[0], bfloat16_block, end, before);
 }
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
-    static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights<true>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
+    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -51625,34 +51604,31 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
 GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
 
 // Where sixteen output channels of a pair of channels lie in a step's weights.
-template <bool Tiles>
-GRAFT_VECTOR std::uint16_t* pair_in_step(std::uint16_t* step, int pair, int channel) {
-    constexpr int half = bfloat16_block / 2, pairs = Tiles ? bfloat16_block : 2 * bfloat16_block, beside = Tiles ? bfloat16_step / 2 : bfloat16_block;
+GRAFT_VECTOR std::uint16_t* pair_in_step(bool tiles, std::uint16_t* step, int pair, int channel) {
+    constexpr int half = bfloat16_block / 2;
+    const int pairs = tiles ? bfloat16_block : 2 * bfloat16_block, beside = tiles ? bfloat16_step / 2 : bfloat16_block;
     return step + pair * pairs + channel / half * beside + channel % half * 2;
 }
 
 // Output channels of some channels and all taps, as floats: `to` is [channel][tap][W], zeros past the last output channel. Rows of memory are read as they
 // lie: an output channel's, a channel's, or, of a matrix, a channel's of one tap.
-inline void load_weights(const bfloat16_weights& w, const float* weight, std::int64_t channel, std::int64_t channels, int lanes, float* to) {
+inline GRAFT_NOINLINE void load_weights(const bfloat16_weights& w, const float* weight, std::int64_t channel, std::int64_t channels, int lanes, float* to) {
     const int taps = static_cast<int>(w.taps);
     const float* const first_tap = w.tap < 0 ? weight - (taps - 1) : weight;
     const bool adjacent = w.unrolled == 1 && (taps == 1 || w.tap == 1 || w.tap == -1);
-    if (adjacent && w.in == taps) return planes_to_block(first_tap + channel * w.in, w.out, lanes, 0, channels * taps, to);
-    for (std::int64_t c = channel; c < channel + channels; ++c) {
+    const std::int64_t at_once = adjacent && w.in == taps ? channels : 1;
+    for (std::int64_t c = channel; c < channel + channels; c += at_once, to += at_once * taps * V::W) {
         const float* const of = (adjacent ? first_tap : weight) + c / w.unrolled * w.in + c % w.unrolled;
         if (adjacent && w.out == 1)
             load_lanes(of, lanes).store(to);
         else if (adjacent)
-            planes_to_block(of, w.out, lanes, 0, taps, to);
+            planes_to_block(of, w.out, lanes, 0, at_once * taps, to);
         else
-            for (int t = 0; t < taps; ++t)
-                for (int j = 0; j < V::W; ++j) to[t * V::W + j] = j < lanes ? of[j * w.out + t * w.tap] : 0;
-        to += taps * V::W;
+            for (int i = 0; i < taps * V::W; ++i) to[i] = i % V::W < lanes ? of[i % V::W * w.out + i / V::W * w.tap] : 0;
     }
 }
 
-template <bool Tiles>
-inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, std::uint16_t* to) {
+inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to) {
     const bool turned = w.tap < 0 && w.unrolled == 1;
     alignas(64) float some[2 * bfloat16_most_taps * V::W];
     const std::int64_t at_once = bfloat16_most_taps / w.taps * 2;  // channels, evenly many
@@ -51668,7 +51644,7 @@ inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight
                     for (std::int64_t t = 0; t < w.taps; ++t) {
                         const float* const a = some + (k * w.taps + (turned ? w.taps - 1 - t : t)) * V::W;
                         narrow_pairs(V::load(a), k + 1 < n ? V::load(a + w.taps * V::W) : V::zero(),
-                                     pair_in_step<Tiles>(to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
+                                     pair_in_step(tiles, to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
                     }
             }
     }
@@ -51895,15 +51871,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
-            const std::uint16_t* from = x + a.from.taps[t] * bfloat16_block;
-            for (int k = 0; k < half; ++k, from += pair_step) {
+            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            for (int k = 0; k < half; ++k) {
                 I weights[vectors];
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) {
                     std::int32_t pair;
-                    std::memcpy(&pair, from + p * PixelStep, sizeof pair);
+                    std::memcpy(&pair, from + p * PixelStep + k * pair_step, sizeof pair);
                     const I pixel = I::set1(pair);
                     GRAFT_UNROLL
                     for (int v = 0; v < vectors; ++v) sum[p][v] = add_pairs(sum[p][v], pixel, weights[v]);
@@ -51929,8 +51905,7 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
 
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
-    static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights<false>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
     return &all;
 }
 
@@ -51990,32 +51965,30 @@ struct tile_unit {
 // ---- graft/cpu/kernels/bfloat16_tiles.inl
 // Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
 
-// Rows and Columns: tiles of sixteen pixels, of sixteen output channels. `next`, where it is not null, are the weights that are wanted soon: of layers of few
-// pixels they come from memory, which took a tenth of ResNet-50's time.
-template <int Rows, int Columns>
+// Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none. `next`, where it is not null, are the weights that are wanted
+// soon: of layers of few pixels they come from memory, which took a tenth of ResNet-50's time.
+template <int Rows>
 inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
                                      sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
     const float* const below = start.first + half * start.pixel;
     tiles.load<0>(start.first, start_row);
-    if (Columns == 2) tiles.load<1>(start.first + half, start_row);
+    tiles.load<1>(start.first + half, start_row);
     if (Rows == 2) tiles.load<2>(below, start_row);
-    if (Rows == 2 && Columns == 2) tiles.load<3>(below + half, start_row);
+    if (Rows == 2) tiles.load<3>(below + half, start_row);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             tiles.load<6>(w, 64);
             tiles.load<4>(from, 64);
             tiles.multiply_bfloat16<0, 4, 6>();
-            if (Columns == 2) {
-                tiles.load<7>(w + bfloat16_step / 2, 64);
-                tiles.multiply_bfloat16<1, 4, 7>();
-            }
+            tiles.load<7>(w + bfloat16_step / 2, 64);
+            tiles.multiply_bfloat16<1, 4, 7>();
             if (Rows == 2) {
                 tiles.load<5>(from + half * bfloat16_block, 64);
                 tiles.multiply_bfloat16<2, 5, 6>();
-                if (Columns == 2) tiles.multiply_bfloat16<3, 5, 7>();
+                tiles.multiply_bfloat16<3, 5, 7>();
             }
             if (next)
                 for (const std::uint16_t* const last = next + bfloat16_step; next != last; next += 32) tile_unit::fetch(next);
@@ -52023,22 +51996,21 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
         }
     float* const to_below = to + half * to_pixel;
     tiles.store<0>(to, to_row);
-    if (Columns == 2) tiles.store<1>(to + half, to_row);
+    tiles.store<1>(to + half, to_row);
     if (Rows == 2) tiles.store<2>(to_below, to_row);
-    if (Rows == 2 && Columns == 2) tiles.store<3>(to_below + half, to_row);
+    if (Rows == 2) tiles.store<3>(to_below + half, to_row);
 }
 
 inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
                          bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
-    const auto sum = to.pixels > half ? end.channels > half ? &sum_tiles<2, 2> : &sum_tiles<2, 1> : end.channels > half ? &sum_tiles<1, 2> : &sum_tiles<1, 1>;
+    const auto sum = to.pixels > half ? &sum_tiles<2> : &sum_tiles<1>;
     sum(tiles, a, x, w, next, {bias, 0}, to.sum[0], bfloat16_block, end, before);
 }
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
-    static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights<true>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
+    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -52637,34 +52609,31 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
 GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
 
 // Where sixteen output channels of a pair of channels lie in a step's weights.
-template <bool Tiles>
-GRAFT_VECTOR std::uint16_t* pair_in_step(std::uint16_t* step, int pair, int channel) {
-    constexpr int half = bfloat16_block / 2, pairs = Tiles ? bfloat16_block : 2 * bfloat16_block, beside = Tiles ? bfloat16_step / 2 : bfloat16_block;
+GRAFT_VECTOR std::uint16_t* pair_in_step(bool tiles, std::uint16_t* step, int pair, int channel) {
+    constexpr int half = bfloat16_block / 2;
+    const int pairs = tiles ? bfloat16_block : 2 * bfloat16_block, beside = tiles ? bfloat16_step / 2 : bfloat16_block;
     return step + pair * pairs + channel / half * beside + channel % half * 2;
 }
 
 // Output channels of some channels and all taps, as floats: `to` is [channel][tap][W], zeros past the last output channel. Rows of memory are read as they
 // lie: an output channel's, a channel's, or, of a matrix, a channel's of one tap.
-inline void load_weights(const bfloat16_weights& w, const float* weight, std::int64_t channel, std::int64_t channels, int lanes, float* to) {
+inline GRAFT_NOINLINE void load_weights(const bfloat16_weights& w, const float* weight, std::int64_t channel, std::int64_t channels, int lanes, float* to) {
     const int taps = static_cast<int>(w.taps);
     const float* const first_tap = w.tap < 0 ? weight - (taps - 1) : weight;
     const bool adjacent = w.unrolled == 1 && (taps == 1 || w.tap == 1 || w.tap == -1);
-    if (adjacent && w.in == taps) return planes_to_block(first_tap + channel * w.in, w.out, lanes, 0, channels * taps, to);
-    for (std::int64_t c = channel; c < channel + channels; ++c) {
+    const std::int64_t at_once = adjacent && w.in == taps ? channels : 1;
+    for (std::int64_t c = channel; c < channel + channels; c += at_once, to += at_once * taps * V::W) {
         const float* const of = (adjacent ? first_tap : weight) + c / w.unrolled * w.in + c % w.unrolled;
         if (adjacent && w.out == 1)
             load_lanes(of, lanes).store(to);
         else if (adjacent)
-            planes_to_block(of, w.out, lanes, 0, taps, to);
+            planes_to_block(of, w.out, lanes, 0, at_once * taps, to);
         else
-            for (int t = 0; t < taps; ++t)
-                for (int j = 0; j < V::W; ++j) to[t * V::W + j] = j < lanes ? of[j * w.out + t * w.tap] : 0;
-        to += taps * V::W;
+            for (int i = 0; i < taps * V::W; ++i) to[i] = i % V::W < lanes ? of[i % V::W * w.out + i / V::W * w.tap] : 0;
     }
 }
 
-template <bool Tiles>
-inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, std::uint16_t* to) {
+inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to) {
     const bool turned = w.tap < 0 && w.unrolled == 1;
     alignas(64) float some[2 * bfloat16_most_taps * V::W];
     const std::int64_t at_once = bfloat16_most_taps / w.taps * 2;  // channels, evenly many
@@ -52680,7 +52649,7 @@ inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight
                     for (std::int64_t t = 0; t < w.taps; ++t) {
                         const float* const a = some + (k * w.taps + (turned ? w.taps - 1 - t : t)) * V::W;
                         narrow_pairs(V::load(a), k + 1 < n ? V::load(a + w.taps * V::W) : V::zero(),
-                                     pair_in_step<Tiles>(to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
+                                     pair_in_step(tiles, to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
                     }
             }
     }
@@ -52907,15 +52876,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
-            const std::uint16_t* from = x + a.from.taps[t] * bfloat16_block;
-            for (int k = 0; k < half; ++k, from += pair_step) {
+            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            for (int k = 0; k < half; ++k) {
                 I weights[vectors];
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) {
                     std::int32_t pair;
-                    std::memcpy(&pair, from + p * PixelStep, sizeof pair);
+                    std::memcpy(&pair, from + p * PixelStep + k * pair_step, sizeof pair);
                     const I pixel = I::set1(pair);
                     GRAFT_UNROLL
                     for (int v = 0; v < vectors; ++v) sum[p][v] = add_pairs(sum[p][v], pixel, weights[v]);
@@ -52941,8 +52910,7 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
 
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
-    static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights<false>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
     return &all;
 }
 
@@ -53002,32 +52970,30 @@ struct tile_unit {
 // ---- graft/cpu/kernels/bfloat16_tiles.inl
 // Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
 
-// Rows and Columns: tiles of sixteen pixels, of sixteen output channels. `next`, where it is not null, are the weights that are wanted soon: of layers of few
-// pixels they come from memory, which took a tenth of ResNet-50's time.
-template <int Rows, int Columns>
+// Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none. `next`, where it is not null, are the weights that are wanted
+// soon: of layers of few pixels they come from memory, which took a tenth of ResNet-50's time.
+template <int Rows>
 inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
                                      sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
     const float* const below = start.first + half * start.pixel;
     tiles.load<0>(start.first, start_row);
-    if (Columns == 2) tiles.load<1>(start.first + half, start_row);
+    tiles.load<1>(start.first + half, start_row);
     if (Rows == 2) tiles.load<2>(below, start_row);
-    if (Rows == 2 && Columns == 2) tiles.load<3>(below + half, start_row);
+    if (Rows == 2) tiles.load<3>(below + half, start_row);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             tiles.load<6>(w, 64);
             tiles.load<4>(from, 64);
             tiles.multiply_bfloat16<0, 4, 6>();
-            if (Columns == 2) {
-                tiles.load<7>(w + bfloat16_step / 2, 64);
-                tiles.multiply_bfloat16<1, 4, 7>();
-            }
+            tiles.load<7>(w + bfloat16_step / 2, 64);
+            tiles.multiply_bfloat16<1, 4, 7>();
             if (Rows == 2) {
                 tiles.load<5>(from + half * bfloat16_block, 64);
                 tiles.multiply_bfloat16<2, 5, 6>();
-                if (Columns == 2) tiles.multiply_bfloat16<3, 5, 7>();
+                tiles.multiply_bfloat16<3, 5, 7>();
             }
             if (next)
                 for (const std::uint16_t* const last = next + bfloat16_step; next != last; next += 32) tile_unit::fetch(next);
@@ -53035,22 +53001,21 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
         }
     float* const to_below = to + half * to_pixel;
     tiles.store<0>(to, to_row);
-    if (Columns == 2) tiles.store<1>(to + half, to_row);
+    tiles.store<1>(to + half, to_row);
     if (Rows == 2) tiles.store<2>(to_below, to_row);
-    if (Rows == 2 && Columns == 2) tiles.store<3>(to_below + half, to_row);
+    if (Rows == 2) tiles.store<3>(to_below + half, to_row);
 }
 
 inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
                          bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
-    const auto sum = to.pixels > half ? end.channels > half ? &sum_tiles<2, 2> : &sum_tiles<2, 1> : end.channels > half ? &sum_tiles<1, 2> : &sum_tiles<1, 1>;
+    const auto sum = to.pixels > half ? &sum_tiles<2> : &sum_tiles<1>;
     sum(tiles, a, x, w, next, {bias, 0}, to.sum[0], bfloat16_block, end, before);
 }
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
-    static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights<true>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
+    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -53158,34 +53123,31 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) { return {_mm512_dpbf16_ps(sum.r, (__m
 GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
 
 // Where sixteen output channels of a pair of channels lie in a step's weights.
-template <bool Tiles>
-GRAFT_VECTOR std::uint16_t* pair_in_step(std::uint16_t* step, int pair, int channel) {
-    constexpr int half = bfloat16_block / 2, pairs = Tiles ? bfloat16_block : 2 * bfloat16_block, beside = Tiles ? bfloat16_step / 2 : bfloat16_block;
+GRAFT_VECTOR std::uint16_t* pair_in_step(bool tiles, std::uint16_t* step, int pair, int channel) {
+    constexpr int half = bfloat16_block / 2;
+    const int pairs = tiles ? bfloat16_block : 2 * bfloat16_block, beside = tiles ? bfloat16_step / 2 : bfloat16_block;
     return step + pair * pairs + channel / half * beside + channel % half * 2;
 }
 
 // Output channels of some channels and all taps, as floats: `to` is [channel][tap][W], zeros past the last output channel. Rows of memory are read as they
 // lie: an output channel's, a channel's, or, of a matrix, a channel's of one tap.
-inline void load_weights(const bfloat16_weights& w, const float* weight, std::int64_t channel, std::int64_t channels, int lanes, float* to) {
+inline GRAFT_NOINLINE void load_weights(const bfloat16_weights& w, const float* weight, std::int64_t channel, std::int64_t channels, int lanes, float* to) {
     const int taps = static_cast<int>(w.taps);
     const float* const first_tap = w.tap < 0 ? weight - (taps - 1) : weight;
     const bool adjacent = w.unrolled == 1 && (taps == 1 || w.tap == 1 || w.tap == -1);
-    if (adjacent && w.in == taps) return planes_to_block(first_tap + channel * w.in, w.out, lanes, 0, channels * taps, to);
-    for (std::int64_t c = channel; c < channel + channels; ++c) {
+    const std::int64_t at_once = adjacent && w.in == taps ? channels : 1;
+    for (std::int64_t c = channel; c < channel + channels; c += at_once, to += at_once * taps * V::W) {
         const float* const of = (adjacent ? first_tap : weight) + c / w.unrolled * w.in + c % w.unrolled;
         if (adjacent && w.out == 1)
             load_lanes(of, lanes).store(to);
         else if (adjacent)
-            planes_to_block(of, w.out, lanes, 0, taps, to);
+            planes_to_block(of, w.out, lanes, 0, at_once * taps, to);
         else
-            for (int t = 0; t < taps; ++t)
-                for (int j = 0; j < V::W; ++j) to[t * V::W + j] = j < lanes ? of[j * w.out + t * w.tap] : 0;
-        to += taps * V::W;
+            for (int i = 0; i < taps * V::W; ++i) to[i] = i % V::W < lanes ? of[i % V::W * w.out + i / V::W * w.tap] : 0;
     }
 }
 
-template <bool Tiles>
-inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, std::uint16_t* to) {
+inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to) {
     const bool turned = w.tap < 0 && w.unrolled == 1;
     alignas(64) float some[2 * bfloat16_most_taps * V::W];
     const std::int64_t at_once = bfloat16_most_taps / w.taps * 2;  // channels, evenly many
@@ -53201,7 +53163,7 @@ inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight
                     for (std::int64_t t = 0; t < w.taps; ++t) {
                         const float* const a = some + (k * w.taps + (turned ? w.taps - 1 - t : t)) * V::W;
                         narrow_pairs(V::load(a), k + 1 < n ? V::load(a + w.taps * V::W) : V::zero(),
-                                     pair_in_step<Tiles>(to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
+                                     pair_in_step(tiles, to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
                     }
             }
     }
@@ -53428,15 +53390,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
-            const std::uint16_t* from = x + a.from.taps[t] * bfloat16_block;
-            for (int k = 0; k < half; ++k, from += pair_step) {
+            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            for (int k = 0; k < half; ++k) {
                 I weights[vectors];
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) {
                     std::int32_t pair;
-                    std::memcpy(&pair, from + p * PixelStep, sizeof pair);
+                    std::memcpy(&pair, from + p * PixelStep + k * pair_step, sizeof pair);
                     const I pixel = I::set1(pair);
                     GRAFT_UNROLL
                     for (int v = 0; v < vectors; ++v) sum[p][v] = add_pairs(sum[p][v], pixel, weights[v]);
@@ -53462,8 +53424,7 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
 
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
-    static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights<false>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
     return &all;
 }
 #if GRAFT_HAS_AMX
@@ -53519,32 +53480,30 @@ struct tile_unit {
 // ---- graft/cpu/kernels/bfloat16_tiles.inl
 // Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
 
-// Rows and Columns: tiles of sixteen pixels, of sixteen output channels. `next`, where it is not null, are the weights that are wanted soon: of layers of few
-// pixels they come from memory, which took a tenth of ResNet-50's time.
-template <int Rows, int Columns>
+// Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none. `next`, where it is not null, are the weights that are wanted
+// soon: of layers of few pixels they come from memory, which took a tenth of ResNet-50's time.
+template <int Rows>
 inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
                                      sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
     const float* const below = start.first + half * start.pixel;
     tiles.load<0>(start.first, start_row);
-    if (Columns == 2) tiles.load<1>(start.first + half, start_row);
+    tiles.load<1>(start.first + half, start_row);
     if (Rows == 2) tiles.load<2>(below, start_row);
-    if (Rows == 2 && Columns == 2) tiles.load<3>(below + half, start_row);
+    if (Rows == 2) tiles.load<3>(below + half, start_row);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             tiles.load<6>(w, 64);
             tiles.load<4>(from, 64);
             tiles.multiply_bfloat16<0, 4, 6>();
-            if (Columns == 2) {
-                tiles.load<7>(w + bfloat16_step / 2, 64);
-                tiles.multiply_bfloat16<1, 4, 7>();
-            }
+            tiles.load<7>(w + bfloat16_step / 2, 64);
+            tiles.multiply_bfloat16<1, 4, 7>();
             if (Rows == 2) {
                 tiles.load<5>(from + half * bfloat16_block, 64);
                 tiles.multiply_bfloat16<2, 5, 6>();
-                if (Columns == 2) tiles.multiply_bfloat16<3, 5, 7>();
+                tiles.multiply_bfloat16<3, 5, 7>();
             }
             if (next)
                 for (const std::uint16_t* const last = next + bfloat16_step; next != last; next += 32) tile_unit::fetch(next);
@@ -53552,22 +53511,21 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
         }
     float* const to_below = to + half * to_pixel;
     tiles.store<0>(to, to_row);
-    if (Columns == 2) tiles.store<1>(to + half, to_row);
+    tiles.store<1>(to + half, to_row);
     if (Rows == 2) tiles.store<2>(to_below, to_row);
-    if (Rows == 2 && Columns == 2) tiles.store<3>(to_below + half, to_row);
+    if (Rows == 2) tiles.store<3>(to_below + half, to_row);
 }
 
 inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
                          bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
-    const auto sum = to.pixels > half ? end.channels > half ? &sum_tiles<2, 2> : &sum_tiles<2, 1> : end.channels > half ? &sum_tiles<1, 2> : &sum_tiles<1, 1>;
+    const auto sum = to.pixels > half ? &sum_tiles<2> : &sum_tiles<1>;
     sum(tiles, a, x, w, next, {bias, 0}, to.sum[0], bfloat16_block, end, before);
 }
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
-    static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights<true>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
+    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -54077,7 +54035,7 @@ struct bfloat16_args {
 /// `pack` rounds the weights of 32 output channels, of which there are `count`, and writes them in the order in which products read them. Tasks: `gather` (of
 /// planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by one block of output channels.
 struct bfloat16_kernels {
-    void (*pack)(const bfloat16_weights&, const float* weight, std::int64_t count, std::uint16_t* to);
+    void (*pack)(const bfloat16_weights&, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to);
     void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*gather_planes)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
@@ -54598,7 +54556,8 @@ GRAFT_INLINE void pack_bfloat16(isa set, const bfloat16_weights& w, const float*
     const std::int64_t steps = detail::blocks_of_32(w.channels) * w.taps, block = begin / bfloat16_block;
     const bfloat16_kernels& kernel = *bfloat16_products(set);
     parallel_for_pieces(pool, end - begin, bfloat16_block, [&](std::int64_t first, std::int64_t count) {
-        kernel.pack(w, weight + first * w.out, count, static_cast<std::uint16_t*>(packed) + (block + first / bfloat16_block) * steps * bfloat16_step);
+        kernel.pack(w, weight + first * w.out, count, kernel.tiles,
+                    static_cast<std::uint16_t*>(packed) + (block + first / bfloat16_block) * steps * bfloat16_step);
     });
 }
 

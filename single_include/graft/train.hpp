@@ -16781,7 +16781,7 @@ inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block
             }
             for (int v = 0; v < vectors; ++v) {
                 const auto lanes = [&](const float* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
-                narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step<Tiles>(to, k, v * V::W));
+                narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step(Tiles, to, k, v * V::W));
             }
         }
 }
@@ -16972,7 +16972,7 @@ GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, co
     bfloat16_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
-        const auto sum = of.rows - r > half ? &sum_tiles<2, 2> : &sum_tiles<1, 2>;
+        const auto sum = of.rows - r > half ? &sum_tiles<2> : &sum_tiles<1>;
         sum(tiles, a, x + r * bfloat16_block, w, nullptr, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
     }
 }
@@ -17058,7 +17058,7 @@ inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block
             }
             for (int v = 0; v < vectors; ++v) {
                 const auto lanes = [&](const float* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
-                narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step<Tiles>(to, k, v * V::W));
+                narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step(Tiles, to, k, v * V::W));
             }
         }
 }
@@ -17249,7 +17249,7 @@ GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, co
     bfloat16_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
-        const auto sum = of.rows - r > half ? &sum_tiles<2, 2> : &sum_tiles<1, 2>;
+        const auto sum = of.rows - r > half ? &sum_tiles<2> : &sum_tiles<1>;
         sum(tiles, a, x + r * bfloat16_block, w, nullptr, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
     }
 }
@@ -17336,7 +17336,7 @@ inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block
             }
             for (int v = 0; v < vectors; ++v) {
                 const auto lanes = [&](const float* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
-                narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step<Tiles>(to, k, v * V::W));
+                narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step(Tiles, to, k, v * V::W));
             }
         }
 }
@@ -17527,7 +17527,7 @@ GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, co
     bfloat16_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
-        const auto sum = of.rows - r > half ? &sum_tiles<2, 2> : &sum_tiles<1, 2>;
+        const auto sum = of.rows - r > half ? &sum_tiles<2> : &sum_tiles<1>;
         sum(tiles, a, x + r * bfloat16_block, w, nullptr, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
     }
 }
@@ -17614,7 +17614,7 @@ inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block
             }
             for (int v = 0; v < vectors; ++v) {
                 const auto lanes = [&](const float* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
-                narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step<Tiles>(to, k, v * V::W));
+                narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step(Tiles, to, k, v * V::W));
             }
         }
 }
@@ -17805,7 +17805,7 @@ GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, co
     bfloat16_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
-        const auto sum = of.rows - r > half ? &sum_tiles<2, 2> : &sum_tiles<1, 2>;
+        const auto sum = of.rows - r > half ? &sum_tiles<2> : &sum_tiles<1>;
         sum(tiles, a, x + r * bfloat16_block, w, nullptr, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
     }
 }
@@ -17890,7 +17890,7 @@ inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block
             }
             for (int v = 0; v < vectors; ++v) {
                 const auto lanes = [&](const float* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
-                narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step<Tiles>(to, k, v * V::W));
+                narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step(Tiles, to, k, v * V::W));
             }
         }
 }
@@ -18081,7 +18081,7 @@ GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, co
     bfloat16_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
-        const auto sum = of.rows - r > half ? &sum_tiles<2, 2> : &sum_tiles<1, 2>;
+        const auto sum = of.rows - r > half ? &sum_tiles<2> : &sum_tiles<1>;
         sum(tiles, a, x + r * bfloat16_block, w, nullptr, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
     }
 }
@@ -18166,7 +18166,7 @@ inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block
             }
             for (int v = 0; v < vectors; ++v) {
                 const auto lanes = [&](const float* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
-                narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step<Tiles>(to, k, v * V::W));
+                narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step(Tiles, to, k, v * V::W));
             }
         }
 }
@@ -18359,7 +18359,7 @@ GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, co
     bfloat16_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
-        const auto sum = of.rows - r > half ? &sum_tiles<2, 2> : &sum_tiles<1, 2>;
+        const auto sum = of.rows - r > half ? &sum_tiles<2> : &sum_tiles<1>;
         sum(tiles, a, x + r * bfloat16_block, w, nullptr, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
     }
 }

@@ -198,7 +198,8 @@ GRAFT_INLINE void pack_bfloat16(isa set, const bfloat16_weights& w, const float*
     const std::int64_t steps = detail::blocks_of_32(w.channels) * w.taps, block = begin / bfloat16_block;
     const bfloat16_kernels& kernel = *bfloat16_products(set);
     parallel_for_pieces(pool, end - begin, bfloat16_block, [&](std::int64_t first, std::int64_t count) {
-        kernel.pack(w, weight + first * w.out, count, static_cast<std::uint16_t*>(packed) + (block + first / bfloat16_block) * steps * bfloat16_step);
+        kernel.pack(w, weight + first * w.out, count, kernel.tiles,
+                    static_cast<std::uint16_t*>(packed) + (block + first / bfloat16_block) * steps * bfloat16_step);
     });
 }
 

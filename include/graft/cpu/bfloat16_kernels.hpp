@@ -56,7 +56,7 @@ struct bfloat16_args {
 /// `pack` rounds the weights of 32 output channels, of which there are `count`, and writes them in the order in which products read them. Tasks: `gather` (of
 /// planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by one block of output channels.
 struct bfloat16_kernels {
-    void (*pack)(const bfloat16_weights&, const float* weight, std::int64_t count, std::uint16_t* to);
+    void (*pack)(const bfloat16_weights&, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to);
     void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*gather_planes)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);

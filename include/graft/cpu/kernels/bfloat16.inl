@@ -4,34 +4,31 @@
 GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
 
 // Where sixteen output channels of a pair of channels lie in a step's weights.
-template <bool Tiles>
-GRAFT_VECTOR std::uint16_t* pair_in_step(std::uint16_t* step, int pair, int channel) {
-    constexpr int half = bfloat16_block / 2, pairs = Tiles ? bfloat16_block : 2 * bfloat16_block, beside = Tiles ? bfloat16_step / 2 : bfloat16_block;
+GRAFT_VECTOR std::uint16_t* pair_in_step(bool tiles, std::uint16_t* step, int pair, int channel) {
+    constexpr int half = bfloat16_block / 2;
+    const int pairs = tiles ? bfloat16_block : 2 * bfloat16_block, beside = tiles ? bfloat16_step / 2 : bfloat16_block;
     return step + pair * pairs + channel / half * beside + channel % half * 2;
 }
 
 // Output channels of some channels and all taps, as floats: `to` is [channel][tap][W], zeros past the last output channel. Rows of memory are read as they
 // lie: an output channel's, a channel's, or, of a matrix, a channel's of one tap.
-inline void load_weights(const bfloat16_weights& w, const float* weight, std::int64_t channel, std::int64_t channels, int lanes, float* to) {
+inline GRAFT_NOINLINE void load_weights(const bfloat16_weights& w, const float* weight, std::int64_t channel, std::int64_t channels, int lanes, float* to) {
     const int taps = static_cast<int>(w.taps);
     const float* const first_tap = w.tap < 0 ? weight - (taps - 1) : weight;
     const bool adjacent = w.unrolled == 1 && (taps == 1 || w.tap == 1 || w.tap == -1);
-    if (adjacent && w.in == taps) return planes_to_block(first_tap + channel * w.in, w.out, lanes, 0, channels * taps, to);
-    for (std::int64_t c = channel; c < channel + channels; ++c) {
+    const std::int64_t at_once = adjacent && w.in == taps ? channels : 1;
+    for (std::int64_t c = channel; c < channel + channels; c += at_once, to += at_once * taps * V::W) {
         const float* const of = (adjacent ? first_tap : weight) + c / w.unrolled * w.in + c % w.unrolled;
         if (adjacent && w.out == 1)
             load_lanes(of, lanes).store(to);
         else if (adjacent)
-            planes_to_block(of, w.out, lanes, 0, taps, to);
+            planes_to_block(of, w.out, lanes, 0, at_once * taps, to);
         else
-            for (int t = 0; t < taps; ++t)
-                for (int j = 0; j < V::W; ++j) to[t * V::W + j] = j < lanes ? of[j * w.out + t * w.tap] : 0;
-        to += taps * V::W;
+            for (int i = 0; i < taps * V::W; ++i) to[i] = i % V::W < lanes ? of[i % V::W * w.out + i / V::W * w.tap] : 0;
     }
 }
 
-template <bool Tiles>
-inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, std::uint16_t* to) {
+inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to) {
     const bool turned = w.tap < 0 && w.unrolled == 1;
     alignas(64) float some[2 * bfloat16_most_taps * V::W];
     const std::int64_t at_once = bfloat16_most_taps / w.taps * 2;  // channels, evenly many
@@ -47,7 +44,7 @@ inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight
                     for (std::int64_t t = 0; t < w.taps; ++t) {
                         const float* const a = some + (k * w.taps + (turned ? w.taps - 1 - t : t)) * V::W;
                         narrow_pairs(V::load(a), k + 1 < n ? V::load(a + w.taps * V::W) : V::zero(),
-                                     pair_in_step<Tiles>(to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
+                                     pair_in_step(tiles, to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
                     }
             }
     }

@@ -1,31 +1,29 @@
 // Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
 
-// Rows and Columns: tiles of sixteen pixels, of sixteen output channels. `next`, where it is not null, are the weights that are wanted soon: of layers of few
-// pixels they come from memory, which took a tenth of ResNet-50's time.
-template <int Rows, int Columns>
+// Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none. `next`, where it is not null, are the weights that are wanted
+// soon: of layers of few pixels they come from memory, which took a tenth of ResNet-50's time.
+template <int Rows>
 inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
                                      sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
     const float* const below = start.first + half * start.pixel;
     tiles.load<0>(start.first, start_row);
-    if (Columns == 2) tiles.load<1>(start.first + half, start_row);
+    tiles.load<1>(start.first + half, start_row);
     if (Rows == 2) tiles.load<2>(below, start_row);
-    if (Rows == 2 && Columns == 2) tiles.load<3>(below + half, start_row);
+    if (Rows == 2) tiles.load<3>(below + half, start_row);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             tiles.load<6>(w, 64);
             tiles.load<4>(from, 64);
             tiles.multiply_bfloat16<0, 4, 6>();
-            if (Columns == 2) {
-                tiles.load<7>(w + bfloat16_step / 2, 64);
-                tiles.multiply_bfloat16<1, 4, 7>();
-            }
+            tiles.load<7>(w + bfloat16_step / 2, 64);
+            tiles.multiply_bfloat16<1, 4, 7>();
             if (Rows == 2) {
                 tiles.load<5>(from + half * bfloat16_block, 64);
                 tiles.multiply_bfloat16<2, 5, 6>();
-                if (Columns == 2) tiles.multiply_bfloat16<3, 5, 7>();
+                tiles.multiply_bfloat16<3, 5, 7>();
             }
             if (next)
                 for (const std::uint16_t* const last = next + bfloat16_step; next != last; next += 32) tile_unit::fetch(next);
@@ -33,21 +31,20 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
         }
     float* const to_below = to + half * to_pixel;
     tiles.store<0>(to, to_row);
-    if (Columns == 2) tiles.store<1>(to + half, to_row);
+    tiles.store<1>(to + half, to_row);
     if (Rows == 2) tiles.store<2>(to_below, to_row);
-    if (Rows == 2 && Columns == 2) tiles.store<3>(to_below + half, to_row);
+    if (Rows == 2) tiles.store<3>(to_below + half, to_row);
 }
 
 inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
                          bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
-    const auto sum = to.pixels > half ? end.channels > half ? &sum_tiles<2, 2> : &sum_tiles<2, 1> : end.channels > half ? &sum_tiles<1, 2> : &sum_tiles<1, 1>;
+    const auto sum = to.pixels > half ? &sum_tiles<2> : &sum_tiles<1>;
     sum(tiles, a, x, w, next, {bias, 0}, to.sum[0], bfloat16_block, end, before);
 }
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
-    static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights<true>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
+    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
     return &all;
 }

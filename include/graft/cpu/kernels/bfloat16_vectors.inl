@@ -14,15 +14,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
-            const std::uint16_t* from = x + a.from.taps[t] * bfloat16_block;
-            for (int k = 0; k < half; ++k, from += pair_step) {
+            const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            for (int k = 0; k < half; ++k) {
                 I weights[vectors];
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) {
                     std::int32_t pair;
-                    std::memcpy(&pair, from + p * PixelStep, sizeof pair);
+                    std::memcpy(&pair, from + p * PixelStep + k * pair_step, sizeof pair);
                     const I pixel = I::set1(pair);
                     GRAFT_UNROLL
                     for (int v = 0; v < vectors; ++v) sum[p][v] = add_pairs(sum[p][v], pixel, weights[v]);
@@ -48,7 +48,6 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
 
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
-    static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights<false>, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
     return &all;
 }

@@ -1,6 +1,6 @@
 // Planes to blocks of channels and back: text, included once for each instruction set.
 
-inline void planes_to_block(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y) {
+GRAFT_NOINLINE inline void planes_to_block(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y) {
     for (std::int64_t i = first; i < last; i += V::W) {
         const int n = last - i < V::W ? static_cast<int>(last - i) : V::W;
         V a[V::W];

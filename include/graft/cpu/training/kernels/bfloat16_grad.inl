@@ -59,7 +59,7 @@ inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block
             }
             for (int v = 0; v < vectors; ++v) {
                 const auto lanes = [&](const float* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
-                narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step<Tiles>(to, k, v * V::W));
+                narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step(Tiles, to, k, v * V::W));
             }
         }
 }
