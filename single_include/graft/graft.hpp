@@ -30201,7 +30201,7 @@ inline status host_precision(const std::string& precision) {
     if (precision == "auto" || precision == "float32") return {};
     if (precision == "bfloat16")
         return fail(errc::device_unavailable, "precision",
-                    "what computes in bfloat16 is a device that was opened for it, and reference kernels compute in float32: leave one of the two out");
+                    "in bfloat16 computes a device that was opened for it (runtime::open), and no reference kernel: hand over one, or leave the precision out");
     for (const char* known : {"tf32", "float16"})
         if (precision == known)
             return fail(errc::device_unavailable, "precision",
@@ -48581,7 +48581,9 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
 // Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
 // that neighbours of the padded image are read alike for every tap, across its rows.
 
-GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) {
+    return lanes >= V::W ? V::load(from) : lanes > 0 ? V::load_partial(from, static_cast<int>(lanes)) : V::zero();
+}
 
 // Where sixteen output channels of a pair of channels lie in a step's weights.
 GRAFT_VECTOR std::uint16_t* pair_in_step(bool tiles, std::uint16_t* step, int pair, int channel) {
@@ -48635,8 +48637,7 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
     GRAFT_UNROLL
     for (int v = 0; v < bfloat16_block / V::W; ++v) {
         const std::int64_t left = channels - v * V::W;
-        const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
-        narrow_bfloat16(a, to + v * V::W);
+        narrow_bfloat16(load_lanes(x + v * vector, left), to + v * V::W);
     }
 }
 // Where the pixels of a plane's row come from, of those from `column` on that are wanted.
@@ -49587,7 +49588,9 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
 // Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
 // that neighbours of the padded image are read alike for every tap, across its rows.
 
-GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) {
+    return lanes >= V::W ? V::load(from) : lanes > 0 ? V::load_partial(from, static_cast<int>(lanes)) : V::zero();
+}
 
 // Where sixteen output channels of a pair of channels lie in a step's weights.
 GRAFT_VECTOR std::uint16_t* pair_in_step(bool tiles, std::uint16_t* step, int pair, int channel) {
@@ -49641,8 +49644,7 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
     GRAFT_UNROLL
     for (int v = 0; v < bfloat16_block / V::W; ++v) {
         const std::int64_t left = channels - v * V::W;
-        const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
-        narrow_bfloat16(a, to + v * V::W);
+        narrow_bfloat16(load_lanes(x + v * vector, left), to + v * V::W);
     }
 }
 // Where the pixels of a plane's row come from, of those from `column` on that are wanted.
@@ -50594,7 +50596,9 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
 // Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
 // that neighbours of the padded image are read alike for every tap, across its rows.
 
-GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) {
+    return lanes >= V::W ? V::load(from) : lanes > 0 ? V::load_partial(from, static_cast<int>(lanes)) : V::zero();
+}
 
 // Where sixteen output channels of a pair of channels lie in a step's weights.
 GRAFT_VECTOR std::uint16_t* pair_in_step(bool tiles, std::uint16_t* step, int pair, int channel) {
@@ -50648,8 +50652,7 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
     GRAFT_UNROLL
     for (int v = 0; v < bfloat16_block / V::W; ++v) {
         const std::int64_t left = channels - v * V::W;
-        const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
-        narrow_bfloat16(a, to + v * V::W);
+        narrow_bfloat16(load_lanes(x + v * vector, left), to + v * V::W);
     }
 }
 // Where the pixels of a plane's row come from, of those from `column` on that are wanted.
@@ -51601,7 +51604,9 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
 // Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
 // that neighbours of the padded image are read alike for every tap, across its rows.
 
-GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) {
+    return lanes >= V::W ? V::load(from) : lanes > 0 ? V::load_partial(from, static_cast<int>(lanes)) : V::zero();
+}
 
 // Where sixteen output channels of a pair of channels lie in a step's weights.
 GRAFT_VECTOR std::uint16_t* pair_in_step(bool tiles, std::uint16_t* step, int pair, int channel) {
@@ -51655,8 +51660,7 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
     GRAFT_UNROLL
     for (int v = 0; v < bfloat16_block / V::W; ++v) {
         const std::int64_t left = channels - v * V::W;
-        const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
-        narrow_bfloat16(a, to + v * V::W);
+        narrow_bfloat16(load_lanes(x + v * vector, left), to + v * V::W);
     }
 }
 // Where the pixels of a plane's row come from, of those from `column` on that are wanted.
@@ -52606,7 +52610,9 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
 // Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
 // that neighbours of the padded image are read alike for every tap, across its rows.
 
-GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) {
+    return lanes >= V::W ? V::load(from) : lanes > 0 ? V::load_partial(from, static_cast<int>(lanes)) : V::zero();
+}
 
 // Where sixteen output channels of a pair of channels lie in a step's weights.
 GRAFT_VECTOR std::uint16_t* pair_in_step(bool tiles, std::uint16_t* step, int pair, int channel) {
@@ -52660,8 +52666,7 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
     GRAFT_UNROLL
     for (int v = 0; v < bfloat16_block / V::W; ++v) {
         const std::int64_t left = channels - v * V::W;
-        const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
-        narrow_bfloat16(a, to + v * V::W);
+        narrow_bfloat16(load_lanes(x + v * vector, left), to + v * V::W);
     }
 }
 // Where the pixels of a plane's row come from, of those from `column` on that are wanted.
@@ -53120,7 +53125,9 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) { return {_mm512_dpbf16_ps(sum.r, (__m
 // Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
 // that neighbours of the padded image are read alike for every tap, across its rows.
 
-GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) {
+    return lanes >= V::W ? V::load(from) : lanes > 0 ? V::load_partial(from, static_cast<int>(lanes)) : V::zero();
+}
 
 // Where sixteen output channels of a pair of channels lie in a step's weights.
 GRAFT_VECTOR std::uint16_t* pair_in_step(bool tiles, std::uint16_t* step, int pair, int channel) {
@@ -53174,8 +53181,7 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
     GRAFT_UNROLL
     for (int v = 0; v < bfloat16_block / V::W; ++v) {
         const std::int64_t left = channels - v * V::W;
-        const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
-        narrow_bfloat16(a, to + v * V::W);
+        narrow_bfloat16(load_lanes(x + v * vector, left), to + v * V::W);
     }
 }
 // Where the pixels of a plane's row come from, of those from `column` on that are wanted.

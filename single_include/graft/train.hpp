@@ -6722,8 +6722,7 @@ enum class conv_grad_input_algorithm : std::uint8_t {
 struct conv_grad_input_choice {
     conv_grad_input_algorithm algorithm = conv_grad_input_algorithm::convolution;
     const char* reason = "";                ///< for logs; static storage
-    conv_choice conv;                       ///< where it is a convolution
-    bool bfloat16 = false;                  ///< phases: operands rounded to bfloat16
+    conv_choice conv;                       ///< of the convolution, or of each phase
     std::int64_t packed_bytes = 0;          ///< of the weights as pack_conv_grad_input_weights writes them
     std::int64_t pack_workspace_bytes = 0;  ///< what pack_conv_grad_input_weights needs, aligned to 64
     std::int64_t workspace_bytes = 0;       ///< what run_conv_grad_input needs beside its arguments, aligned to 64
@@ -7407,26 +7406,35 @@ inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::
     }
 }
 
-// Adds up the parts of a tile as the tree has it; the sum is left in the first one.
-inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t floats) {
-    float* const first = grad_buffers(a, tile, 0) + (a.levels - 1) * a.tile_floats;
-    const std::int64_t step = a.levels * a.tile_floats;
-    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
-        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart) {
+// Adds up sums of parts, `step` floats apart, as the tree has it; the sum is left in the first one.
+inline void grad_join(float* first, std::int64_t step, std::int64_t parts, std::int64_t floats) {
+    for (std::int64_t apart = 1; apart < parts; apart *= 2)
+        for (std::int64_t part = 0; part + apart < parts; part += 2 * apart) {
             float* left = first + part * step;
             const float* right = left + apart * step;
             for (std::int64_t i = 0; i < floats; i += V::W) (V::load(left + i) + V::load(right + i)).store(left + i);
         }
+}
+inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t floats) {
+    float* const first = grad_buffers(a, tile, 0) + (a.levels - 1) * a.tile_floats;
+    grad_join(first, a.levels * a.tile_floats, a.parts, floats);
     return first;
 }
 
-// Rows of W floats to columns: to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns <= W.
-GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to, std::int64_t to_step) {
+// Rows of W floats to columns: to[j * to_step + i] is float j of row i, for i < rows, j < columns <= W. Rows lie from_step apart, or, where a channel has
+// several taps that lie `from_tap` apart, row i is tap i % taps of channel i / taps.
+GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to, std::int64_t to_step,
+                                          int taps = 1, std::int64_t from_tap = 0) {
+    std::int64_t channel = 0;  // where the next row's lies
+    int tap = 0;
     for (std::int64_t i = 0; i < rows; i += V::W) {
         const int count = static_cast<int>(rows - i < V::W ? rows - i : V::W);
         V block[V::W];
         GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r) block[r] = r < count ? V::load(from + (i + r) * from_step) : V::zero();
+        for (int r = 0; r < V::W; ++r) {
+            block[r] = r < count ? V::load(from + channel + tap * from_tap) : V::zero();
+            if (++tap == taps) tap = 0, channel += from_step;
+        }
         transpose(block);
         GRAFT_UNROLL
         for (int j = 0; j < V::W; ++j) {
@@ -9325,26 +9333,35 @@ inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::
     }
 }
 
-// Adds up the parts of a tile as the tree has it; the sum is left in the first one.
-inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t floats) {
-    float* const first = grad_buffers(a, tile, 0) + (a.levels - 1) * a.tile_floats;
-    const std::int64_t step = a.levels * a.tile_floats;
-    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
-        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart) {
+// Adds up sums of parts, `step` floats apart, as the tree has it; the sum is left in the first one.
+inline void grad_join(float* first, std::int64_t step, std::int64_t parts, std::int64_t floats) {
+    for (std::int64_t apart = 1; apart < parts; apart *= 2)
+        for (std::int64_t part = 0; part + apart < parts; part += 2 * apart) {
             float* left = first + part * step;
             const float* right = left + apart * step;
             for (std::int64_t i = 0; i < floats; i += V::W) (V::load(left + i) + V::load(right + i)).store(left + i);
         }
+}
+inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t floats) {
+    float* const first = grad_buffers(a, tile, 0) + (a.levels - 1) * a.tile_floats;
+    grad_join(first, a.levels * a.tile_floats, a.parts, floats);
     return first;
 }
 
-// Rows of W floats to columns: to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns <= W.
-GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to, std::int64_t to_step) {
+// Rows of W floats to columns: to[j * to_step + i] is float j of row i, for i < rows, j < columns <= W. Rows lie from_step apart, or, where a channel has
+// several taps that lie `from_tap` apart, row i is tap i % taps of channel i / taps.
+GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to, std::int64_t to_step,
+                                          int taps = 1, std::int64_t from_tap = 0) {
+    std::int64_t channel = 0;  // where the next row's lies
+    int tap = 0;
     for (std::int64_t i = 0; i < rows; i += V::W) {
         const int count = static_cast<int>(rows - i < V::W ? rows - i : V::W);
         V block[V::W];
         GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r) block[r] = r < count ? V::load(from + (i + r) * from_step) : V::zero();
+        for (int r = 0; r < V::W; ++r) {
+            block[r] = r < count ? V::load(from + channel + tap * from_tap) : V::zero();
+            if (++tap == taps) tap = 0, channel += from_step;
+        }
         transpose(block);
         GRAFT_UNROLL
         for (int j = 0; j < V::W; ++j) {
@@ -11244,26 +11261,35 @@ inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::
     }
 }
 
-// Adds up the parts of a tile as the tree has it; the sum is left in the first one.
-inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t floats) {
-    float* const first = grad_buffers(a, tile, 0) + (a.levels - 1) * a.tile_floats;
-    const std::int64_t step = a.levels * a.tile_floats;
-    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
-        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart) {
+// Adds up sums of parts, `step` floats apart, as the tree has it; the sum is left in the first one.
+inline void grad_join(float* first, std::int64_t step, std::int64_t parts, std::int64_t floats) {
+    for (std::int64_t apart = 1; apart < parts; apart *= 2)
+        for (std::int64_t part = 0; part + apart < parts; part += 2 * apart) {
             float* left = first + part * step;
             const float* right = left + apart * step;
             for (std::int64_t i = 0; i < floats; i += V::W) (V::load(left + i) + V::load(right + i)).store(left + i);
         }
+}
+inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t floats) {
+    float* const first = grad_buffers(a, tile, 0) + (a.levels - 1) * a.tile_floats;
+    grad_join(first, a.levels * a.tile_floats, a.parts, floats);
     return first;
 }
 
-// Rows of W floats to columns: to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns <= W.
-GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to, std::int64_t to_step) {
+// Rows of W floats to columns: to[j * to_step + i] is float j of row i, for i < rows, j < columns <= W. Rows lie from_step apart, or, where a channel has
+// several taps that lie `from_tap` apart, row i is tap i % taps of channel i / taps.
+GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to, std::int64_t to_step,
+                                          int taps = 1, std::int64_t from_tap = 0) {
+    std::int64_t channel = 0;  // where the next row's lies
+    int tap = 0;
     for (std::int64_t i = 0; i < rows; i += V::W) {
         const int count = static_cast<int>(rows - i < V::W ? rows - i : V::W);
         V block[V::W];
         GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r) block[r] = r < count ? V::load(from + (i + r) * from_step) : V::zero();
+        for (int r = 0; r < V::W; ++r) {
+            block[r] = r < count ? V::load(from + channel + tap * from_tap) : V::zero();
+            if (++tap == taps) tap = 0, channel += from_step;
+        }
         transpose(block);
         GRAFT_UNROLL
         for (int j = 0; j < V::W; ++j) {
@@ -13163,26 +13189,35 @@ inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::
     }
 }
 
-// Adds up the parts of a tile as the tree has it; the sum is left in the first one.
-inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t floats) {
-    float* const first = grad_buffers(a, tile, 0) + (a.levels - 1) * a.tile_floats;
-    const std::int64_t step = a.levels * a.tile_floats;
-    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
-        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart) {
+// Adds up sums of parts, `step` floats apart, as the tree has it; the sum is left in the first one.
+inline void grad_join(float* first, std::int64_t step, std::int64_t parts, std::int64_t floats) {
+    for (std::int64_t apart = 1; apart < parts; apart *= 2)
+        for (std::int64_t part = 0; part + apart < parts; part += 2 * apart) {
             float* left = first + part * step;
             const float* right = left + apart * step;
             for (std::int64_t i = 0; i < floats; i += V::W) (V::load(left + i) + V::load(right + i)).store(left + i);
         }
+}
+inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t floats) {
+    float* const first = grad_buffers(a, tile, 0) + (a.levels - 1) * a.tile_floats;
+    grad_join(first, a.levels * a.tile_floats, a.parts, floats);
     return first;
 }
 
-// Rows of W floats to columns: to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns <= W.
-GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to, std::int64_t to_step) {
+// Rows of W floats to columns: to[j * to_step + i] is float j of row i, for i < rows, j < columns <= W. Rows lie from_step apart, or, where a channel has
+// several taps that lie `from_tap` apart, row i is tap i % taps of channel i / taps.
+GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to, std::int64_t to_step,
+                                          int taps = 1, std::int64_t from_tap = 0) {
+    std::int64_t channel = 0;  // where the next row's lies
+    int tap = 0;
     for (std::int64_t i = 0; i < rows; i += V::W) {
         const int count = static_cast<int>(rows - i < V::W ? rows - i : V::W);
         V block[V::W];
         GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r) block[r] = r < count ? V::load(from + (i + r) * from_step) : V::zero();
+        for (int r = 0; r < V::W; ++r) {
+            block[r] = r < count ? V::load(from + channel + tap * from_tap) : V::zero();
+            if (++tap == taps) tap = 0, channel += from_step;
+        }
         transpose(block);
         GRAFT_UNROLL
         for (int j = 0; j < V::W; ++j) {
@@ -15080,26 +15115,35 @@ inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::
     }
 }
 
-// Adds up the parts of a tile as the tree has it; the sum is left in the first one.
-inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t floats) {
-    float* const first = grad_buffers(a, tile, 0) + (a.levels - 1) * a.tile_floats;
-    const std::int64_t step = a.levels * a.tile_floats;
-    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
-        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart) {
+// Adds up sums of parts, `step` floats apart, as the tree has it; the sum is left in the first one.
+inline void grad_join(float* first, std::int64_t step, std::int64_t parts, std::int64_t floats) {
+    for (std::int64_t apart = 1; apart < parts; apart *= 2)
+        for (std::int64_t part = 0; part + apart < parts; part += 2 * apart) {
             float* left = first + part * step;
             const float* right = left + apart * step;
             for (std::int64_t i = 0; i < floats; i += V::W) (V::load(left + i) + V::load(right + i)).store(left + i);
         }
+}
+inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t floats) {
+    float* const first = grad_buffers(a, tile, 0) + (a.levels - 1) * a.tile_floats;
+    grad_join(first, a.levels * a.tile_floats, a.parts, floats);
     return first;
 }
 
-// Rows of W floats to columns: to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns <= W.
-GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to, std::int64_t to_step) {
+// Rows of W floats to columns: to[j * to_step + i] is float j of row i, for i < rows, j < columns <= W. Rows lie from_step apart, or, where a channel has
+// several taps that lie `from_tap` apart, row i is tap i % taps of channel i / taps.
+GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to, std::int64_t to_step,
+                                          int taps = 1, std::int64_t from_tap = 0) {
+    std::int64_t channel = 0;  // where the next row's lies
+    int tap = 0;
     for (std::int64_t i = 0; i < rows; i += V::W) {
         const int count = static_cast<int>(rows - i < V::W ? rows - i : V::W);
         V block[V::W];
         GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r) block[r] = r < count ? V::load(from + (i + r) * from_step) : V::zero();
+        for (int r = 0; r < V::W; ++r) {
+            block[r] = r < count ? V::load(from + channel + tap * from_tap) : V::zero();
+            if (++tap == taps) tap = 0, channel += from_step;
+        }
         transpose(block);
         GRAFT_UNROLL
         for (int j = 0; j < V::W; ++j) {
@@ -16723,12 +16767,6 @@ namespace emulated {
 // Gradients of weights as sums of products of bfloat16 over pixels: text, included for each set that rounds to them. A row is an input channel and a tap, and
 // takes the place that a pixel has in a convolution; 32 pixels take that of its channels.
 
-// Where the pixels of a block lie in x for one tap; null outside the image.
-struct bfloat16_taps {
-    const float* from[bfloat16_block];
-    bool inside;  // all of them
-};
-
 // The rows of a chunk, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
 struct bfloat16_rows {
     std::int64_t pitch, channels, rows;
@@ -16762,9 +16800,7 @@ private:
     std::int64_t left_, image_, y_, x_;
 };
 
-GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) {
-    return lanes <= 0 ? V::zero() : whole || lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes));
-}
+GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) { return load_lanes(from, whole && lanes > 0 ? V::W : lanes); }
 
 // dy of some blocks of a shard's pixels and 32 output channels, as weights.
 template <bool Tiles>
@@ -16792,26 +16828,33 @@ inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_blo
     pack_dy_bfloat16<Tiles>(a, out_block, shard, 0, a.shard_block[shard + 1] - first, a.packed + (out_block * a.blocks() + first) * bfloat16_step);
 }
 
-// Finds where the pixels of a block lie for each tap, and hands that to `gather`.
+// Rows from a tap to the next: whole vectors of channels.
+inline std::int64_t grad_pitch(std::int64_t channels) { return (channels + V::W - 1) / V::W * V::W; }
+
+// For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
 template <class F>
-GRAFT_FORCE_INLINE void for_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, const F& gather) {
+GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
     const conv_problem& p = a.p;
-    bfloat16_taps tap;
+    const std::int64_t pitch = grad_pitch(channels);
     for (int ky = 0, t = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++t) {
             shard_pixels at(a, shard, block * bfloat16_block);
-            tap.inside = true;
-            for (const float*& from : tap.from) {
-                from = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
-                tap.inside &= from != nullptr;
+            const float* from[bfloat16_block];  // null outside the image
+            bool inside = true;                 // all of them
+            for (const float*& pixel : from) {
+                pixel = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
+                inside &= pixel != nullptr;
                 at.next();
             }
-            gather(tap, t);
+            for (std::int64_t c = 0; c < channels; c += V::W) {
+                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+                const bool whole = a.whole_vectors || lanes >= V::W;
+                const auto pixel = [&](int i) {
+                    return inside && whole ? V::load(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
+                };
+                gather(pixel, t * pitch + c);
+            }
         }
-}
-// Some channels of a pixel, `step` floats behind its first ones.
-GRAFT_VECTOR V grad_pixel(const bfloat16_taps& tap, int pixel, std::int64_t step, std::int64_t lanes, bool whole) {
-    return tap.inside && whole ? V::load(tap.from[pixel] + step) : tap.from[pixel] ? grad_lanes(tap.from[pixel] + step, lanes, whole) : V::zero();
 }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
@@ -16826,12 +16869,9 @@ inline void grad_add_level(const float* from, float* to, std::int64_t floats) {
     for (std::int64_t i = 0; i < floats; i += V::W) (V::load(from + i) + V::load(to + i)).store(to + i);
 }
 
-// From a tap's rows to the next one's: whole vectors of channels.
-inline std::int64_t grad_pitch(const bfloat16_grad_args& a, std::int64_t chunk) { return (grad_channels(a, chunk) + V::W - 1) / V::W * V::W; }
-
 template <class Unit, bool Tiles>
 inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
                        each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
@@ -16861,45 +16901,19 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     }
 }
 
-// The sums of one tap and channel, a row, become a column of weights, [output channel][channel][tap].
-inline void grad_rows_to_weights(const float* sums, std::int64_t pitch, std::int64_t columns, std::int64_t channels, int taps, int outputs, float* to,
-                                 std::int64_t to_step) {
-    std::int64_t row = 0;  // of the next weight
-    int tap = 0;
-    for (std::int64_t i = 0; i < channels * taps; i += V::W) {
-        const std::int64_t left = channels * taps - i;
-        V block[V::W];
-        for (int r = 0; r < V::W; ++r) {
-            block[r] = r < left ? V::load(sums + (tap * pitch + row) * columns) : V::zero();
-            if (++tap == taps) tap = 0, ++row;
-        }
-        transpose(block);
-        GRAFT_UNROLL
-        for (int j = 0; j < V::W; ++j) {
-            if (j >= outputs) continue;
-            if (left >= V::W)
-                block[j].store(to + j * to_step + i);
-            else
-                block[j].store_partial(to + j * to_step + i, static_cast<int>(left));
-        }
-    }
-}
-
 inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const int taps = a.p.kh * a.p.kw;
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), columns = a.columns(), last = a.levels - 1;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
     float* const sums = grad_level(a, chunk, 0, last);
-    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
-        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart)
-            grad_add_level(grad_level(a, chunk, part + apart, last), grad_level(a, chunk, part, last), pitch * taps * columns);
+    training::grad_join(sums, a.levels * a.level_floats(), a.parts, pitch * taps * columns);
     float* const out = a.out + chunk * a.lanes * taps * a.out_row;
     if (a.out_column == 1) {
         for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(a.p.oc) * sizeof *out);
         return;
     }
     for (std::int64_t o = 0; o < a.p.oc; o += V::W)
-        grad_rows_to_weights(sums + o, pitch, columns, channels, taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
-                             a.out_column);
+        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
+                                 a.out_column, taps, pitch * columns);
 }
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
 // Rows of gradients by vectors: text, included for each set that multiplies pairs.
@@ -16907,15 +16921,9 @@ inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
 // [pair of pixels][row][2]: neighbouring rows are read together, and nothing is transposed.
 inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
                                  std::uint16_t* to) {
-    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
-    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
-        for (std::int64_t c = 0; c < channels; c += V::W) {
-            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
-            const bool whole = a.whole_vectors || lanes >= V::W;
-            std::uint16_t* rows = to + (t * pitch + c) * 2;
-            for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2)
-                narrow_pairs(grad_pixel(tap, i, step, lanes, whole), grad_pixel(tap, i + 1, step, lanes, whole), rows);
-        }
+    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
+        std::uint16_t* rows = to + row * 2;
+        for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2) narrow_pairs(pixel(i), pixel(i + 1), rows);
     });
 }
 
@@ -16946,20 +16954,15 @@ inline const bfloat16_grad_kernels* bfloat16_grad_by_vectors() {
 // [row][32 pixels]: sixteen rows are one load of a tile.
 inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
                                  std::uint16_t* to) {
-    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
-    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
-        for (std::int64_t c = 0; c < channels; c += V::W) {
-            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
-            const bool whole = a.whole_vectors || lanes >= V::W;
-            std::uint16_t* const rows = to + (t * pitch + c) * bfloat16_block;
-            for (int first = 0; first < bfloat16_block; first += V::W) {
-                V some[V::W];
-                GRAFT_UNROLL
-                for (int i = 0; i < V::W; ++i) some[i] = grad_pixel(tap, first + i, step, lanes, whole);
-                transpose(some);
-                GRAFT_UNROLL
-                for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
-            }
+    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
+        std::uint16_t* const rows = to + row * bfloat16_block;
+        for (int first = 0; first < bfloat16_block; first += V::W) {
+            V some[V::W];
+            GRAFT_UNROLL
+            for (int i = 0; i < V::W; ++i) some[i] = pixel(first + i);
+            transpose(some);
+            GRAFT_UNROLL
+            for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
         }
     });
 }
@@ -17000,12 +17003,6 @@ namespace emulated {
 // Gradients of weights as sums of products of bfloat16 over pixels: text, included for each set that rounds to them. A row is an input channel and a tap, and
 // takes the place that a pixel has in a convolution; 32 pixels take that of its channels.
 
-// Where the pixels of a block lie in x for one tap; null outside the image.
-struct bfloat16_taps {
-    const float* from[bfloat16_block];
-    bool inside;  // all of them
-};
-
 // The rows of a chunk, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
 struct bfloat16_rows {
     std::int64_t pitch, channels, rows;
@@ -17039,9 +17036,7 @@ private:
     std::int64_t left_, image_, y_, x_;
 };
 
-GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) {
-    return lanes <= 0 ? V::zero() : whole || lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes));
-}
+GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) { return load_lanes(from, whole && lanes > 0 ? V::W : lanes); }
 
 // dy of some blocks of a shard's pixels and 32 output channels, as weights.
 template <bool Tiles>
@@ -17069,26 +17064,33 @@ inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_blo
     pack_dy_bfloat16<Tiles>(a, out_block, shard, 0, a.shard_block[shard + 1] - first, a.packed + (out_block * a.blocks() + first) * bfloat16_step);
 }
 
-// Finds where the pixels of a block lie for each tap, and hands that to `gather`.
+// Rows from a tap to the next: whole vectors of channels.
+inline std::int64_t grad_pitch(std::int64_t channels) { return (channels + V::W - 1) / V::W * V::W; }
+
+// For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
 template <class F>
-GRAFT_FORCE_INLINE void for_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, const F& gather) {
+GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
     const conv_problem& p = a.p;
-    bfloat16_taps tap;
+    const std::int64_t pitch = grad_pitch(channels);
     for (int ky = 0, t = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++t) {
             shard_pixels at(a, shard, block * bfloat16_block);
-            tap.inside = true;
-            for (const float*& from : tap.from) {
-                from = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
-                tap.inside &= from != nullptr;
+            const float* from[bfloat16_block];  // null outside the image
+            bool inside = true;                 // all of them
+            for (const float*& pixel : from) {
+                pixel = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
+                inside &= pixel != nullptr;
                 at.next();
             }
-            gather(tap, t);
+            for (std::int64_t c = 0; c < channels; c += V::W) {
+                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+                const bool whole = a.whole_vectors || lanes >= V::W;
+                const auto pixel = [&](int i) {
+                    return inside && whole ? V::load(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
+                };
+                gather(pixel, t * pitch + c);
+            }
         }
-}
-// Some channels of a pixel, `step` floats behind its first ones.
-GRAFT_VECTOR V grad_pixel(const bfloat16_taps& tap, int pixel, std::int64_t step, std::int64_t lanes, bool whole) {
-    return tap.inside && whole ? V::load(tap.from[pixel] + step) : tap.from[pixel] ? grad_lanes(tap.from[pixel] + step, lanes, whole) : V::zero();
 }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
@@ -17103,12 +17105,9 @@ inline void grad_add_level(const float* from, float* to, std::int64_t floats) {
     for (std::int64_t i = 0; i < floats; i += V::W) (V::load(from + i) + V::load(to + i)).store(to + i);
 }
 
-// From a tap's rows to the next one's: whole vectors of channels.
-inline std::int64_t grad_pitch(const bfloat16_grad_args& a, std::int64_t chunk) { return (grad_channels(a, chunk) + V::W - 1) / V::W * V::W; }
-
 template <class Unit, bool Tiles>
 inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
                        each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
@@ -17138,45 +17137,19 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     }
 }
 
-// The sums of one tap and channel, a row, become a column of weights, [output channel][channel][tap].
-inline void grad_rows_to_weights(const float* sums, std::int64_t pitch, std::int64_t columns, std::int64_t channels, int taps, int outputs, float* to,
-                                 std::int64_t to_step) {
-    std::int64_t row = 0;  // of the next weight
-    int tap = 0;
-    for (std::int64_t i = 0; i < channels * taps; i += V::W) {
-        const std::int64_t left = channels * taps - i;
-        V block[V::W];
-        for (int r = 0; r < V::W; ++r) {
-            block[r] = r < left ? V::load(sums + (tap * pitch + row) * columns) : V::zero();
-            if (++tap == taps) tap = 0, ++row;
-        }
-        transpose(block);
-        GRAFT_UNROLL
-        for (int j = 0; j < V::W; ++j) {
-            if (j >= outputs) continue;
-            if (left >= V::W)
-                block[j].store(to + j * to_step + i);
-            else
-                block[j].store_partial(to + j * to_step + i, static_cast<int>(left));
-        }
-    }
-}
-
 inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const int taps = a.p.kh * a.p.kw;
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), columns = a.columns(), last = a.levels - 1;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
     float* const sums = grad_level(a, chunk, 0, last);
-    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
-        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart)
-            grad_add_level(grad_level(a, chunk, part + apart, last), grad_level(a, chunk, part, last), pitch * taps * columns);
+    training::grad_join(sums, a.levels * a.level_floats(), a.parts, pitch * taps * columns);
     float* const out = a.out + chunk * a.lanes * taps * a.out_row;
     if (a.out_column == 1) {
         for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(a.p.oc) * sizeof *out);
         return;
     }
     for (std::int64_t o = 0; o < a.p.oc; o += V::W)
-        grad_rows_to_weights(sums + o, pitch, columns, channels, taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
-                             a.out_column);
+        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
+                                 a.out_column, taps, pitch * columns);
 }
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
 // Rows of gradients by vectors: text, included for each set that multiplies pairs.
@@ -17184,15 +17157,9 @@ inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
 // [pair of pixels][row][2]: neighbouring rows are read together, and nothing is transposed.
 inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
                                  std::uint16_t* to) {
-    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
-    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
-        for (std::int64_t c = 0; c < channels; c += V::W) {
-            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
-            const bool whole = a.whole_vectors || lanes >= V::W;
-            std::uint16_t* rows = to + (t * pitch + c) * 2;
-            for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2)
-                narrow_pairs(grad_pixel(tap, i, step, lanes, whole), grad_pixel(tap, i + 1, step, lanes, whole), rows);
-        }
+    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
+        std::uint16_t* rows = to + row * 2;
+        for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2) narrow_pairs(pixel(i), pixel(i + 1), rows);
     });
 }
 
@@ -17223,20 +17190,15 @@ inline const bfloat16_grad_kernels* bfloat16_grad_by_vectors() {
 // [row][32 pixels]: sixteen rows are one load of a tile.
 inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
                                  std::uint16_t* to) {
-    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
-    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
-        for (std::int64_t c = 0; c < channels; c += V::W) {
-            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
-            const bool whole = a.whole_vectors || lanes >= V::W;
-            std::uint16_t* const rows = to + (t * pitch + c) * bfloat16_block;
-            for (int first = 0; first < bfloat16_block; first += V::W) {
-                V some[V::W];
-                GRAFT_UNROLL
-                for (int i = 0; i < V::W; ++i) some[i] = grad_pixel(tap, first + i, step, lanes, whole);
-                transpose(some);
-                GRAFT_UNROLL
-                for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
-            }
+    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
+        std::uint16_t* const rows = to + row * bfloat16_block;
+        for (int first = 0; first < bfloat16_block; first += V::W) {
+            V some[V::W];
+            GRAFT_UNROLL
+            for (int i = 0; i < V::W; ++i) some[i] = pixel(first + i);
+            transpose(some);
+            GRAFT_UNROLL
+            for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
         }
     });
 }
@@ -17278,12 +17240,6 @@ namespace emulated {
 // Gradients of weights as sums of products of bfloat16 over pixels: text, included for each set that rounds to them. A row is an input channel and a tap, and
 // takes the place that a pixel has in a convolution; 32 pixels take that of its channels.
 
-// Where the pixels of a block lie in x for one tap; null outside the image.
-struct bfloat16_taps {
-    const float* from[bfloat16_block];
-    bool inside;  // all of them
-};
-
 // The rows of a chunk, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
 struct bfloat16_rows {
     std::int64_t pitch, channels, rows;
@@ -17317,9 +17273,7 @@ private:
     std::int64_t left_, image_, y_, x_;
 };
 
-GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) {
-    return lanes <= 0 ? V::zero() : whole || lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes));
-}
+GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) { return load_lanes(from, whole && lanes > 0 ? V::W : lanes); }
 
 // dy of some blocks of a shard's pixels and 32 output channels, as weights.
 template <bool Tiles>
@@ -17347,26 +17301,33 @@ inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_blo
     pack_dy_bfloat16<Tiles>(a, out_block, shard, 0, a.shard_block[shard + 1] - first, a.packed + (out_block * a.blocks() + first) * bfloat16_step);
 }
 
-// Finds where the pixels of a block lie for each tap, and hands that to `gather`.
+// Rows from a tap to the next: whole vectors of channels.
+inline std::int64_t grad_pitch(std::int64_t channels) { return (channels + V::W - 1) / V::W * V::W; }
+
+// For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
 template <class F>
-GRAFT_FORCE_INLINE void for_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, const F& gather) {
+GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
     const conv_problem& p = a.p;
-    bfloat16_taps tap;
+    const std::int64_t pitch = grad_pitch(channels);
     for (int ky = 0, t = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++t) {
             shard_pixels at(a, shard, block * bfloat16_block);
-            tap.inside = true;
-            for (const float*& from : tap.from) {
-                from = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
-                tap.inside &= from != nullptr;
+            const float* from[bfloat16_block];  // null outside the image
+            bool inside = true;                 // all of them
+            for (const float*& pixel : from) {
+                pixel = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
+                inside &= pixel != nullptr;
                 at.next();
             }
-            gather(tap, t);
+            for (std::int64_t c = 0; c < channels; c += V::W) {
+                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+                const bool whole = a.whole_vectors || lanes >= V::W;
+                const auto pixel = [&](int i) {
+                    return inside && whole ? V::load(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
+                };
+                gather(pixel, t * pitch + c);
+            }
         }
-}
-// Some channels of a pixel, `step` floats behind its first ones.
-GRAFT_VECTOR V grad_pixel(const bfloat16_taps& tap, int pixel, std::int64_t step, std::int64_t lanes, bool whole) {
-    return tap.inside && whole ? V::load(tap.from[pixel] + step) : tap.from[pixel] ? grad_lanes(tap.from[pixel] + step, lanes, whole) : V::zero();
 }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
@@ -17381,12 +17342,9 @@ inline void grad_add_level(const float* from, float* to, std::int64_t floats) {
     for (std::int64_t i = 0; i < floats; i += V::W) (V::load(from + i) + V::load(to + i)).store(to + i);
 }
 
-// From a tap's rows to the next one's: whole vectors of channels.
-inline std::int64_t grad_pitch(const bfloat16_grad_args& a, std::int64_t chunk) { return (grad_channels(a, chunk) + V::W - 1) / V::W * V::W; }
-
 template <class Unit, bool Tiles>
 inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
                        each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
@@ -17416,45 +17374,19 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     }
 }
 
-// The sums of one tap and channel, a row, become a column of weights, [output channel][channel][tap].
-inline void grad_rows_to_weights(const float* sums, std::int64_t pitch, std::int64_t columns, std::int64_t channels, int taps, int outputs, float* to,
-                                 std::int64_t to_step) {
-    std::int64_t row = 0;  // of the next weight
-    int tap = 0;
-    for (std::int64_t i = 0; i < channels * taps; i += V::W) {
-        const std::int64_t left = channels * taps - i;
-        V block[V::W];
-        for (int r = 0; r < V::W; ++r) {
-            block[r] = r < left ? V::load(sums + (tap * pitch + row) * columns) : V::zero();
-            if (++tap == taps) tap = 0, ++row;
-        }
-        transpose(block);
-        GRAFT_UNROLL
-        for (int j = 0; j < V::W; ++j) {
-            if (j >= outputs) continue;
-            if (left >= V::W)
-                block[j].store(to + j * to_step + i);
-            else
-                block[j].store_partial(to + j * to_step + i, static_cast<int>(left));
-        }
-    }
-}
-
 inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const int taps = a.p.kh * a.p.kw;
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), columns = a.columns(), last = a.levels - 1;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
     float* const sums = grad_level(a, chunk, 0, last);
-    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
-        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart)
-            grad_add_level(grad_level(a, chunk, part + apart, last), grad_level(a, chunk, part, last), pitch * taps * columns);
+    training::grad_join(sums, a.levels * a.level_floats(), a.parts, pitch * taps * columns);
     float* const out = a.out + chunk * a.lanes * taps * a.out_row;
     if (a.out_column == 1) {
         for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(a.p.oc) * sizeof *out);
         return;
     }
     for (std::int64_t o = 0; o < a.p.oc; o += V::W)
-        grad_rows_to_weights(sums + o, pitch, columns, channels, taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
-                             a.out_column);
+        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
+                                 a.out_column, taps, pitch * columns);
 }
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
 // Rows of gradients by vectors: text, included for each set that multiplies pairs.
@@ -17462,15 +17394,9 @@ inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
 // [pair of pixels][row][2]: neighbouring rows are read together, and nothing is transposed.
 inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
                                  std::uint16_t* to) {
-    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
-    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
-        for (std::int64_t c = 0; c < channels; c += V::W) {
-            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
-            const bool whole = a.whole_vectors || lanes >= V::W;
-            std::uint16_t* rows = to + (t * pitch + c) * 2;
-            for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2)
-                narrow_pairs(grad_pixel(tap, i, step, lanes, whole), grad_pixel(tap, i + 1, step, lanes, whole), rows);
-        }
+    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
+        std::uint16_t* rows = to + row * 2;
+        for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2) narrow_pairs(pixel(i), pixel(i + 1), rows);
     });
 }
 
@@ -17501,20 +17427,15 @@ inline const bfloat16_grad_kernels* bfloat16_grad_by_vectors() {
 // [row][32 pixels]: sixteen rows are one load of a tile.
 inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
                                  std::uint16_t* to) {
-    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
-    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
-        for (std::int64_t c = 0; c < channels; c += V::W) {
-            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
-            const bool whole = a.whole_vectors || lanes >= V::W;
-            std::uint16_t* const rows = to + (t * pitch + c) * bfloat16_block;
-            for (int first = 0; first < bfloat16_block; first += V::W) {
-                V some[V::W];
-                GRAFT_UNROLL
-                for (int i = 0; i < V::W; ++i) some[i] = grad_pixel(tap, first + i, step, lanes, whole);
-                transpose(some);
-                GRAFT_UNROLL
-                for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
-            }
+    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
+        std::uint16_t* const rows = to + row * bfloat16_block;
+        for (int first = 0; first < bfloat16_block; first += V::W) {
+            V some[V::W];
+            GRAFT_UNROLL
+            for (int i = 0; i < V::W; ++i) some[i] = pixel(first + i);
+            transpose(some);
+            GRAFT_UNROLL
+            for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
         }
     });
 }
@@ -17556,12 +17477,6 @@ namespace emulated {
 // Gradients of weights as sums of products of bfloat16 over pixels: text, included for each set that rounds to them. A row is an input channel and a tap, and
 // takes the place that a pixel has in a convolution; 32 pixels take that of its channels.
 
-// Where the pixels of a block lie in x for one tap; null outside the image.
-struct bfloat16_taps {
-    const float* from[bfloat16_block];
-    bool inside;  // all of them
-};
-
 // The rows of a chunk, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
 struct bfloat16_rows {
     std::int64_t pitch, channels, rows;
@@ -17595,9 +17510,7 @@ private:
     std::int64_t left_, image_, y_, x_;
 };
 
-GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) {
-    return lanes <= 0 ? V::zero() : whole || lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes));
-}
+GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) { return load_lanes(from, whole && lanes > 0 ? V::W : lanes); }
 
 // dy of some blocks of a shard's pixels and 32 output channels, as weights.
 template <bool Tiles>
@@ -17625,26 +17538,33 @@ inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_blo
     pack_dy_bfloat16<Tiles>(a, out_block, shard, 0, a.shard_block[shard + 1] - first, a.packed + (out_block * a.blocks() + first) * bfloat16_step);
 }
 
-// Finds where the pixels of a block lie for each tap, and hands that to `gather`.
+// Rows from a tap to the next: whole vectors of channels.
+inline std::int64_t grad_pitch(std::int64_t channels) { return (channels + V::W - 1) / V::W * V::W; }
+
+// For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
 template <class F>
-GRAFT_FORCE_INLINE void for_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, const F& gather) {
+GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
     const conv_problem& p = a.p;
-    bfloat16_taps tap;
+    const std::int64_t pitch = grad_pitch(channels);
     for (int ky = 0, t = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++t) {
             shard_pixels at(a, shard, block * bfloat16_block);
-            tap.inside = true;
-            for (const float*& from : tap.from) {
-                from = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
-                tap.inside &= from != nullptr;
+            const float* from[bfloat16_block];  // null outside the image
+            bool inside = true;                 // all of them
+            for (const float*& pixel : from) {
+                pixel = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
+                inside &= pixel != nullptr;
                 at.next();
             }
-            gather(tap, t);
+            for (std::int64_t c = 0; c < channels; c += V::W) {
+                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+                const bool whole = a.whole_vectors || lanes >= V::W;
+                const auto pixel = [&](int i) {
+                    return inside && whole ? V::load(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
+                };
+                gather(pixel, t * pitch + c);
+            }
         }
-}
-// Some channels of a pixel, `step` floats behind its first ones.
-GRAFT_VECTOR V grad_pixel(const bfloat16_taps& tap, int pixel, std::int64_t step, std::int64_t lanes, bool whole) {
-    return tap.inside && whole ? V::load(tap.from[pixel] + step) : tap.from[pixel] ? grad_lanes(tap.from[pixel] + step, lanes, whole) : V::zero();
 }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
@@ -17659,12 +17579,9 @@ inline void grad_add_level(const float* from, float* to, std::int64_t floats) {
     for (std::int64_t i = 0; i < floats; i += V::W) (V::load(from + i) + V::load(to + i)).store(to + i);
 }
 
-// From a tap's rows to the next one's: whole vectors of channels.
-inline std::int64_t grad_pitch(const bfloat16_grad_args& a, std::int64_t chunk) { return (grad_channels(a, chunk) + V::W - 1) / V::W * V::W; }
-
 template <class Unit, bool Tiles>
 inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
                        each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
@@ -17694,45 +17611,19 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     }
 }
 
-// The sums of one tap and channel, a row, become a column of weights, [output channel][channel][tap].
-inline void grad_rows_to_weights(const float* sums, std::int64_t pitch, std::int64_t columns, std::int64_t channels, int taps, int outputs, float* to,
-                                 std::int64_t to_step) {
-    std::int64_t row = 0;  // of the next weight
-    int tap = 0;
-    for (std::int64_t i = 0; i < channels * taps; i += V::W) {
-        const std::int64_t left = channels * taps - i;
-        V block[V::W];
-        for (int r = 0; r < V::W; ++r) {
-            block[r] = r < left ? V::load(sums + (tap * pitch + row) * columns) : V::zero();
-            if (++tap == taps) tap = 0, ++row;
-        }
-        transpose(block);
-        GRAFT_UNROLL
-        for (int j = 0; j < V::W; ++j) {
-            if (j >= outputs) continue;
-            if (left >= V::W)
-                block[j].store(to + j * to_step + i);
-            else
-                block[j].store_partial(to + j * to_step + i, static_cast<int>(left));
-        }
-    }
-}
-
 inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const int taps = a.p.kh * a.p.kw;
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), columns = a.columns(), last = a.levels - 1;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
     float* const sums = grad_level(a, chunk, 0, last);
-    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
-        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart)
-            grad_add_level(grad_level(a, chunk, part + apart, last), grad_level(a, chunk, part, last), pitch * taps * columns);
+    training::grad_join(sums, a.levels * a.level_floats(), a.parts, pitch * taps * columns);
     float* const out = a.out + chunk * a.lanes * taps * a.out_row;
     if (a.out_column == 1) {
         for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(a.p.oc) * sizeof *out);
         return;
     }
     for (std::int64_t o = 0; o < a.p.oc; o += V::W)
-        grad_rows_to_weights(sums + o, pitch, columns, channels, taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
-                             a.out_column);
+        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
+                                 a.out_column, taps, pitch * columns);
 }
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
 // Rows of gradients by vectors: text, included for each set that multiplies pairs.
@@ -17740,15 +17631,9 @@ inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
 // [pair of pixels][row][2]: neighbouring rows are read together, and nothing is transposed.
 inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
                                  std::uint16_t* to) {
-    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
-    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
-        for (std::int64_t c = 0; c < channels; c += V::W) {
-            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
-            const bool whole = a.whole_vectors || lanes >= V::W;
-            std::uint16_t* rows = to + (t * pitch + c) * 2;
-            for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2)
-                narrow_pairs(grad_pixel(tap, i, step, lanes, whole), grad_pixel(tap, i + 1, step, lanes, whole), rows);
-        }
+    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
+        std::uint16_t* rows = to + row * 2;
+        for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2) narrow_pairs(pixel(i), pixel(i + 1), rows);
     });
 }
 
@@ -17779,20 +17664,15 @@ inline const bfloat16_grad_kernels* bfloat16_grad_by_vectors() {
 // [row][32 pixels]: sixteen rows are one load of a tile.
 inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
                                  std::uint16_t* to) {
-    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
-    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
-        for (std::int64_t c = 0; c < channels; c += V::W) {
-            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
-            const bool whole = a.whole_vectors || lanes >= V::W;
-            std::uint16_t* const rows = to + (t * pitch + c) * bfloat16_block;
-            for (int first = 0; first < bfloat16_block; first += V::W) {
-                V some[V::W];
-                GRAFT_UNROLL
-                for (int i = 0; i < V::W; ++i) some[i] = grad_pixel(tap, first + i, step, lanes, whole);
-                transpose(some);
-                GRAFT_UNROLL
-                for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
-            }
+    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
+        std::uint16_t* const rows = to + row * bfloat16_block;
+        for (int first = 0; first < bfloat16_block; first += V::W) {
+            V some[V::W];
+            GRAFT_UNROLL
+            for (int i = 0; i < V::W; ++i) some[i] = pixel(first + i);
+            transpose(some);
+            GRAFT_UNROLL
+            for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
         }
     });
 }
@@ -17832,12 +17712,6 @@ namespace emulated {
 // Gradients of weights as sums of products of bfloat16 over pixels: text, included for each set that rounds to them. A row is an input channel and a tap, and
 // takes the place that a pixel has in a convolution; 32 pixels take that of its channels.
 
-// Where the pixels of a block lie in x for one tap; null outside the image.
-struct bfloat16_taps {
-    const float* from[bfloat16_block];
-    bool inside;  // all of them
-};
-
 // The rows of a chunk, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
 struct bfloat16_rows {
     std::int64_t pitch, channels, rows;
@@ -17871,9 +17745,7 @@ private:
     std::int64_t left_, image_, y_, x_;
 };
 
-GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) {
-    return lanes <= 0 ? V::zero() : whole || lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes));
-}
+GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) { return load_lanes(from, whole && lanes > 0 ? V::W : lanes); }
 
 // dy of some blocks of a shard's pixels and 32 output channels, as weights.
 template <bool Tiles>
@@ -17901,26 +17773,33 @@ inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_blo
     pack_dy_bfloat16<Tiles>(a, out_block, shard, 0, a.shard_block[shard + 1] - first, a.packed + (out_block * a.blocks() + first) * bfloat16_step);
 }
 
-// Finds where the pixels of a block lie for each tap, and hands that to `gather`.
+// Rows from a tap to the next: whole vectors of channels.
+inline std::int64_t grad_pitch(std::int64_t channels) { return (channels + V::W - 1) / V::W * V::W; }
+
+// For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
 template <class F>
-GRAFT_FORCE_INLINE void for_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, const F& gather) {
+GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
     const conv_problem& p = a.p;
-    bfloat16_taps tap;
+    const std::int64_t pitch = grad_pitch(channels);
     for (int ky = 0, t = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++t) {
             shard_pixels at(a, shard, block * bfloat16_block);
-            tap.inside = true;
-            for (const float*& from : tap.from) {
-                from = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
-                tap.inside &= from != nullptr;
+            const float* from[bfloat16_block];  // null outside the image
+            bool inside = true;                 // all of them
+            for (const float*& pixel : from) {
+                pixel = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
+                inside &= pixel != nullptr;
                 at.next();
             }
-            gather(tap, t);
+            for (std::int64_t c = 0; c < channels; c += V::W) {
+                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+                const bool whole = a.whole_vectors || lanes >= V::W;
+                const auto pixel = [&](int i) {
+                    return inside && whole ? V::load(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
+                };
+                gather(pixel, t * pitch + c);
+            }
         }
-}
-// Some channels of a pixel, `step` floats behind its first ones.
-GRAFT_VECTOR V grad_pixel(const bfloat16_taps& tap, int pixel, std::int64_t step, std::int64_t lanes, bool whole) {
-    return tap.inside && whole ? V::load(tap.from[pixel] + step) : tap.from[pixel] ? grad_lanes(tap.from[pixel] + step, lanes, whole) : V::zero();
 }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
@@ -17935,12 +17814,9 @@ inline void grad_add_level(const float* from, float* to, std::int64_t floats) {
     for (std::int64_t i = 0; i < floats; i += V::W) (V::load(from + i) + V::load(to + i)).store(to + i);
 }
 
-// From a tap's rows to the next one's: whole vectors of channels.
-inline std::int64_t grad_pitch(const bfloat16_grad_args& a, std::int64_t chunk) { return (grad_channels(a, chunk) + V::W - 1) / V::W * V::W; }
-
 template <class Unit, bool Tiles>
 inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
                        each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
@@ -17970,45 +17846,19 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     }
 }
 
-// The sums of one tap and channel, a row, become a column of weights, [output channel][channel][tap].
-inline void grad_rows_to_weights(const float* sums, std::int64_t pitch, std::int64_t columns, std::int64_t channels, int taps, int outputs, float* to,
-                                 std::int64_t to_step) {
-    std::int64_t row = 0;  // of the next weight
-    int tap = 0;
-    for (std::int64_t i = 0; i < channels * taps; i += V::W) {
-        const std::int64_t left = channels * taps - i;
-        V block[V::W];
-        for (int r = 0; r < V::W; ++r) {
-            block[r] = r < left ? V::load(sums + (tap * pitch + row) * columns) : V::zero();
-            if (++tap == taps) tap = 0, ++row;
-        }
-        transpose(block);
-        GRAFT_UNROLL
-        for (int j = 0; j < V::W; ++j) {
-            if (j >= outputs) continue;
-            if (left >= V::W)
-                block[j].store(to + j * to_step + i);
-            else
-                block[j].store_partial(to + j * to_step + i, static_cast<int>(left));
-        }
-    }
-}
-
 inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const int taps = a.p.kh * a.p.kw;
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), columns = a.columns(), last = a.levels - 1;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
     float* const sums = grad_level(a, chunk, 0, last);
-    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
-        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart)
-            grad_add_level(grad_level(a, chunk, part + apart, last), grad_level(a, chunk, part, last), pitch * taps * columns);
+    training::grad_join(sums, a.levels * a.level_floats(), a.parts, pitch * taps * columns);
     float* const out = a.out + chunk * a.lanes * taps * a.out_row;
     if (a.out_column == 1) {
         for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(a.p.oc) * sizeof *out);
         return;
     }
     for (std::int64_t o = 0; o < a.p.oc; o += V::W)
-        grad_rows_to_weights(sums + o, pitch, columns, channels, taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
-                             a.out_column);
+        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
+                                 a.out_column, taps, pitch * columns);
 }
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
 // Rows of gradients by vectors: text, included for each set that multiplies pairs.
@@ -18016,15 +17866,9 @@ inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
 // [pair of pixels][row][2]: neighbouring rows are read together, and nothing is transposed.
 inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
                                  std::uint16_t* to) {
-    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
-    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
-        for (std::int64_t c = 0; c < channels; c += V::W) {
-            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
-            const bool whole = a.whole_vectors || lanes >= V::W;
-            std::uint16_t* rows = to + (t * pitch + c) * 2;
-            for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2)
-                narrow_pairs(grad_pixel(tap, i, step, lanes, whole), grad_pixel(tap, i + 1, step, lanes, whole), rows);
-        }
+    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
+        std::uint16_t* rows = to + row * 2;
+        for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2) narrow_pairs(pixel(i), pixel(i + 1), rows);
     });
 }
 
@@ -18055,20 +17899,15 @@ inline const bfloat16_grad_kernels* bfloat16_grad_by_vectors() {
 // [row][32 pixels]: sixteen rows are one load of a tile.
 inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
                                  std::uint16_t* to) {
-    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
-    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
-        for (std::int64_t c = 0; c < channels; c += V::W) {
-            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
-            const bool whole = a.whole_vectors || lanes >= V::W;
-            std::uint16_t* const rows = to + (t * pitch + c) * bfloat16_block;
-            for (int first = 0; first < bfloat16_block; first += V::W) {
-                V some[V::W];
-                GRAFT_UNROLL
-                for (int i = 0; i < V::W; ++i) some[i] = grad_pixel(tap, first + i, step, lanes, whole);
-                transpose(some);
-                GRAFT_UNROLL
-                for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
-            }
+    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
+        std::uint16_t* const rows = to + row * bfloat16_block;
+        for (int first = 0; first < bfloat16_block; first += V::W) {
+            V some[V::W];
+            GRAFT_UNROLL
+            for (int i = 0; i < V::W; ++i) some[i] = pixel(first + i);
+            transpose(some);
+            GRAFT_UNROLL
+            for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
         }
     });
 }
@@ -18108,12 +17947,6 @@ namespace bf16 {
 // Gradients of weights as sums of products of bfloat16 over pixels: text, included for each set that rounds to them. A row is an input channel and a tap, and
 // takes the place that a pixel has in a convolution; 32 pixels take that of its channels.
 
-// Where the pixels of a block lie in x for one tap; null outside the image.
-struct bfloat16_taps {
-    const float* from[bfloat16_block];
-    bool inside;  // all of them
-};
-
 // The rows of a chunk, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
 struct bfloat16_rows {
     std::int64_t pitch, channels, rows;
@@ -18147,9 +17980,7 @@ private:
     std::int64_t left_, image_, y_, x_;
 };
 
-GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) {
-    return lanes <= 0 ? V::zero() : whole || lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes));
-}
+GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) { return load_lanes(from, whole && lanes > 0 ? V::W : lanes); }
 
 // dy of some blocks of a shard's pixels and 32 output channels, as weights.
 template <bool Tiles>
@@ -18177,26 +18008,33 @@ inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_blo
     pack_dy_bfloat16<Tiles>(a, out_block, shard, 0, a.shard_block[shard + 1] - first, a.packed + (out_block * a.blocks() + first) * bfloat16_step);
 }
 
-// Finds where the pixels of a block lie for each tap, and hands that to `gather`.
+// Rows from a tap to the next: whole vectors of channels.
+inline std::int64_t grad_pitch(std::int64_t channels) { return (channels + V::W - 1) / V::W * V::W; }
+
+// For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
 template <class F>
-GRAFT_FORCE_INLINE void for_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, const F& gather) {
+GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
     const conv_problem& p = a.p;
-    bfloat16_taps tap;
+    const std::int64_t pitch = grad_pitch(channels);
     for (int ky = 0, t = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++t) {
             shard_pixels at(a, shard, block * bfloat16_block);
-            tap.inside = true;
-            for (const float*& from : tap.from) {
-                from = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
-                tap.inside &= from != nullptr;
+            const float* from[bfloat16_block];  // null outside the image
+            bool inside = true;                 // all of them
+            for (const float*& pixel : from) {
+                pixel = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
+                inside &= pixel != nullptr;
                 at.next();
             }
-            gather(tap, t);
+            for (std::int64_t c = 0; c < channels; c += V::W) {
+                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+                const bool whole = a.whole_vectors || lanes >= V::W;
+                const auto pixel = [&](int i) {
+                    return inside && whole ? V::load(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
+                };
+                gather(pixel, t * pitch + c);
+            }
         }
-}
-// Some channels of a pixel, `step` floats behind its first ones.
-GRAFT_VECTOR V grad_pixel(const bfloat16_taps& tap, int pixel, std::int64_t step, std::int64_t lanes, bool whole) {
-    return tap.inside && whole ? V::load(tap.from[pixel] + step) : tap.from[pixel] ? grad_lanes(tap.from[pixel] + step, lanes, whole) : V::zero();
 }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
@@ -18211,12 +18049,9 @@ inline void grad_add_level(const float* from, float* to, std::int64_t floats) {
     for (std::int64_t i = 0; i < floats; i += V::W) (V::load(from + i) + V::load(to + i)).store(to + i);
 }
 
-// From a tap's rows to the next one's: whole vectors of channels.
-inline std::int64_t grad_pitch(const bfloat16_grad_args& a, std::int64_t chunk) { return (grad_channels(a, chunk) + V::W - 1) / V::W * V::W; }
-
 template <class Unit, bool Tiles>
 inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
                        each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
@@ -18246,45 +18081,19 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     }
 }
 
-// The sums of one tap and channel, a row, become a column of weights, [output channel][channel][tap].
-inline void grad_rows_to_weights(const float* sums, std::int64_t pitch, std::int64_t columns, std::int64_t channels, int taps, int outputs, float* to,
-                                 std::int64_t to_step) {
-    std::int64_t row = 0;  // of the next weight
-    int tap = 0;
-    for (std::int64_t i = 0; i < channels * taps; i += V::W) {
-        const std::int64_t left = channels * taps - i;
-        V block[V::W];
-        for (int r = 0; r < V::W; ++r) {
-            block[r] = r < left ? V::load(sums + (tap * pitch + row) * columns) : V::zero();
-            if (++tap == taps) tap = 0, ++row;
-        }
-        transpose(block);
-        GRAFT_UNROLL
-        for (int j = 0; j < V::W; ++j) {
-            if (j >= outputs) continue;
-            if (left >= V::W)
-                block[j].store(to + j * to_step + i);
-            else
-                block[j].store_partial(to + j * to_step + i, static_cast<int>(left));
-        }
-    }
-}
-
 inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const int taps = a.p.kh * a.p.kw;
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), columns = a.columns(), last = a.levels - 1;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
     float* const sums = grad_level(a, chunk, 0, last);
-    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
-        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart)
-            grad_add_level(grad_level(a, chunk, part + apart, last), grad_level(a, chunk, part, last), pitch * taps * columns);
+    training::grad_join(sums, a.levels * a.level_floats(), a.parts, pitch * taps * columns);
     float* const out = a.out + chunk * a.lanes * taps * a.out_row;
     if (a.out_column == 1) {
         for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(a.p.oc) * sizeof *out);
         return;
     }
     for (std::int64_t o = 0; o < a.p.oc; o += V::W)
-        grad_rows_to_weights(sums + o, pitch, columns, channels, taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
-                             a.out_column);
+        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
+                                 a.out_column, taps, pitch * columns);
 }
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
 // Rows of gradients by vectors: text, included for each set that multiplies pairs.
@@ -18292,15 +18101,9 @@ inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
 // [pair of pixels][row][2]: neighbouring rows are read together, and nothing is transposed.
 inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
                                  std::uint16_t* to) {
-    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
-    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
-        for (std::int64_t c = 0; c < channels; c += V::W) {
-            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
-            const bool whole = a.whole_vectors || lanes >= V::W;
-            std::uint16_t* rows = to + (t * pitch + c) * 2;
-            for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2)
-                narrow_pairs(grad_pixel(tap, i, step, lanes, whole), grad_pixel(tap, i + 1, step, lanes, whole), rows);
-        }
+    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
+        std::uint16_t* rows = to + row * 2;
+        for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2) narrow_pairs(pixel(i), pixel(i + 1), rows);
     });
 }
 
@@ -18333,20 +18136,15 @@ namespace amx {
 // [row][32 pixels]: sixteen rows are one load of a tile.
 inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
                                  std::uint16_t* to) {
-    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
-    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
-        for (std::int64_t c = 0; c < channels; c += V::W) {
-            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
-            const bool whole = a.whole_vectors || lanes >= V::W;
-            std::uint16_t* const rows = to + (t * pitch + c) * bfloat16_block;
-            for (int first = 0; first < bfloat16_block; first += V::W) {
-                V some[V::W];
-                GRAFT_UNROLL
-                for (int i = 0; i < V::W; ++i) some[i] = grad_pixel(tap, first + i, step, lanes, whole);
-                transpose(some);
-                GRAFT_UNROLL
-                for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
-            }
+    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
+        std::uint16_t* const rows = to + row * bfloat16_block;
+        for (int first = 0; first < bfloat16_block; first += V::W) {
+            V some[V::W];
+            GRAFT_UNROLL
+            for (int i = 0; i < V::W; ++i) some[i] = pixel(first + i);
+            transpose(some);
+            GRAFT_UNROLL
+            for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
         }
     });
 }
@@ -18526,11 +18324,7 @@ inline bool phases_in_bfloat16(isa set, const conv_problem& f) {
         if (pass.y.taps && choose_conv(set, pass.q).algorithm != conv_algorithm::bfloat16) return false;
     return true;
 }
-inline conv_choice choice_of_phases(const conv_problem& f, bool bfloat16) {
-    conv_choice c;
-    c.algorithm = bfloat16 ? conv_algorithm::bfloat16 : f.groups > 1 ? conv_algorithm::grouped : conv_algorithm::direct;
-    return c;
-}
+inline bool in_bfloat16(const conv_grad_input_choice& c) { return c.conv.algorithm == conv_algorithm::bfloat16; }
 
 }  // namespace detail
 
@@ -18542,7 +18336,7 @@ GRAFT_INLINE conv_grad_input_choice choose_conv_grad_input(isa set, const conv_p
         c.reason = c.conv.reason;
         c.packed_bytes = c.conv.packed_bytes;
         c.workspace_bytes = c.conv.workspace_bytes;
-        if (c.conv.algorithm != conv_algorithm::bfloat16 && !detail::packs_by_vectors(detail::turned_round(f), c.conv, std::int64_t(f.kh) * f.kw, width))
+        if (!detail::in_bfloat16(c) && !detail::packs_by_vectors(detail::turned_round(f), c.conv, std::int64_t(f.kh) * f.kw, width))
             c.pack_workspace_bytes = f.oc * (f.ic / f.groups) * f.kh * f.kw * 4;
         return c;
     }
@@ -18553,16 +18347,16 @@ GRAFT_INLINE conv_grad_input_choice choose_conv_grad_input(isa set, const conv_p
         return c;
     }
     c.algorithm = conv_grad_input_algorithm::phases;
-    c.bfloat16 = detail::phases_in_bfloat16(set, f);
-    c.reason = c.bfloat16 ? "a convolution for each phase of the strides, operands in bfloat16" : "a convolution for each phase of the strides";
-    c.conv = detail::choice_of_phases(f, c.bfloat16);
-    detail::phase_walk walk{f, width, c.bfloat16};
+    const bool bfloat16 = detail::phases_in_bfloat16(set, f);
+    c.reason = bfloat16 ? "a convolution for each phase of the strides, operands in bfloat16" : "a convolution for each phase of the strides";
+    c.conv.algorithm = bfloat16 ? conv_algorithm::bfloat16 : f.groups > 1 ? conv_algorithm::grouped : conv_algorithm::direct;
+    detail::phase_walk walk{f, width, bfloat16};
     detail::phase_pass pass;
     while (walk.next(pass)) {
         if (!pass.y.taps) continue;
         if (!detail::packs_by_vectors(pass.q, c.conv, std::int64_t(f.kh) * f.kw, width))
             c.pack_workspace_bytes = std::max(c.pack_workspace_bytes, f.oc * (f.ic / f.groups) * pass.q.kh * pass.q.kw * 4);
-        if (c.bfloat16) c.workspace_bytes = std::max(c.workspace_bytes, bfloat16_conv_workspace(pass.q, true));
+        if (bfloat16) c.workspace_bytes = std::max(c.workspace_bytes, bfloat16_conv_workspace(pass.q, true));
     }
     c.packed_bytes = walk.packed;
     return c;
@@ -18625,7 +18419,7 @@ GRAFT_INLINE void pack_conv_grad_input_weights(isa set, const conv_problem& f, c
         forward.algorithm = conv_algorithm::depthwise;
         return pack_conv_weights(set, f, forward, weight, packed, pool);
     }
-    if (choice.algorithm == conv_grad_input_algorithm::convolution && choice.conv.algorithm == conv_algorithm::bfloat16) {
+    if (choice.algorithm == conv_grad_input_algorithm::convolution && detail::in_bfloat16(choice)) {
         // Turned round: channels change places, and the last tap is the first.
         const std::int64_t taps = std::int64_t(f.kh) * f.kw;
         return pack_bfloat16(set, {f.oc, f.ic, taps, taps, f.ic * taps, -1}, weight + taps - 1, 0, f.ic, packed, pool);
@@ -18635,7 +18429,7 @@ GRAFT_INLINE void pack_conv_grad_input_weights(isa set, const conv_problem& f, c
         y.taps = f.kh, x.taps = f.kw, y.step = x.step = 1;
         return detail::pack_turned(set, f, detail::turned_round(f), choice.conv, y, x, weight, packed, space, pool);
     }
-    detail::phase_walk walk{f, vector_width(set), choice.bfloat16};
+    detail::phase_walk walk{f, vector_width(set), detail::in_bfloat16(choice)};
     detail::phase_pass pass;
     while (walk.next(pass))
         if (pass.y.taps) detail::pack_turned(set, f, pass.q, choice.conv, pass.y, pass.x, weight, static_cast<char*>(packed) + pass.packed, space, pool);
@@ -18677,7 +18471,7 @@ GRAFT_INLINE void run_conv_grad_input(isa set, const conv_problem& f, const conv
         parallel_for(pool, f.n * blocks * c.batches, [&](std::int64_t task) { k.input_depthwise(a[0], task); });
         return;
     }
-    detail::phase_walk walk{f, width, choice.bfloat16};
+    detail::phase_walk walk{f, width, detail::in_bfloat16(choice)};
     detail::phase_pass pass;
     std::int64_t tasks[5] = {0, 0, 0, 0, 0}, last_round = 0;  // of the phases before, for one image
     int held = 0;
@@ -18700,7 +18494,7 @@ GRAFT_INLINE void run_conv_grad_input(isa set, const conv_problem& f, const conv
         one.row0 = pass.y.first, one.column0 = pass.x.first;
         one.conv.weight = nullptr;
         const char* const weights = static_cast<const char*>(packed) + pass.packed;
-        if (pass.y.taps && choice.bfloat16) {
+        if (pass.y.taps && detail::in_bfloat16(choice)) {
             const output_steps steps{f.sh * f.iw * width, f.sw * width, f.ih * f.iw * width, blocks * f.ih * f.iw * width};
             const std::int64_t first = (pass.y.first * f.iw + pass.x.first) * width;
             const float* const add = pass.first ? residual : dx;
@@ -18928,29 +18722,29 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
 
-inline std::int64_t rounded_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
+inline std::int64_t rounded_up(std::int64_t n, std::int64_t to) { return ceil_div(n, to) * to; }
 
 // What is the same for images and for matrices: chunks of rows, parts of the batch, blocks of pixels.
 inline void cut_bfloat16_grad(bfloat16_grad_args& a, std::int64_t width) {
     constexpr std::int64_t cache = std::int64_t(1) << 19, least_rows = 128, least_tasks = 16;
     const std::int64_t taps = std::int64_t(a.p.kh) * a.p.kw, channels = rounded_up(a.p.ic, width), pixels = a.p.oh * a.p.ow;
-    a.out_blocks = (a.p.oc + bfloat16_block - 1) / bfloat16_block;
+    a.out_blocks = blocks_of_32(a.p.oc);
     a.lanes = std::min(channels, std::max<std::int64_t>(1, least_rows / (width * taps)) * width);
-    a.chunks = (channels + a.lanes - 1) / a.lanes;
-    a.lanes = rounded_up((a.p.ic + a.chunks - 1) / a.chunks, width);
-    a.chunks = (channels + a.lanes - 1) / a.lanes;
+    a.chunks = ceil_div(channels, a.lanes);
+    a.lanes = rounded_up(ceil_div(a.p.ic, a.chunks), width);
+    a.chunks = ceil_div(channels, a.lanes);
     a.rows = rounded_up(a.lanes * taps, bfloat16_block);
     while (a.chunks * a.parts < least_tasks && a.parts < a.shards.count) a.parts *= 2;
     while (a.parts << (a.levels - 1) < a.shards.count) ++a.levels;
     std::int64_t longest = 1;
     for (int s = 0; s < a.shards.count; ++s) {
-        const std::int64_t blocks = ((a.shards.last(a.p.n, s) - a.shards.first(a.p.n, s)) * pixels + bfloat16_block - 1) / bfloat16_block;
+        const std::int64_t blocks = blocks_of_32((a.shards.last(a.p.n, s) - a.shards.first(a.p.n, s)) * pixels);
         a.shard_block[s + 1] = a.shard_block[s] + blocks;
         longest = std::max(longest, blocks);
     }
     // Rows of x and of dy that stay in the second cache together, in pieces of one length.
-    const std::int64_t fit = std::max<std::int64_t>(4, cache / ((a.rows + a.columns()) * bfloat16_block * 2)), pieces = (longest + fit - 1) / fit;
-    a.blocks_at_once = (longest + pieces - 1) / pieces;
+    const std::int64_t fit = std::max<std::int64_t>(4, cache / ((a.rows + a.columns()) * bfloat16_block * 2)), pieces = ceil_div(longest, fit);
+    a.blocks_at_once = ceil_div(longest, pieces);
 }
 
 inline std::int64_t packed_grad_bytes(const bfloat16_grad_args& a) { return a.packs_before() ? a.out_blocks * a.blocks() * bfloat16_step * 2 : 0; }
@@ -18968,8 +18762,8 @@ GRAFT_INLINE bfloat16_grad_args bfloat16_grad_of(isa set, const conv_problem& p,
     a.p = p;
     a.shards.count = shards;
     a.x_pixel = a.dy_pixel = width;
-    a.x_row = p.iw * width, a.x_vector = p.ih * a.x_row, a.x_image = (p.ic + width - 1) / width * a.x_vector;
-    a.dy_vector = p.oh * p.ow * width, a.dy_image = (p.oc + width - 1) / width * a.dy_vector;
+    a.x_row = p.iw * width, a.x_vector = p.ih * a.x_row, a.x_image = detail::ceil_div(p.ic, width) * a.x_vector;
+    a.dy_vector = p.oh * p.ow * width, a.dy_image = detail::ceil_div(p.oc, width) * a.dy_vector;
     a.whole_vectors = true;
     a.out_row = 1, a.out_column = p.ic * taps;
     detail::cut_bfloat16_grad(a, width);

@@ -208,7 +208,7 @@ inline status host_precision(const std::string& precision) {
     if (precision == "auto" || precision == "float32") return {};
     if (precision == "bfloat16")
         return fail(errc::device_unavailable, "precision",
-                    "what computes in bfloat16 is a device that was opened for it, and reference kernels compute in float32: leave one of the two out");
+                    "in bfloat16 computes a device that was opened for it (runtime::open), and no reference kernel: hand over one, or leave the precision out");
     for (const char* known : {"tf32", "float16"})
         if (precision == known)
             return fail(errc::device_unavailable, "precision",

@@ -1,7 +1,9 @@
 // Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
 // that neighbours of the padded image are read alike for every tap, across its rows.
 
-GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) { return lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes)); }
+GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) {
+    return lanes >= V::W ? V::load(from) : lanes > 0 ? V::load_partial(from, static_cast<int>(lanes)) : V::zero();
+}
 
 // Where sixteen output channels of a pair of channels lie in a step's weights.
 GRAFT_VECTOR std::uint16_t* pair_in_step(bool tiles, std::uint16_t* step, int pair, int channel) {
@@ -55,8 +57,7 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
     GRAFT_UNROLL
     for (int v = 0; v < bfloat16_block / V::W; ++v) {
         const std::int64_t left = channels - v * V::W;
-        const V a = left >= V::W ? V::load(x + v * vector) : left > 0 ? V::load_partial(x + v * vector, static_cast<int>(left)) : V::zero();
-        narrow_bfloat16(a, to + v * V::W);
+        narrow_bfloat16(load_lanes(x + v * vector, left), to + v * V::W);
     }
 }
 // Where the pixels of a plane's row come from, of those from `column` on that are wanted.

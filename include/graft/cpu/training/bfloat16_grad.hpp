@@ -3,6 +3,8 @@
 #pragma once
 
 #include "../../core/executor.hpp"
+#include "../bfloat16.hpp"
+#include "../conv.hpp"
 #include "../isa.hpp"
 #include "bfloat16_grad_kernels.hpp"
 #include "matmul_grad.hpp"
@@ -32,29 +34,29 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
 
-inline std::int64_t rounded_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
+inline std::int64_t rounded_up(std::int64_t n, std::int64_t to) { return ceil_div(n, to) * to; }
 
 // What is the same for images and for matrices: chunks of rows, parts of the batch, blocks of pixels.
 inline void cut_bfloat16_grad(bfloat16_grad_args& a, std::int64_t width) {
     constexpr std::int64_t cache = std::int64_t(1) << 19, least_rows = 128, least_tasks = 16;
     const std::int64_t taps = std::int64_t(a.p.kh) * a.p.kw, channels = rounded_up(a.p.ic, width), pixels = a.p.oh * a.p.ow;
-    a.out_blocks = (a.p.oc + bfloat16_block - 1) / bfloat16_block;
+    a.out_blocks = blocks_of_32(a.p.oc);
     a.lanes = std::min(channels, std::max<std::int64_t>(1, least_rows / (width * taps)) * width);
-    a.chunks = (channels + a.lanes - 1) / a.lanes;
-    a.lanes = rounded_up((a.p.ic + a.chunks - 1) / a.chunks, width);
-    a.chunks = (channels + a.lanes - 1) / a.lanes;
+    a.chunks = ceil_div(channels, a.lanes);
+    a.lanes = rounded_up(ceil_div(a.p.ic, a.chunks), width);
+    a.chunks = ceil_div(channels, a.lanes);
     a.rows = rounded_up(a.lanes * taps, bfloat16_block);
     while (a.chunks * a.parts < least_tasks && a.parts < a.shards.count) a.parts *= 2;
     while (a.parts << (a.levels - 1) < a.shards.count) ++a.levels;
     std::int64_t longest = 1;
     for (int s = 0; s < a.shards.count; ++s) {
-        const std::int64_t blocks = ((a.shards.last(a.p.n, s) - a.shards.first(a.p.n, s)) * pixels + bfloat16_block - 1) / bfloat16_block;
+        const std::int64_t blocks = blocks_of_32((a.shards.last(a.p.n, s) - a.shards.first(a.p.n, s)) * pixels);
         a.shard_block[s + 1] = a.shard_block[s] + blocks;
         longest = std::max(longest, blocks);
     }
     // Rows of x and of dy that stay in the second cache together, in pieces of one length.
-    const std::int64_t fit = std::max<std::int64_t>(4, cache / ((a.rows + a.columns()) * bfloat16_block * 2)), pieces = (longest + fit - 1) / fit;
-    a.blocks_at_once = (longest + pieces - 1) / pieces;
+    const std::int64_t fit = std::max<std::int64_t>(4, cache / ((a.rows + a.columns()) * bfloat16_block * 2)), pieces = ceil_div(longest, fit);
+    a.blocks_at_once = ceil_div(longest, pieces);
 }
 
 inline std::int64_t packed_grad_bytes(const bfloat16_grad_args& a) { return a.packs_before() ? a.out_blocks * a.blocks() * bfloat16_step * 2 : 0; }
@@ -72,8 +74,8 @@ GRAFT_INLINE bfloat16_grad_args bfloat16_grad_of(isa set, const conv_problem& p,
     a.p = p;
     a.shards.count = shards;
     a.x_pixel = a.dy_pixel = width;
-    a.x_row = p.iw * width, a.x_vector = p.ih * a.x_row, a.x_image = (p.ic + width - 1) / width * a.x_vector;
-    a.dy_vector = p.oh * p.ow * width, a.dy_image = (p.oc + width - 1) / width * a.dy_vector;
+    a.x_row = p.iw * width, a.x_vector = p.ih * a.x_row, a.x_image = detail::ceil_div(p.ic, width) * a.x_vector;
+    a.dy_vector = p.oh * p.ow * width, a.dy_image = detail::ceil_div(p.oc, width) * a.dy_vector;
     a.whole_vectors = true;
     a.out_row = 1, a.out_column = p.ic * taps;
     detail::cut_bfloat16_grad(a, width);

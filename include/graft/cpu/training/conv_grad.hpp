@@ -48,8 +48,7 @@ enum class conv_grad_input_algorithm : std::uint8_t {
 struct conv_grad_input_choice {
     conv_grad_input_algorithm algorithm = conv_grad_input_algorithm::convolution;
     const char* reason = "";                ///< for logs; static storage
-    conv_choice conv;                       ///< where it is a convolution
-    bool bfloat16 = false;                  ///< phases: operands rounded to bfloat16
+    conv_choice conv;                       ///< of the convolution, or of each phase
     std::int64_t packed_bytes = 0;          ///< of the weights as pack_conv_grad_input_weights writes them
     std::int64_t pack_workspace_bytes = 0;  ///< what pack_conv_grad_input_weights needs, aligned to 64
     std::int64_t workspace_bytes = 0;       ///< what run_conv_grad_input needs beside its arguments, aligned to 64

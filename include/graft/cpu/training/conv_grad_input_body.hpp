@@ -119,11 +119,7 @@ inline bool phases_in_bfloat16(isa set, const conv_problem& f) {
         if (pass.y.taps && choose_conv(set, pass.q).algorithm != conv_algorithm::bfloat16) return false;
     return true;
 }
-inline conv_choice choice_of_phases(const conv_problem& f, bool bfloat16) {
-    conv_choice c;
-    c.algorithm = bfloat16 ? conv_algorithm::bfloat16 : f.groups > 1 ? conv_algorithm::grouped : conv_algorithm::direct;
-    return c;
-}
+inline bool in_bfloat16(const conv_grad_input_choice& c) { return c.conv.algorithm == conv_algorithm::bfloat16; }
 
 }  // namespace detail
 
@@ -135,7 +131,7 @@ GRAFT_INLINE conv_grad_input_choice choose_conv_grad_input(isa set, const conv_p
         c.reason = c.conv.reason;
         c.packed_bytes = c.conv.packed_bytes;
         c.workspace_bytes = c.conv.workspace_bytes;
-        if (c.conv.algorithm != conv_algorithm::bfloat16 && !detail::packs_by_vectors(detail::turned_round(f), c.conv, std::int64_t(f.kh) * f.kw, width))
+        if (!detail::in_bfloat16(c) && !detail::packs_by_vectors(detail::turned_round(f), c.conv, std::int64_t(f.kh) * f.kw, width))
             c.pack_workspace_bytes = f.oc * (f.ic / f.groups) * f.kh * f.kw * 4;
         return c;
     }
@@ -146,16 +142,16 @@ GRAFT_INLINE conv_grad_input_choice choose_conv_grad_input(isa set, const conv_p
         return c;
     }
     c.algorithm = conv_grad_input_algorithm::phases;
-    c.bfloat16 = detail::phases_in_bfloat16(set, f);
-    c.reason = c.bfloat16 ? "a convolution for each phase of the strides, operands in bfloat16" : "a convolution for each phase of the strides";
-    c.conv = detail::choice_of_phases(f, c.bfloat16);
-    detail::phase_walk walk{f, width, c.bfloat16};
+    const bool bfloat16 = detail::phases_in_bfloat16(set, f);
+    c.reason = bfloat16 ? "a convolution for each phase of the strides, operands in bfloat16" : "a convolution for each phase of the strides";
+    c.conv.algorithm = bfloat16 ? conv_algorithm::bfloat16 : f.groups > 1 ? conv_algorithm::grouped : conv_algorithm::direct;
+    detail::phase_walk walk{f, width, bfloat16};
     detail::phase_pass pass;
     while (walk.next(pass)) {
         if (!pass.y.taps) continue;
         if (!detail::packs_by_vectors(pass.q, c.conv, std::int64_t(f.kh) * f.kw, width))
             c.pack_workspace_bytes = std::max(c.pack_workspace_bytes, f.oc * (f.ic / f.groups) * pass.q.kh * pass.q.kw * 4);
-        if (c.bfloat16) c.workspace_bytes = std::max(c.workspace_bytes, bfloat16_conv_workspace(pass.q, true));
+        if (bfloat16) c.workspace_bytes = std::max(c.workspace_bytes, bfloat16_conv_workspace(pass.q, true));
     }
     c.packed_bytes = walk.packed;
     return c;
@@ -218,7 +214,7 @@ GRAFT_INLINE void pack_conv_grad_input_weights(isa set, const conv_problem& f, c
         forward.algorithm = conv_algorithm::depthwise;
         return pack_conv_weights(set, f, forward, weight, packed, pool);
     }
-    if (choice.algorithm == conv_grad_input_algorithm::convolution && choice.conv.algorithm == conv_algorithm::bfloat16) {
+    if (choice.algorithm == conv_grad_input_algorithm::convolution && detail::in_bfloat16(choice)) {
         // Turned round: channels change places, and the last tap is the first.
         const std::int64_t taps = std::int64_t(f.kh) * f.kw;
         return pack_bfloat16(set, {f.oc, f.ic, taps, taps, f.ic * taps, -1}, weight + taps - 1, 0, f.ic, packed, pool);
@@ -228,7 +224,7 @@ GRAFT_INLINE void pack_conv_grad_input_weights(isa set, const conv_problem& f, c
         y.taps = f.kh, x.taps = f.kw, y.step = x.step = 1;
         return detail::pack_turned(set, f, detail::turned_round(f), choice.conv, y, x, weight, packed, space, pool);
     }
-    detail::phase_walk walk{f, vector_width(set), choice.bfloat16};
+    detail::phase_walk walk{f, vector_width(set), detail::in_bfloat16(choice)};
     detail::phase_pass pass;
     while (walk.next(pass))
         if (pass.y.taps) detail::pack_turned(set, f, pass.q, choice.conv, pass.y, pass.x, weight, static_cast<char*>(packed) + pass.packed, space, pool);
@@ -270,7 +266,7 @@ GRAFT_INLINE void run_conv_grad_input(isa set, const conv_problem& f, const conv
         parallel_for(pool, f.n * blocks * c.batches, [&](std::int64_t task) { k.input_depthwise(a[0], task); });
         return;
     }
-    detail::phase_walk walk{f, width, choice.bfloat16};
+    detail::phase_walk walk{f, width, detail::in_bfloat16(choice)};
     detail::phase_pass pass;
     std::int64_t tasks[5] = {0, 0, 0, 0, 0}, last_round = 0;  // of the phases before, for one image
     int held = 0;
@@ -293,7 +289,7 @@ GRAFT_INLINE void run_conv_grad_input(isa set, const conv_problem& f, const conv
         one.row0 = pass.y.first, one.column0 = pass.x.first;
         one.conv.weight = nullptr;
         const char* const weights = static_cast<const char*>(packed) + pass.packed;
-        if (pass.y.taps && choice.bfloat16) {
+        if (pass.y.taps && detail::in_bfloat16(choice)) {
             const output_steps steps{f.sh * f.iw * width, f.sw * width, f.ih * f.iw * width, blocks * f.ih * f.iw * width};
             const std::int64_t first = (pass.y.first * f.iw + pass.x.first) * width;
             const float* const add = pass.first ? residual : dx;

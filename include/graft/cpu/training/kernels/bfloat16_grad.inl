@@ -1,12 +1,6 @@
 // Gradients of weights as sums of products of bfloat16 over pixels: text, included for each set that rounds to them. A row is an input channel and a tap, and
 // takes the place that a pixel has in a convolution; 32 pixels take that of its channels.
 
-// Where the pixels of a block lie in x for one tap; null outside the image.
-struct bfloat16_taps {
-    const float* from[bfloat16_block];
-    bool inside;  // all of them
-};
-
 // The rows of a chunk, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
 struct bfloat16_rows {
     std::int64_t pitch, channels, rows;
@@ -40,9 +34,7 @@ private:
     std::int64_t left_, image_, y_, x_;
 };
 
-GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) {
-    return lanes <= 0 ? V::zero() : whole || lanes >= V::W ? V::load(from) : V::load_partial(from, static_cast<int>(lanes));
-}
+GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) { return load_lanes(from, whole && lanes > 0 ? V::W : lanes); }
 
 // dy of some blocks of a shard's pixels and 32 output channels, as weights.
 template <bool Tiles>
@@ -70,26 +62,33 @@ inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_blo
     pack_dy_bfloat16<Tiles>(a, out_block, shard, 0, a.shard_block[shard + 1] - first, a.packed + (out_block * a.blocks() + first) * bfloat16_step);
 }
 
-// Finds where the pixels of a block lie for each tap, and hands that to `gather`.
+// Rows from a tap to the next: whole vectors of channels.
+inline std::int64_t grad_pitch(std::int64_t channels) { return (channels + V::W - 1) / V::W * V::W; }
+
+// For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
 template <class F>
-GRAFT_FORCE_INLINE void for_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, const F& gather) {
+GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
     const conv_problem& p = a.p;
-    bfloat16_taps tap;
+    const std::int64_t pitch = grad_pitch(channels);
     for (int ky = 0, t = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++t) {
             shard_pixels at(a, shard, block * bfloat16_block);
-            tap.inside = true;
-            for (const float*& from : tap.from) {
-                from = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
-                tap.inside &= from != nullptr;
+            const float* from[bfloat16_block];  // null outside the image
+            bool inside = true;                 // all of them
+            for (const float*& pixel : from) {
+                pixel = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
+                inside &= pixel != nullptr;
                 at.next();
             }
-            gather(tap, t);
+            for (std::int64_t c = 0; c < channels; c += V::W) {
+                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+                const bool whole = a.whole_vectors || lanes >= V::W;
+                const auto pixel = [&](int i) {
+                    return inside && whole ? V::load(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
+                };
+                gather(pixel, t * pitch + c);
+            }
         }
-}
-// Some channels of a pixel, `step` floats behind its first ones.
-GRAFT_VECTOR V grad_pixel(const bfloat16_taps& tap, int pixel, std::int64_t step, std::int64_t lanes, bool whole) {
-    return tap.inside && whole ? V::load(tap.from[pixel] + step) : tap.from[pixel] ? grad_lanes(tap.from[pixel] + step, lanes, whole) : V::zero();
 }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
@@ -104,12 +103,9 @@ inline void grad_add_level(const float* from, float* to, std::int64_t floats) {
     for (std::int64_t i = 0; i < floats; i += V::W) (V::load(from + i) + V::load(to + i)).store(to + i);
 }
 
-// From a tap's rows to the next one's: whole vectors of channels.
-inline std::int64_t grad_pitch(const bfloat16_grad_args& a, std::int64_t chunk) { return (grad_channels(a, chunk) + V::W - 1) / V::W * V::W; }
-
 template <class Unit, bool Tiles>
 inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
                        each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
@@ -139,43 +135,17 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     }
 }
 
-// The sums of one tap and channel, a row, become a column of weights, [output channel][channel][tap].
-inline void grad_rows_to_weights(const float* sums, std::int64_t pitch, std::int64_t columns, std::int64_t channels, int taps, int outputs, float* to,
-                                 std::int64_t to_step) {
-    std::int64_t row = 0;  // of the next weight
-    int tap = 0;
-    for (std::int64_t i = 0; i < channels * taps; i += V::W) {
-        const std::int64_t left = channels * taps - i;
-        V block[V::W];
-        for (int r = 0; r < V::W; ++r) {
-            block[r] = r < left ? V::load(sums + (tap * pitch + row) * columns) : V::zero();
-            if (++tap == taps) tap = 0, ++row;
-        }
-        transpose(block);
-        GRAFT_UNROLL
-        for (int j = 0; j < V::W; ++j) {
-            if (j >= outputs) continue;
-            if (left >= V::W)
-                block[j].store(to + j * to_step + i);
-            else
-                block[j].store_partial(to + j * to_step + i, static_cast<int>(left));
-        }
-    }
-}
-
 inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const int taps = a.p.kh * a.p.kw;
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, chunk), columns = a.columns(), last = a.levels - 1;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
     float* const sums = grad_level(a, chunk, 0, last);
-    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
-        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart)
-            grad_add_level(grad_level(a, chunk, part + apart, last), grad_level(a, chunk, part, last), pitch * taps * columns);
+    training::grad_join(sums, a.levels * a.level_floats(), a.parts, pitch * taps * columns);
     float* const out = a.out + chunk * a.lanes * taps * a.out_row;
     if (a.out_column == 1) {
         for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(a.p.oc) * sizeof *out);
         return;
     }
     for (std::int64_t o = 0; o < a.p.oc; o += V::W)
-        grad_rows_to_weights(sums + o, pitch, columns, channels, taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
-                             a.out_column);
+        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
+                                 a.out_column, taps, pitch * columns);
 }

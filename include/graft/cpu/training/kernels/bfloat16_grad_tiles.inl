@@ -3,20 +3,15 @@
 // [row][32 pixels]: sixteen rows are one load of a tile.
 inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
                                  std::uint16_t* to) {
-    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
-    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
-        for (std::int64_t c = 0; c < channels; c += V::W) {
-            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
-            const bool whole = a.whole_vectors || lanes >= V::W;
-            std::uint16_t* const rows = to + (t * pitch + c) * bfloat16_block;
-            for (int first = 0; first < bfloat16_block; first += V::W) {
-                V some[V::W];
-                GRAFT_UNROLL
-                for (int i = 0; i < V::W; ++i) some[i] = grad_pixel(tap, first + i, step, lanes, whole);
-                transpose(some);
-                GRAFT_UNROLL
-                for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
-            }
+    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
+        std::uint16_t* const rows = to + row * bfloat16_block;
+        for (int first = 0; first < bfloat16_block; first += V::W) {
+            V some[V::W];
+            GRAFT_UNROLL
+            for (int i = 0; i < V::W; ++i) some[i] = pixel(first + i);
+            transpose(some);
+            GRAFT_UNROLL
+            for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
         }
     });
 }

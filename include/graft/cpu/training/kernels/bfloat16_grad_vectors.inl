@@ -3,15 +3,9 @@
 // [pair of pixels][row][2]: neighbouring rows are read together, and nothing is transposed.
 inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
                                  std::uint16_t* to) {
-    const std::int64_t pitch = (channels + V::W - 1) / V::W * V::W;
-    for_taps(a, shard, block, [&](const bfloat16_taps& tap, int t) {
-        for (std::int64_t c = 0; c < channels; c += V::W) {
-            const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
-            const bool whole = a.whole_vectors || lanes >= V::W;
-            std::uint16_t* rows = to + (t * pitch + c) * 2;
-            for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2)
-                narrow_pairs(grad_pixel(tap, i, step, lanes, whole), grad_pixel(tap, i + 1, step, lanes, whole), rows);
-        }
+    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
+        std::uint16_t* rows = to + row * 2;
+        for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2) narrow_pairs(pixel(i), pixel(i + 1), rows);
     });
 }
 

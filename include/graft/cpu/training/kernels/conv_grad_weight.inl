@@ -282,26 +282,35 @@ inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::
     }
 }
 
-// Adds up the parts of a tile as the tree has it; the sum is left in the first one.
-inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t floats) {
-    float* const first = grad_buffers(a, tile, 0) + (a.levels - 1) * a.tile_floats;
-    const std::int64_t step = a.levels * a.tile_floats;
-    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
-        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart) {
+// Adds up sums of parts, `step` floats apart, as the tree has it; the sum is left in the first one.
+inline void grad_join(float* first, std::int64_t step, std::int64_t parts, std::int64_t floats) {
+    for (std::int64_t apart = 1; apart < parts; apart *= 2)
+        for (std::int64_t part = 0; part + apart < parts; part += 2 * apart) {
             float* left = first + part * step;
             const float* right = left + apart * step;
             for (std::int64_t i = 0; i < floats; i += V::W) (V::load(left + i) + V::load(right + i)).store(left + i);
         }
+}
+inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t floats) {
+    float* const first = grad_buffers(a, tile, 0) + (a.levels - 1) * a.tile_floats;
+    grad_join(first, a.levels * a.tile_floats, a.parts, floats);
     return first;
 }
 
-// Rows of W floats to columns: to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns <= W.
-GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to, std::int64_t to_step) {
+// Rows of W floats to columns: to[j * to_step + i] is float j of row i, for i < rows, j < columns <= W. Rows lie from_step apart, or, where a channel has
+// several taps that lie `from_tap` apart, row i is tap i % taps of channel i / taps.
+GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to, std::int64_t to_step,
+                                          int taps = 1, std::int64_t from_tap = 0) {
+    std::int64_t channel = 0;  // where the next row's lies
+    int tap = 0;
     for (std::int64_t i = 0; i < rows; i += V::W) {
         const int count = static_cast<int>(rows - i < V::W ? rows - i : V::W);
         V block[V::W];
         GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r) block[r] = r < count ? V::load(from + (i + r) * from_step) : V::zero();
+        for (int r = 0; r < V::W; ++r) {
+            block[r] = r < count ? V::load(from + channel + tap * from_tap) : V::zero();
+            if (++tap == taps) tap = 0, channel += from_step;
+        }
         transpose(block);
         GRAFT_UNROLL
         for (int j = 0; j < V::W; ++j) {
