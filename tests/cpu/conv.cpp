@@ -106,36 +106,13 @@ TEST_CASE("convolution agrees with a plain sum on random shapes") {
     for (int round = 0; round < 400; ++round) {
         conv_problem p;
         p.n = random.between(1, 2);
-        p.kh = static_cast<int>(random.between(1, 5));
-        p.kw = static_cast<int>(random.between(1, 5));
-        p.sh = static_cast<int>(random.between(1, 3));
-        p.sw = random.between(0, 2) ? p.sh : static_cast<int>(random.between(1, 4));
-        p.dh = random.between(0, 3) ? 1 : 2;
-        p.dw = random.between(0, 3) ? 1 : 3;
+        draw_window(random, p);
         p.pt = static_cast<int>(random.between(0, p.kh - 1));
         p.pl = static_cast<int>(random.between(0, p.kw - 1));
         p.ih = random.between(1, 20) + (p.kh - 1) * p.dh;
         p.iw = random.between(1, 40) + (p.kw - 1) * p.dw;
-        const int kind = static_cast<int>(random.between(0, 4));
-        if (kind == 0) {
-            p.ic = random.between(1, 4);
-            p.oc = random.between(1, 70);
-            p.in = random.between(0, 3) ? layout::row_major : layout::blocked;
-        } else if (kind == 1) {
-            p.groups = static_cast<int>(random.between(2, 40));
-            p.ic = p.oc = p.groups;
-        } else if (kind == 2) {
-            p.groups = static_cast<int>(random.between(2, 6));
-            const std::int64_t sizes[] = {1, 2, 3, 4, 8, 16, 20, 32};
-            p.ic = p.groups * sizes[random.between(0, 7)];
-            p.oc = p.groups * sizes[random.between(0, 7)];
-        } else {
-            p.ic = random.between(1, 40);
-            p.oc = random.between(1, 70);
-        }
-        // Drawn one after the other, as compilers differ in which argument they take first.
-        const int bottom = static_cast<int>(random.between(0, p.kh - 1)), right = static_cast<int>(random.between(0, p.kw - 1));
-        size_output(p, bottom, right);
+        draw_channels(random, static_cast<int>(random.between(0, 4)), p);
+        draw_output(random, p);
         random_epilogue(p, random);
         check(p, random, random.between(0, 3) != 0);
     }

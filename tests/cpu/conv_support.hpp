@@ -43,6 +43,43 @@ inline void size_output(graft::cpu::conv_problem& p, int pb, int pr) {
     p.ow = (p.iw + p.pl + pr - (p.kw - 1) * p.dw - 1) / p.sw + 1;
 }
 
+/// Draws a window, its steps and holes.
+inline void draw_window(random_source& random, graft::cpu::conv_problem& p) {
+    p.kh = static_cast<int>(random.between(1, 5));
+    p.kw = static_cast<int>(random.between(1, 5));
+    p.sh = static_cast<int>(random.between(1, 3));
+    p.sw = random.between(0, 2) ? p.sh : static_cast<int>(random.between(1, 4));
+    p.dh = random.between(0, 3) ? 1 : 2;
+    p.dw = random.between(0, 3) ? 1 : 3;
+}
+
+/// Draws channels. `kind`: 0 few of them, 1 depthwise, 2 groups, else any.
+inline void draw_channels(random_source& random, int kind, graft::cpu::conv_problem& p) {
+    if (kind == 0) {
+        p.ic = random.between(1, 4);
+        p.oc = random.between(1, 70);
+        p.in = random.between(0, 3) ? graft::layout::row_major : graft::layout::blocked;
+    } else if (kind == 1) {
+        p.groups = static_cast<int>(random.between(2, 40));
+        p.ic = p.oc = p.groups;
+    } else if (kind == 2) {
+        p.groups = static_cast<int>(random.between(2, 6));
+        const std::int64_t sizes[] = {1, 2, 3, 4, 8, 16, 20, 32};
+        p.ic = p.groups * sizes[random.between(0, 7)];
+        p.oc = p.groups * sizes[random.between(0, 7)];
+    } else {
+        p.ic = random.between(1, 40);
+        p.oc = random.between(1, 70);
+    }
+}
+
+/// Draws what pads it behind, up to the window, and gives the output its size.
+inline void draw_output(random_source& random, graft::cpu::conv_problem& p) {
+    // Drawn one after the other, as compilers differ in which argument they take first.
+    const int bottom = static_cast<int>(random.between(0, p.kh - 1)), right = static_cast<int>(random.between(0, p.kw - 1));
+    size_output(p, bottom, right);
+}
+
 /// What an epilogue's activation makes of a sum.
 inline double activate(const graft::epilogue& e, double x) {
     switch (e.act) {

@@ -1,11 +1,10 @@
 // Networks in bfloat16 on the CPU: what they answer beside float32, and where the precision is refused.
-#include "../emulated_products.hpp"
+#include "../cpu_in_bfloat16.hpp"
 #include "../skipped.hpp"
 #include "nets.hpp"
 
 #include <doctest/doctest.h>
 
-#include <graft/cpu/dispatch.hpp>
 #include <graft/graft.hpp>
 #include <graft/train.hpp>
 
@@ -23,8 +22,6 @@ graft::load_options in(const char* precision) {
     o.on_device.precision = precision;
     return o;
 }
-
-bool multiplies_bfloat16() { return graft::cpu::bfloat16_products(graft::cpu::active_isa().value()) != nullptr; }
 
 graft::tensor image(std::int64_t n, std::int64_t c, std::int64_t size) {
     graft::tensor t = graft::tensor::make(graft::dtype::float32, {n, c, size, size}).value();
@@ -79,9 +76,7 @@ TEST_CASE("bfloat16 on a CPU: answers are near those of float32, and not the sam
 TEST_CASE("bfloat16 on a CPU: a device that was opened once serves several models, and the bits are those of any number of threads") {
     const emulated_products with("amx");
     if (!multiplies_bfloat16()) return say_skipped("neither this machine nor this build multiplies bfloat16");
-    graft::device_options how;
-    how.precision = "bfloat16";
-    const std::shared_ptr<graft::device> on = graft::runtime<graft::backends::cpu>::open("cpu", how);
+    const std::shared_ptr<graft::device> on = cpu_in_bfloat16();
     REQUIRE(static_cast<bool>(on));
     CHECK(on->in_host_memory());
     const graft::model first = graft::load(nets::residual_net(3), graft::on_device(on));
@@ -97,11 +92,9 @@ TEST_CASE("bfloat16 on a CPU: who cannot have it hears why") {
         const emulated_products with("amx");
         if (multiplies_bfloat16()) {
             // Reference kernels compute in float32.
-            graft::device_options how;
-            how.precision = "bfloat16";
             const graft::graph net = products(1);
             graft::step_options step;
-            step.on = graft::runtime<graft::backends::cpu>::open("cpu", how);
+            step.on = cpu_in_bfloat16();
             step.reference = true;
             const auto made = graft::training_step::make(net, net.outputs[0], graft::parameters_of(net), step);
             REQUIRE(!made.ok());

@@ -1,23 +1,13 @@
 // Training steps whose operands are rounded to bfloat16 on the CPU, with weights in float32: beside steps in float32, by threads, in parts, and in whole runs.
-#include "../emulated_products.hpp"
+#include "../cpu_in_bfloat16.hpp"
 #include "../skipped.hpp"
 #include "small_runs.hpp"
-
-#include <graft/cpu/dispatch.hpp>
 
 #include <cmath>
 
 using small_steps::architecture;
 
 namespace {
-
-bool multiplies_bfloat16() { return graft::cpu::bfloat16_products(graft::cpu::active_isa().value()) != nullptr; }
-
-std::shared_ptr<graft::device> narrow() {
-    graft::device_options how;
-    how.precision = "bfloat16";
-    return graft::runtime<graft::backends::cpu>::open("cpu", how);
-}
 
 // Tokens of a picture, mixed by linear layers: products by weights that learn.
 graft::graph linear_layers() {
@@ -81,7 +71,7 @@ TEST_CASE("bfloat16: steps go nearly as those in float32 do, and their weights s
             graft::step_options o;
             o.optimizer.kind = graft::optimizer_kind::sgd;
             small_steps::trained wide(net.g, o);
-            o.on = narrow();
+            o.on = cpu_in_bfloat16();
             small_steps::trained in_bfloat16(net.g, o), by_threads(net.g, o);
             for (std::int64_t i = 0; i < 3; ++i) {
                 CHECK(wide.run(i, 5));
@@ -106,7 +96,7 @@ TEST_CASE("bfloat16: a batch in parts, and one of two members, give the bits of 
         if (!multiplies_bfloat16()) return say_skipped("neither this machine nor this build multiplies bfloat16");
         for (const graft::graph& g : {architecture("lenet", 28), linear_layers()}) {
             graft::step_options o;
-            o.on = narrow();
+            o.on = cpu_in_bfloat16();
             small_steps::trained whole(g, o);
             o.micro_batches = 4;
             small_steps::trained parts(g, o);
@@ -126,7 +116,7 @@ TEST_CASE("bfloat16: a whole run learns, goes on where it stopped to the same bi
     put_pictures(folder);
     graft::trainer_options o = small_options(folder.path + "/whole");
     o.precision = "bfloat16";
-    o.step.on = narrow();
+    o.step.on = cpu_in_bfloat16();
     o.epochs = 6;
     const outcome whole = trained(folder, o, small_network("none"));
     CHECK(whole.result.history.back().loss < whole.result.history.front().loss);

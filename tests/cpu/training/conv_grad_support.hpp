@@ -94,41 +94,21 @@ inline std::vector<float> input_gradient(isa set, const conv_problem& p, const o
     return out;
 }
 
-// `kind`: 0 few channels, 1 depthwise, 2 groups, else any.
+// `kind` as draw_channels has it.
 inline conv_problem random_problem(random_source& random, int kind) {
     conv_problem p;
-    p.kh = static_cast<int>(random.between(1, 5));
-    p.kw = static_cast<int>(random.between(1, 5));
-    p.sh = static_cast<int>(random.between(1, 3));
-    p.sw = random.between(0, 2) ? p.sh : static_cast<int>(random.between(1, 4));
-    p.dh = random.between(0, 3) ? 1 : 2;
-    p.dw = random.between(0, 3) ? 1 : 3;
+    draw_window(random, p);
     p.pt = static_cast<int>(random.between(0, p.kh));
     p.pl = static_cast<int>(random.between(0, p.kw));
     p.ih = random.between(1, 14) + (p.kh - 1) * p.dh;
     p.iw = random.between(1, 24) + (p.kw - 1) * p.dw;
     p.n = random.between(1, 5);
-    if (kind == 0) {
-        p.ic = random.between(1, 4);
-        p.oc = random.between(1, 70);
-        p.in = random.between(0, 3) ? layout::row_major : layout::blocked;
-    } else if (kind == 1) {
-        p.groups = static_cast<int>(random.between(2, 40));
-        p.ic = p.oc = p.groups;
+    draw_channels(random, kind, p);
+    if (kind == 1) {
         p.kh = static_cast<int>(random.between(1, 9));
         p.ih += 9;
-    } else if (kind == 2) {
-        p.groups = static_cast<int>(random.between(2, 6));
-        const std::int64_t sizes[] = {1, 2, 3, 4, 8, 16, 20, 32};
-        p.ic = p.groups * sizes[random.between(0, 7)];
-        p.oc = p.groups * sizes[random.between(0, 7)];
-    } else {
-        p.ic = random.between(1, 40);
-        p.oc = random.between(1, 70);
     }
-    // Drawn one after the other, as compilers differ in which argument they take first.
-    const int bottom = static_cast<int>(random.between(0, p.kh - 1)), right = static_cast<int>(random.between(0, p.kw - 1));
-    size_output(p, bottom, right);
+    draw_output(random, p);
     return p;
 }
 
