@@ -81,12 +81,13 @@ graft::result<any_algorithm::work> training(const common_options& common, const 
 
 }  // namespace
 
-graft::result<graft::step_memory> training_memory(graft::graph g, const std::string& source, std::int64_t batch, int threads) {
-    graft::pool_executor pool(threads);
+graft::result<graft::step_memory> training_memory(const common_options& common, graft::graph g, const std::string& source, std::int64_t batch) {
+    graft::pool_executor pool(thread_count(common));
     measured_network net;
     GRAFT_TRY_ASSIGN(net, network_of(std::move(g), source, batch, false, pool));
     graft::step_options how;
     how.optimizer.ema_decay = graft::training_defaults::ema;
+    if (common.precision != "auto") GRAFT_TRY_ASSIGN(how.on, open_device(common));
     graft::training_step step;
     GRAFT_TRY_ASSIGN(step, graft::training_step::make(std::move(net.graph), net.logits, std::move(net.parameters), how));
     return step.prepare(net.batch, pool);

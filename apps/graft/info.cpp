@@ -169,7 +169,7 @@ graft::result<int> info(const common_options& common, const info_options& option
         device_bytes = m.device;
     }
     graft::step_memory step;
-    if (options.train) GRAFT_TRY_ASSIGN(step, training_memory(g, options.file, options.train, common.threads));
+    if (options.train) GRAFT_TRY_ASSIGN(step, training_memory(common, g, options.file, options.train));
     std::vector<graft::stage_use> stages;
     if (options.spread.stages > 0) GRAFT_TRY_ASSIGN(stages, model.stages(assumed));
     std::vector<graft::placement> places;

@@ -83,7 +83,7 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
 
 /// What a step of `batch` samples takes where all of the network learns by AdamW and a running average is kept. Errors: what the network
 /// lacks to be trained as it is.
-graft::result<graft::step_memory> training_memory(graft::graph g, const std::string& source, std::int64_t batch, int threads);
+graft::result<graft::step_memory> training_memory(const common_options& common, graft::graph g, const std::string& source, std::int64_t batch);
 
 /// The place of the node that makes a value, -1 where none does.
 int maker_of(const graft::graph& g, graft::value_id id);
