@@ -4999,6 +4999,7 @@ struct node {
     int version = 0;                 ///< of the operator set that `domain` is imported at
     const op_row* op = nullptr;      ///< its row of the op table, set by `verify_graph`
     place_id place = 0;              ///< lowered: where it runs; before, where it is to run, if that place takes it. 0: wherever is best
+    bool backward = false;           ///< of a training step: it was made by `differentiate`
     std::int64_t multiply_adds = 0;  ///< planned graphs only: of the convolutions and matrix products that it was made of
 
     const attribute* find(const char* attribute_name) const noexcept;
@@ -20978,12 +20979,20 @@ inline op_table lowered_ops() {
 ///   SliceChannels(X)                   channels [start, start + channels of the output), in blocks
 ///   MaxPoolPlaces(X) -> places, Y?     max pooling that keeps which pixel of each window is the largest, a byte each
 ///   MaxPoolGradPlaces(dY, places)      its gradient
+///   ActivationTraining(X) -> Y, X?, Y? Activation, which gives both in bfloat16 as well
+///   ActivationAgain(X)                 of an input that was kept, in bfloat16 like it
+///   Narrow(X)                          float32 to bfloat16, however it lies
+///   Widen(X)                           and back
 inline op_table training_lowered_ops() {
     static constexpr op_row rows[] = {
         own("PackConvGradInputWeights").inputs_from(0).outputs_from(0),
         own("SliceChannels").inputs_from(0).outputs_from(0),
         own("MaxPoolPlaces").inputs_from(0).outputs_from(0),
         own("MaxPoolGradPlaces").inputs_from(0).outputs_from(0),
+        own("ActivationTraining").inputs_from(0).outputs_from(0),
+        own("ActivationAgain").inputs_from(0).outputs_from(0),
+        own("Narrow").inputs_from(0).outputs_from(0),
+        own("Widen").inputs_from(0).outputs_from(0),
     };
     return rows;
 }
@@ -53703,9 +53712,10 @@ struct kernel_query : op_context {
             if (out_layout[i] != layout::row_major) return false;
         return true;
     }
-    bool all_float32() const noexcept {
+    /// All inputs but the one, and all outputs.
+    bool all_float32(int but = -1) const noexcept {
         for (int i = 0; i < inputs; ++i)
-            if (has(i) && in[i].type != dtype::float32) return false;
+            if (i != but && has(i) && in[i].type != dtype::float32) return false;
         for (int i = 0; i < outputs; ++i)
             if (wants(i) && out[i].type != dtype::float32) return false;
         return true;
@@ -57418,8 +57428,8 @@ struct rows_parameters {
 };
 
 // The rows of input `x`: [outer, n, inner] around the axis, or [outer, n] with everything from it on.
-inline const char* read_rows(const kernel_query& q, int x, std::int64_t otherwise, bool to_the_end, rows_parameters& p) {
-    if (!q.all_float32() || !q.all_row_major()) return "it is not float32, row-major";
+inline const char* read_rows(const kernel_query& q, int x, std::int64_t otherwise, bool to_the_end, rows_parameters& p, int may_be_kept = -1) {
+    if (!q.all_float32(may_be_kept) || !q.all_row_major()) return "it is not float32, row-major";
     const shape& s = q.in[x].extents;
     std::int64_t axis = integer_of(q.n, "axis", otherwise);
     if (axis < 0) axis += s.rank();

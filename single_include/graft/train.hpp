@@ -5271,7 +5271,8 @@ GRAFT_BEGIN_NAMESPACE
 
 /// Appends to `g` what computes the gradient of `loss`, which holds one number, for each value of `wrt`, and returns those gradients:
 /// one of the shape of its value each, or no_value where the loss does not depend on it. Reverse mode; a value that several nodes read
-/// gets the sum of what comes back, in the reverse order of those nodes. What comes back through a node asks for its place. Shapes have to be known
+/// gets the sum of what comes back, in the reverse order of those nodes. What comes back through a node asks for its place, and is marked as `node::backward`.
+/// Shapes have to be known
 /// (`specialize`). Sums over the batch are trees over `shards`. Errors: train.no_gradient (names the node), memory.oom.
 result<std::vector<value_id>> differentiate(graph& g, value_id loss, const std::vector<value_id>& wrt, int shards, const limits& limit);
 
@@ -6505,7 +6506,7 @@ private:
             gradient_.resize(g_.values.size(), no_value);
             gradient_[n.inputs[k]] = joined;
         }
-        for (std::size_t k = before; k < g_.nodes.size(); ++k) g_.nodes[k].place = n.place;
+        for (std::size_t k = before; k < g_.nodes.size(); ++k) g_.nodes[k].place = n.place, g_.nodes[k].backward = true;
         return std::move(emit_.failure);
     }
 
@@ -6549,11 +6550,189 @@ struct cpu_training {
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_SAVED_ACTIVATIONS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_SAVED_ACTIVATIONS_HPP
+// ---- graft/cpu/lower/saved_activations.hpp
+// What the backward part of a step reads of the forward part, kept in bfloat16 in between.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
+// ---- graft/cpu/lower/become_training.hpp
+// Binds a node to an operator that only training steps have.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Attributes stay.
+inline void become_training(node& n, const char* op, place_id on) {
+    n.place = on;
+    n.op_type = op;
+    n.domain = "graft";
+    n.version = newest_opset;
+    n.op = ops::find_training_op("graft", op, newest_opset);
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// An activation is rounded where it is made and widened again for each node of the backward part that reads it; the forward part computes by what it was, whose
+// memory is free when it has gone by. Where the input of an activation function is kept, its result is computed of that again. Which are kept so depends on the
+// network alone, not on the batch: members of a run decide alike. What `recompute` repeats reads what the first time has read: that is not rounded.
+class activation_saver : public rewriter {
+public:
+    activation_saver(graph& target, place_id on) : rewriter(target, on) {}
+
+    void run() {
+        turn_ = static_cast<int>(std::find_if(g.nodes.begin(), g.nodes.end(), [](const node& n) { return n.backward; }) - g.nodes.begin());
+        find_samples();
+        const std::size_t count = g.values.size();
+        narrow_.assign(count, no_value);
+        for (std::size_t id = 0; id < count; ++id)
+            if (is_kept(static_cast<value_id>(id))) keep(static_cast<value_id>(id));
+        finish();
+    }
+
+private:
+    // What depends on a batch, and not only on weights.
+    void find_samples() {
+        of_samples_.assign(g.values.size(), 0);
+        for (value_id id : g.inputs) of_samples_[id] = 1;
+        for (const state_pair& s : g.states) of_samples_[g.inputs[static_cast<std::size_t>(s.input)]] = 0;
+        for (const node& n : g.nodes) {
+            bool any = false;
+            for (value_id id : n.inputs) any |= id != no_value && of_samples_[id];
+            for (value_id id : n.outputs)
+                if (id != no_value) of_samples_[id] = any ? 1 : 0;
+        }
+    }
+
+    // Images and sequences. A number for each row of them is a statistic, and what dropout multiplies by is the same number all over.
+    bool is_kept(value_id id) {
+        if (id == no_value || static_cast<std::size_t>(id) >= narrow_.size()) return false;
+        const node* made = position(id) < turn_ ? maker(id) : nullptr;
+        const value& v = at(id);
+        if (!made || !here(*made) || !is_float32(id) || !v.has_shape || v.extents.rank() < 3 || v.extents.elements() <= 0 || !of_samples_[id]) return false;
+        if (v.extents[v.extents.rank() - 1] == 1 || (is(*made, "Dropout", "graft") && made->outputs[0] != id)) return false;
+        if (std::find(g.outputs.begin(), g.outputs.end(), id) != g.outputs.end()) return false;
+        bool backward = false;
+        for (int i : readers(id)) {
+            const node& n = g.nodes[static_cast<std::size_t>(i)];
+            if (i < turn_) continue;
+            if (!n.backward || !here(n) || std::find(n.inputs.begin(), n.inputs.end(), id) == n.inputs.end()) return false;
+            backward = true;
+        }
+        return backward;
+    }
+
+    void keep(value_id id) {
+        const node& made = *maker(id);
+        const value_id input = is(made, "Activation", "graft") ? made.inputs[0] : no_value;
+        if (is_kept(input)) keep(input);
+        const value_id from = input == no_value ? no_value : narrow_[input];
+        const std::vector<int> reading = readers(id);
+        if (from == no_value) {
+            narrow_[id] = in_bfloat16(id);
+            insert_behind(*writer(id, reading), conversion("Narrow", id, narrow_[id]));
+        }
+        for (int i : reading) {
+            if (i < turn_) continue;
+            node& n = g.nodes[static_cast<std::size_t>(i)];
+            value_id narrow = narrow_[id];
+            if (from != no_value) {
+                node again = conversion("ActivationAgain", from, narrow = in_bfloat16(id));
+                again.attributes = made.attributes;
+                insert_before(n, std::move(again));
+            }
+            const value_id wide = like(id, "_widened");
+            insert_before(n, conversion("Widen", narrow, wide));
+            edit(n, [&] { std::replace(n.inputs.begin(), n.inputs.end(), id, wide); });
+        }
+    }
+    value_id in_bfloat16(value_id id) {
+        const value_id made = like(id, "_bfloat16");
+        at(made).type = dtype::bfloat16;
+        return made;
+    }
+    // Whoever makes it; or a normalisation or an activation behind that, which can write both what it reads and what it makes.
+    const node* writer(value_id id, const std::vector<int>& reading) {
+        for (int i : reading) {
+            const node& n = g.nodes[static_cast<std::size_t>(i)];
+            const bool writes = is(n, "BatchNormalizationTraining", "graft") || is(n, "Activation", "graft");
+            if (i < turn_ && writes && n.inputs[0] == id) return &n;
+        }
+        return maker(id);
+    }
+    node conversion(const char* op, value_id from, value_id to) const {
+        node n;
+        n.name = g.at(to).name;
+        become_training(n, op, on_);
+        n.inputs = {from};
+        n.outputs = {to};
+        return n;
+    }
+
+    int turn_ = 0;  // where the backward part begins
+    std::vector<char> of_samples_;
+    std::vector<value_id> narrow_;  // of each value what is kept of it
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_LAYOUT_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_LAYOUT_HPP
 // ---- graft/cpu/lower/training_layout.hpp
 // Layout for training on the CPU: gradients stay in blocks of channels wherever the activations that they belong to do.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_OPS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_OPS_HPP
+// ---- graft/cpu/ops/training/ops.hpp
+// The kernels of training's operators, and behind them those of inference.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_CHANNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_CHANNELS_HPP
+// ---- graft/cpu/ops/training/channels.hpp
+// The kernel of graft.SliceChannels: a copy of whole blocks of channels.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+struct slice_channels_parameters {
+    std::int64_t images, skipped, stride, run;  // bytes: before the part, from image to image, of the part in an image
+};
+
+inline const char* choose_slice_channels(const kernel_query& q, kernel_choice& choice) {
+    const std::int64_t block = q.in_layout[0].channels;
+    if (!block || q.out_layout[0] != q.in_layout[0]) return "it cuts blocks of channels only";
+    const shape &x = q.in[0].extents, &y = q.out[0].extents;
+    const std::int64_t plane = x[2] * x[3] * block * 4, start = integer_of(q.n, "start", 0);
+    const auto blocks = [&](std::int64_t channels) { return (channels + block - 1) / block; };
+    choice.set(slice_channels_parameters{x[0], start / block * plane, blocks(x[1]) * plane, blocks(y[1]) * plane});
+    choice.note = "copies blocks of channels";
+    return nullptr;
+}
+inline void run_slice_channels(const kernel_call& c) {
+    const auto& p = c.parameters<slice_channels_parameters>();
+    parallel_for(c.pool, p.images, [&](std::int64_t i) {
+        std::memcpy(static_cast<unsigned char*>(c.out[0].data) + i * p.run, static_cast<const unsigned char*>(c.in[0].data) + i * p.stride + p.skipped,
+                    static_cast<std::size_t>(p.run));
+    });
+}
+
+inline kernel_rows channel_kernel_rows() {
+    static constexpr kernel_row rows[] = {{"SliceChannels", "graft", choose_slice_channels, run_slice_channels, false}};
+    return rows;
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_CONV_GRAD_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_CONV_GRAD_HPP
 // ---- graft/cpu/ops/training/conv_grad.hpp
@@ -6569,6 +6748,37 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/training/conv_grad_kernels.hpp
 // Gradients of convolution as kernels see them: one run's arguments, and the table that each instruction set fills.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_SAVED_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_SAVED_KERNELS_HPP
+// ---- graft/cpu/training/saved_kernels.hpp
+// Activations that the forward part of a step has kept for the backward part, as kernels see them.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// The elements of an activation in either type that they are kept in.
+struct saved_activation {
+    const void* data = nullptr;
+    bool narrow = false;  ///< bfloat16; else float32
+
+    saved_activation() = default;
+    saved_activation(const float* x) : data(x) {}
+    saved_activation(const std::uint16_t* x) : data(x), narrow(true) {}
+    const float* floats() const noexcept { return static_cast<const float*>(data); }
+    /// From the element `count` on.
+    saved_activation from(std::int64_t count) const noexcept {
+        saved_activation rest = *this;
+        if (data) rest.data = static_cast<const char*>(data) + count * (narrow ? 2 : 4);
+        return rest;
+    }
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 
 #include <cstdint>
 
@@ -6579,8 +6789,8 @@ namespace cpu {
 /// channels by some input channels, all taps. A tile's partial sums are rows, (input channel, tap), of output channels; where the
 /// bias is wanted its row comes last. The shards of the batch are cut into `parts`, each of which has `levels` buffers of a tile.
 struct conv_grad_weight_args {
-    conv_problem p;  // of the forward convolution; a pointwise one comes as one long row
-    const float* x = nullptr;
+    conv_problem p;      // of the forward convolution; a pointwise one comes as one long row
+    saved_activation x;  // narrow of depthwise ones alone
     const float* dy = nullptr;
     float* dw = nullptr;
     float* db = nullptr;  // may be null
@@ -6699,6 +6909,8 @@ struct conv_grad_weight_choice {
     int shards = 1;                     ///< logical shards that the sum over the batch is cut into
     std::int64_t workspace_bytes = 0;   ///< what run_conv_grad_weight needs beside its arguments, aligned to 64
     layout::kind in = layout::blocked;  ///< how it reads x; dy is always blocked
+
+    bool takes_narrow() const noexcept { return algorithm == conv_grad_weight_algorithm::bfloat16 || algorithm == conv_grad_weight_algorithm::depthwise; }
 };
 
 /// Picks the algorithm. `forward` is the problem of the forward convolution; its `in` says how x is at hand (planes are taken as they
@@ -6707,10 +6919,10 @@ struct conv_grad_weight_choice {
 conv_grad_weight_choice choose_conv_grad_weight(isa set, const conv_problem& forward, int shards);
 
 /// dw[oc][ic / groups][kh][kw] (row-major) = sum over the batch and pixels of dy[oc][pixel] * x[ic][pixel * stride - pad + tap * dilation],
-/// and db[oc] = sum of dy where `db` is not null. x lies as the choice says, dy is blocked. Sums over the batch are the tree of
-/// `graft::shards`, so that their bits depend on the number of shards and the instruction set only.
-void run_conv_grad_weight(isa set, const conv_problem& forward, const conv_grad_weight_choice& choice, const float* x, const float* dy, float* dw, float* db,
-                          void* workspace, executor& pool);
+/// and db[oc] = sum of dy where `db` is not null. x lies as the choice says, and may be narrow where it `takes_narrow`; dy is blocked. Sums over the batch are
+/// the tree of `graft::shards`, so that their bits depend on the number of shards and the instruction set only.
+void run_conv_grad_weight(isa set, const conv_problem& forward, const conv_grad_weight_choice& choice, const saved_activation& x, const float* dy, float* dw,
+                          float* db, void* workspace, executor& pool);
 
 enum class conv_grad_input_algorithm : std::uint8_t {
     convolution,  ///< stride 1: a convolution of dy with the weights turned round
@@ -6822,10 +7034,11 @@ namespace cpu {
 /// One run of sums over all pixels of a batch: of x at a row, which is an input channel and a tap, times dy at an output channel. Both are rounded to bfloat16,
 /// and 32 pixels at a time multiplied, as the 32 channels of a pixel are in a convolution: rows are what pixels are there, dy is the weights. The rows are cut
 /// into chunks, the shards of the batch into parts; a task is one of each. A matrix is an image of one row, whose channels are its columns. Distances count
-/// floats; `vector` is that from a vector of channels to the next.
+/// elements; `vector` is that from a vector of channels to the next.
 struct bfloat16_grad_args {
     conv_problem p;  // of the forward convolution
-    const float *x = nullptr, *dy = nullptr;
+    saved_activation x;
+    const float* dy = nullptr;
     std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0, dy_image = 0, dy_pixel = 0, dy_vector = 0;
     bool whole_vectors = false;  // x and dy have room for lanes past the last channel
     graft::shards shards;
@@ -6881,9 +7094,9 @@ enum class gradient_mask : std::uint8_t {
 /// The gradients of elementwise functions of one instruction set; n elements each, dx may be dy.
 struct elementwise_grad_kernels {
     /// dx[i] = dy[i] where y[i] passes the mask, else 0.
-    void (*masked)(gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n);
+    void (*masked)(gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n);
     /// dx[i] = dy[i] * act'(x[i]).
-    void (*activation_grad)(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n);
+    void (*activation_grad)(activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n);
 };
 
 }  // namespace cpu
@@ -6941,16 +7154,19 @@ struct norm_rows {
     int channels;  ///< lanes that are channels; 0: all lanes are of one channel
 };
 
-/// y = clamp((x - mean) * scale + shift + residual); a null residual is 0. One number for each lane's channel.
+/// y = clamp((x - mean) * scale + shift + residual); a null residual is 0. One number for each lane's channel. `x_narrow` and `y_narrow` (or null) take both in
+/// bfloat16.
 struct norm_forward {
     const float *x, *residual, *mean, *scale, *shift;
     float* y;
+    std::uint16_t *x_narrow, *y_narrow;
     float low, high;
 };
 
 /// The backward pass: `mask` looks at y, and `masked` (or null) takes what it left of dy. dx = (dy - shift - (x - mean) * slope) * scale.
 struct norm_backward {
-    const float *dy, *x, *y, *mean, *scale, *slope, *shift;
+    const float *dy, *mean, *scale, *slope, *shift;
+    saved_activation x, y;  ///< of one type
     float *masked, *dx;
     gradient_mask mask;
     float low, high;
@@ -7083,7 +7299,8 @@ namespace cpu {
 
 /// Rows of n that were normalised: x' = (x - mean) * inverse with a mean and an inverse for each.
 struct normalized_rows_grad {
-    const float *dy, *x;
+    const float* dy;
+    saved_activation x;
     const float* mean;  ///< null: 0, and its gradient is left out (RMS norm)
     const float* inverse;
     const float* scale;  ///< null: 1
@@ -7094,9 +7311,9 @@ struct normalized_rows_grad {
 /// The kernels of one instruction set; dx may be dy.
 struct rows_grad_kernels {
     /// dx = y * (dy - sum(dy * y)) of rows of n.
-    void (*softmax)(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n);
+    void (*softmax)(const float* dy, const saved_activation& y, float* dx, std::int64_t rows, std::int64_t n);
     /// The same along the first dimension of [n, inner], for `count` columns.
-    void (*softmax_columns)(const float* dy, const float* y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count);
+    void (*softmax_columns)(const float* dy, const saved_activation& y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count);
     /// dx = inverse * (g - mean(g) - x' * mean(g * x')) with g = dy * scale.
     void (*layer_norm)(const normalized_rows_grad&);
     /// Adds the sums over rows of dy * x' and of dy (either null: not wanted) for `count` columns from `first` on.
@@ -7120,6 +7337,32 @@ namespace baseline {
 // The kernel texts that training adds, and the table of what they define: each family's text has the function that names its own.
 
 namespace training {
+
+// ---- graft/cpu/training/kernels/saved.inl
+// Vectors of activations that were kept as float32 or bfloat16: text, included once for each instruction set.
+
+GRAFT_VECTOR V load_saved(const float* p) { return V::load(p); }
+GRAFT_VECTOR V load_saved(const std::uint16_t* p) { return load_bf16(p); }
+// The first lanes; zeros behind them.
+GRAFT_FORCE_INLINE V load_saved(const float* p, int lanes) { return load_some(p, lanes); }
+GRAFT_FORCE_INLINE V load_saved(const std::uint16_t* p, int lanes) {
+    if (lanes == V::W) return load_bf16(p);
+    std::uint16_t some[V::W] = {};
+    std::memcpy(some, p, static_cast<std::size_t>(lanes) * sizeof *p);
+    return load_bf16(some);
+}
+GRAFT_FORCE_INLINE void store_saved(V v, std::uint16_t* p, int lanes) {
+    std::uint16_t some[V::W];
+    store_bf16(v, some);
+    std::memcpy(p, some, static_cast<std::size_t>(lanes) * sizeof *p);
+}
+
+// f(p), with the elements as what they are.
+template <class F>
+GRAFT_FORCE_INLINE void with_saved(const saved_activation& x, const F& f) {
+    if (x.narrow) return f(static_cast<const std::uint16_t*>(x.data));
+    f(x.floats());
+}
 
 // ---- graft/cpu/training/kernels/conv_grad_weight.inl
 // Gradient of a convolution with respect to its weights: text, included once for each instruction set. A register tile of MI input
@@ -7382,7 +7625,7 @@ inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::
                 const std::int64_t offset = (c - t.in0) * p.kh * p.kw * out.row;
                 mine.to = to + offset;
                 mine.levels += offset;
-                taps(a, a.x + (n * in_blocks + c / V::W) * in_plane, dy, images, row, row1, column, column1, lane, static_cast<int>(length), mine);
+                taps(a, a.x.floats() + (n * in_blocks + c / V::W) * in_plane, dy, images, row, row1, column, column1, lane, static_cast<int>(length), mine);
             }
             if (t.bias) {
                 grad_sums mine = out;
@@ -7588,7 +7831,7 @@ inline void grad_weight_planes(const conv_grad_weight_args& a, std::int64_t tile
                     for (std::int64_t r = 0; r < (row1 - row - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1; ++r) {
                         const std::int64_t iy = row * p.sh - p.pt + r;
                         const bool inside = iy >= 0 && iy < p.ih;
-                        grad_copy_row(a.x + ((n * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, column * p.sw - p.pl,
+                        grad_copy_row(a.x.floats() + ((n * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, column * p.sw - p.pl,
                                       (column1 - column - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, copy + (c * tall + r) * wide);
                     }
                 s.x = copy;
@@ -7623,10 +7866,10 @@ constexpr int grad_depthwise_pixels(int taps) {
     return V::registers == 32 ? (taps == 1 ? 8 : taps == 7 ? 3 : 4) : taps == 1 ? 8 : taps == 3 ? 3 : taps == 5 ? 2 : 1;
 }
 
-// KW taps of one row of the kernel, over rows of some images. `s.x` is what column 0 reads for the first of the taps; columns[k] are
+// KW taps of one row of the kernel, over rows of some images. `first` is what column 0 reads for the first of the taps; columns[k] are
 // the outputs whose tap k is inside. Adjacent taps of adjacent pixels share their loads.
-template <int KW, bool Adjacent>
-GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_range* columns, std::int64_t tap_step, const grad_sums& out) {
+template <int KW, bool Adjacent, class T>
+GRAFT_NOINLINE inline void grad_depthwise_pass(const T* first, const grad_strip& s, const grad_range* columns, std::int64_t tap_step, const grad_sums& out) {
     constexpr int U = grad_depthwise_pixels(KW);
     V sum[U][KW];
     GRAFT_UNROLL
@@ -7643,17 +7886,18 @@ GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_r
     const std::int64_t x_pixel = s.x_pixel;
     for (std::int64_t i = 0; i < s.images; ++i)
         for (std::int64_t r = 0; r < s.rows; ++r) {
-            const float *x = s.x + i * s.x_image + r * s.x_row, *dy = s.dy + i * s.dy_image + r * s.dy_row;
+            const T* const x = first + i * s.x_image + r * s.x_row;
+            const float* const dy = s.dy + i * s.dy_image + r * s.dy_row;
             std::int64_t column = low;
             for (; column + U <= high; column += U) {
-                const float* from = x + column * x_pixel;
+                const T* from = x + column * x_pixel;
                 V d[U];
                 GRAFT_UNROLL
                 for (int u = 0; u < U; ++u) d[u] = V::load(dy + (column + u) * V::W);
                 if (Adjacent) {
                     GRAFT_UNROLL
                     for (int j = 0; j < U + KW - 1; ++j) {
-                        const V a = V::load(from + j * V::W);
+                        const V a = load_saved(from + j * V::W);
                         GRAFT_UNROLL
                         for (int k = 0; k < KW; ++k)
                             if (j - k >= 0 && j - k < U) sum[j - k][k] = fma(a, d[j - k], sum[j - k][k]);
@@ -7662,23 +7906,23 @@ GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_r
                     GRAFT_UNROLL
                     for (int u = 0; u < U; ++u) {
                         GRAFT_UNROLL
-                        for (int k = 0; k < KW; ++k) sum[u][k] = fma(V::load(from + u * x_pixel + k * tap_step), d[u], sum[u][k]);
+                        for (int k = 0; k < KW; ++k) sum[u][k] = fma(load_saved(from + u * x_pixel + k * tap_step), d[u], sum[u][k]);
                     }
                 }
             }
             for (; column < high; ++column) {
                 const V d = V::load(dy + column * V::W);
                 GRAFT_UNROLL
-                for (int k = 0; k < KW; ++k) sum[0][k] = fma(V::load(x + column * x_pixel + k * tap_step), d, sum[0][k]);
+                for (int k = 0; k < KW; ++k) sum[0][k] = fma(load_saved(x + column * x_pixel + k * tap_step), d, sum[0][k]);
             }
             // Pixels that have some of the taps only.
             GRAFT_UNROLL
             for (int k = 0; k < KW; ++k) {
                 const std::int64_t left = low < columns[k].last ? low : columns[k].last, right = high > columns[k].first ? high : columns[k].first;
                 for (std::int64_t c = columns[k].first; c < left; ++c)
-                    sum[0][k] = fma(V::load(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
+                    sum[0][k] = fma(load_saved(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
                 for (std::int64_t c = right; c < columns[k].last; ++c)
-                    sum[0][k] = fma(V::load(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
+                    sum[0][k] = fma(load_saved(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
             }
         }
     V all[KW][1];
@@ -7691,16 +7935,18 @@ GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_r
     grad_store(all, out);
 }
 
-GRAFT_FORCE_INLINE void grad_depthwise_row(int count, const grad_strip& s, const grad_range* columns, std::int64_t tap_step, bool adjacent,
+template <bool Adjacent, class T>
+GRAFT_FORCE_INLINE void grad_depthwise_row(int count, const T* first, const grad_strip& s, const grad_range* columns, std::int64_t tap_step,
                                            const grad_sums& out) {
-    if (count == 7) return adjacent ? grad_depthwise_pass<7, true>(s, columns, tap_step, out) : grad_depthwise_pass<7, false>(s, columns, tap_step, out);
-    if (count == 5) return adjacent ? grad_depthwise_pass<5, true>(s, columns, tap_step, out) : grad_depthwise_pass<5, false>(s, columns, tap_step, out);
-    if (count == 3) return adjacent ? grad_depthwise_pass<3, true>(s, columns, tap_step, out) : grad_depthwise_pass<3, false>(s, columns, tap_step, out);
-    adjacent ? grad_depthwise_pass<1, true>(s, columns, tap_step, out) : grad_depthwise_pass<1, false>(s, columns, tap_step, out);
+    if (count == 7) return grad_depthwise_pass<7, Adjacent>(first, s, columns, tap_step, out);
+    if (count == 5) return grad_depthwise_pass<5, Adjacent>(first, s, columns, tap_step, out);
+    if (count == 3) return grad_depthwise_pass<3, Adjacent>(first, s, columns, tap_step, out);
+    grad_depthwise_pass<1, Adjacent>(first, s, columns, tap_step, out);
 }
 
 // One part of the shards of one block of channels.
-inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
+template <class T>
+inline void grad_weight_depthwise_of(const conv_grad_weight_args& a, const T* all, std::int64_t tile, std::int64_t part) {
     const conv_problem& p = a.p;
     const std::int64_t blocks = (p.oc + V::W - 1) / V::W, in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
     float* const buffers = grad_buffers(a, tile, part);
@@ -7724,7 +7970,8 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
             out.last = images == 0 || (n + images >= last && row1 == p.oh);
             out.to = buffers + out.merges * a.tile_floats;
             out.levels = buffers;
-            const float *x = a.x + (n * blocks + tile) * in_plane, *dy = a.dy + (n * blocks + tile) * out_plane;
+            const T* const x = all + (n * blocks + tile) * in_plane;
+            const float* const dy = a.dy + (n * blocks + tile) * out_plane;
             for (int ky = 0; ky < p.kh; ++ky) {
                 const std::int64_t down = std::int64_t(ky) * p.dh - p.pt;
                 const grad_range rows = grad_inside(row, row1, down, p.ih, p.sh);
@@ -7737,9 +7984,12 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
                     s.images = images;
                     s.rows = rows.last - rows.first;
                     if (s.rows == 0) s.images = 0;
-                    s.x = x + ((rows.first * p.sh + down) * p.iw + right) * V::W;
+                    const T* const from = x + ((rows.first * p.sh + down) * p.iw + right) * V::W;
                     s.dy = dy + rows.first * p.ow * V::W;
-                    grad_depthwise_row(count, s, columns, std::int64_t(p.dw) * V::W, p.sw == 1 && p.dw == 1, out);
+                    if (p.sw == 1 && p.dw == 1)
+                        grad_depthwise_row<true>(count, from, s, columns, V::W, out);
+                    else
+                        grad_depthwise_row<false>(count, from, s, columns, std::int64_t(p.dw) * V::W, out);
                     out.to += count * V::W;
                     out.levels += count * V::W;
                 }
@@ -7756,6 +8006,9 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
             if (row == 0) n += images;
         }
     }
+}
+inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
+    with_saved(a.x, [&](const auto* x) { grad_weight_depthwise_of(a, x, tile, part); });
 }
 
 inline void grad_weight_depthwise_end(const conv_grad_weight_args& a, std::int64_t tile) {
@@ -8271,35 +8524,41 @@ GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
     return dy;
 }
 
-template <gradient_mask Mask>
-GRAFT_FORCE_INLINE void masked_loop(float low, float high, const float* dy, const float* y, float* dx, std::int64_t n) {
+template <gradient_mask Mask, class T>
+GRAFT_FORCE_INLINE void masked_loop(float low, float high, const float* dy, const T* y, float* dx, std::int64_t n) {
     const V l = V::set1(low), h = V::set1(high);
     for (std::int64_t i = 0; i < n; i += V::W) {
         const int lanes = lanes_from(n - i);
-        store_some(pass_gradient<Mask>(load_some(dy + i, lanes), load_some(y + i, lanes), l, h), dx + i, lanes);
+        store_some(pass_gradient<Mask>(load_some(dy + i, lanes), load_saved(y + i, lanes), l, h), dx + i, lanes);
     }
 }
-inline void masked(gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n) {
-    switch (mask) {
-    case gradient_mask::none: return masked_loop<gradient_mask::none>(low, high, dy, dy, dx, n);
-    case gradient_mask::relu: return masked_loop<gradient_mask::relu>(low, high, dy, y, dx, n);
-    case gradient_mask::clip: return masked_loop<gradient_mask::clip>(low, high, dy, y, dx, n);
-    }
+inline void masked(gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n) {
+    with_saved(y, [&](const auto* of) {
+        switch (mask) {
+        case gradient_mask::none: return masked_loop<gradient_mask::none>(low, high, dy, of, dx, n);
+        case gradient_mask::relu: return masked_loop<gradient_mask::relu>(low, high, dy, of, dx, n);
+        case gradient_mask::clip: return masked_loop<gradient_mask::clip>(low, high, dy, of, dx, n);
+        }
+    });
 }
 
-inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n) {
+template <class T>
+inline void activation_grad_of(activation kind, float alpha, float beta, const float* dy, const T* x, float* dx, std::int64_t n) {
     switch (kind) {
 #define GRAFT_X(id, first, second) \
     case activation::id: \
         for (std::int64_t i = 0; i < n; i += V::W) { \
             const int lanes = lanes_from(n - i); \
-            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes); \
+            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_saved(x + i, lanes), alpha, beta), dx + i, lanes); \
         } \
         return;
         GRAFT_X(none, , )
         GRAFT_ACTIVATION_LIST(GRAFT_X)
 #undef GRAFT_X
     }
+}
+inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n) {
+    with_saved(x, [&](const auto* of) { activation_grad_of(kind, alpha, beta, dy, of, dx, n); });
 }
 
 inline const elementwise_grad_kernels* elementwise_grad_table() {
@@ -8416,29 +8675,44 @@ inline void moments(const norm_rows& r, const float* x, std::int64_t images, std
     for (int j = 0; j < (r.channels ? V::W : 1); ++j) mean[j] = all_mean[j], square[j] = all_square[j];
 }
 
-template <bool Residual>
+template <bool Residual, bool Narrow>
 GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V shift = channel_values(g.shift, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     std::int64_t at = 0;
     for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
-        V v = fma(V::load(g.x + at) - mean, scale, shift);
+        const V x = V::load(g.x + at);
+        V v = fma(x - mean, scale, shift);
         if constexpr (Residual) v = v + V::load(g.residual + at);
-        clamp(v, low, high).store(g.y + at);
+        v = clamp(v, low, high);
+        if constexpr (Narrow) {
+            if (g.x_narrow) store_bf16(x, g.x_narrow + at);
+            if (g.y_narrow) store_bf16(v, g.y_narrow + at);
+        }
+        v.store(g.y + at);
     }
     for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
-        V v = fma(V::load_partial(g.x + at, r.tail_lanes) - mean, scale, shift);
+        const V x = V::load_partial(g.x + at, r.tail_lanes);
+        V v = fma(x - mean, scale, shift);
         if constexpr (Residual) v = v + V::load_partial(g.residual + at, r.tail_lanes);
-        clamp(v, low, high).store_partial(g.y + at, r.tail_lanes);
+        v = clamp(v, low, high);
+        if constexpr (Narrow) {
+            if (g.x_narrow) store_saved(x, g.x_narrow + at, r.tail_lanes);
+            if (g.y_narrow) store_saved(v, g.y_narrow + at, r.tail_lanes);
+        }
+        v.store_partial(g.y + at, r.tail_lanes);
     }
 }
 inline void normalize(const norm_rows& r, const norm_forward& g) {
-    if (g.residual) return normalize_rows<true>(r, g);
-    normalize_rows<false>(r, g);
+    if (g.x_narrow || g.y_narrow) return g.residual ? normalize_rows<true, true>(r, g) : normalize_rows<false, true>(r, g);
+    if (g.residual) return normalize_rows<true, false>(r, g);
+    normalize_rows<false, false>(r, g);
 }
 
-template <gradient_mask Mask, bool Store>
-GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
+template <gradient_mask Mask, bool Store, class T>
+GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, const T* x, std::int64_t images, std::int64_t image_step, double* sum,
+                                double* product) {
+    const T* const y = static_cast<const T*>(g.y.data);
     const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     const std::int64_t rows = r.whole + r.tail;
     const int width = r.channels ? V::W : 1;
@@ -8456,26 +8730,26 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std:
                 for (int j = 0; j < 4; ++j) {
                     const std::int64_t o = at + j * r.step;
                     V dy = V::load(g.dy + o);
-                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + o), low, high);
+                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + o), low, high);
                     if constexpr (Store) dy.store(g.masked + o);
                     a[j] = a[j] + dy;
-                    b[j] = fma(dy, V::load(g.x + o) - mean, b[j]);
+                    b[j] = fma(dy, load_saved(x + o) - mean, b[j]);
                 }
             }
             for (; i < c.whole; ++i, at += r.step) {
                 V dy = V::load(g.dy + at);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + at), low, high);
+                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
                 if constexpr (Store) dy.store(g.masked + at);
                 a[0] = a[0] + dy;
-                b[0] = fma(dy, V::load(g.x + at) - mean, b[0]);
+                b[0] = fma(dy, load_saved(x + at) - mean, b[0]);
             }
             for (std::int64_t t = 0; t < c.tail; ++t, at += r.step) {
                 V dy = V::load_partial(g.dy + at, r.tail_lanes);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load_partial(g.y + at, r.tail_lanes), low, high);
+                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
                 if constexpr (Store) dy.store_partial(g.masked + at, r.tail_lanes);
                 // Lanes that are not there have a gradient of 0.
                 a[t & 1] = a[t & 1] + dy;
-                b[t & 1] = fma(dy, V::load_partial(g.x + at, r.tail_lanes) - mean, b[t & 1]);
+                b[t & 1] = fma(dy, load_saved(x + at, r.tail_lanes) - mean, b[t & 1]);
             }
             widen((a[0] + a[1]) + (a[2] + a[3]), r.channels, part);
             for (int j = 0; j < width; ++j) sum[j] += part[j];
@@ -8485,37 +8759,42 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std:
 }
 inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
     constexpr gradient_mask none = gradient_mask::none, relu = gradient_mask::relu, clip = gradient_mask::clip;
-    if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, images, image_step, sum, product);
-    if (g.mask == relu) return sums_of<relu, false>(r, g, images, image_step, sum, product);
-    if (g.mask == clip && g.masked) return sums_of<clip, true>(r, g, images, image_step, sum, product);
-    if (g.mask == clip) return sums_of<clip, false>(r, g, images, image_step, sum, product);
-    if (g.masked) return sums_of<none, true>(r, g, images, image_step, sum, product);
-    sums_of<none, false>(r, g, images, image_step, sum, product);
+    with_saved(g.x, [&](const auto* x) {
+        if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, x, images, image_step, sum, product);
+        if (g.mask == relu) return sums_of<relu, false>(r, g, x, images, image_step, sum, product);
+        if (g.mask == clip && g.masked) return sums_of<clip, true>(r, g, x, images, image_step, sum, product);
+        if (g.mask == clip) return sums_of<clip, false>(r, g, x, images, image_step, sum, product);
+        if (g.masked) return sums_of<none, true>(r, g, x, images, image_step, sum, product);
+        sums_of<none, false>(r, g, x, images, image_step, sum, product);
+    });
 }
 
-template <gradient_mask Mask>
-GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
+template <gradient_mask Mask, class T>
+GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g, const T* x) {
+    const T* const y = static_cast<const T*>(g.y.data);
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
     const V low = V::set1(g.low), high = V::set1(g.high);
     std::int64_t at = 0;
     for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
         V dy = V::load(g.dy + at);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + at), low, high);
-        (fnma(V::load(g.x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
+        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
+        (fnma(load_saved(x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
     }
     for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
         V dy = V::load_partial(g.dy + at, r.tail_lanes);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load_partial(g.y + at, r.tail_lanes), low, high);
-        (fnma(V::load_partial(g.x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
+        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
+        (fnma(load_saved(x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
     }
 }
 inline void norm_gradient(const norm_rows& r, const norm_backward& g) {
-    switch (g.mask) {
-    case gradient_mask::none: return gradient_rows<gradient_mask::none>(r, g);
-    case gradient_mask::relu: return gradient_rows<gradient_mask::relu>(r, g);
-    case gradient_mask::clip: return gradient_rows<gradient_mask::clip>(r, g);
-    }
+    with_saved(g.x, [&](const auto* x) {
+        switch (g.mask) {
+        case gradient_mask::none: return gradient_rows<gradient_mask::none>(r, g, x);
+        case gradient_mask::relu: return gradient_rows<gradient_mask::relu>(r, g, x);
+        case gradient_mask::clip: return gradient_rows<gradient_mask::clip>(r, g, x);
+        }
+    });
 }
 
 inline const norm_grad_kernels* norm_grad_table() {
@@ -8590,7 +8869,10 @@ inline const reduce_sum_kernels* reduce_sum_table() {
 // ---- graft/cpu/training/kernels/rows_grad.inl
 // Gradients along rows: text, included once for each instruction set.
 
-GRAFT_FORCE_INLINE V some_of(const float* p, std::int64_t i, std::int64_t n) { return load_some(p + i, lanes_from(n - i)); }
+template <class T>
+GRAFT_FORCE_INLINE V some_of(const T* p, std::int64_t i, std::int64_t n) {
+    return load_saved(p + i, lanes_from(n - i));
+}
 
 // The sum of f(i) over [0, n), which is 0 in lanes past the end: pieces in float, added up in double.
 template <class F>
@@ -8608,24 +8890,32 @@ GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
     return total;
 }
 
-inline void softmax_grad_rows(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n) {
-    for (std::int64_t r = 0; r < rows; ++r, dy += n, y += n, dx += n) {
-        const V along = V::set1(static_cast<float>(sum_of_row(n, [&](std::int64_t i) { return some_of(dy, i, n) * some_of(y, i, n); })));
-        for (std::int64_t i = 0; i < n; i += V::W) store_some(some_of(y, i, n) * (some_of(dy, i, n) - along), dx + i, lanes_from(n - i));
-    }
+inline void softmax_grad_rows(const float* dy, const saved_activation& saved, float* dx, std::int64_t rows, std::int64_t n) {
+    with_saved(saved, [&](const auto* all) {
+        for (std::int64_t r = 0; r < rows; ++r) {
+            const auto* const y = all + r * n;
+            const float* const g = dy + r * n;
+            const V along = V::set1(static_cast<float>(sum_of_row(n, [&](std::int64_t i) { return some_of(g, i, n) * some_of(y, i, n); })));
+            for (std::int64_t i = 0; i < n; i += V::W) store_some(some_of(y, i, n) * (some_of(g, i, n) - along), dx + r * n + i, lanes_from(n - i));
+        }
+    });
 }
-inline void softmax_grad_columns(const float* dy, const float* y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count) {
-    for (std::int64_t j = 0; j < count; j += V::W) {
-        V along = V::zero();
-        for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
-        for (std::int64_t i = 0; i < n; ++i)
-            store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
-    }
+inline void softmax_grad_columns(const float* dy, const saved_activation& saved, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count) {
+    with_saved(saved, [&](const auto* y) {
+        for (std::int64_t j = 0; j < count; j += V::W) {
+            V along = V::zero();
+            for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
+            for (std::int64_t i = 0; i < n; ++i)
+                store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
+        }
+    });
 }
 
-inline void layer_norm_grad(const normalized_rows_grad& g) {
+template <class T>
+inline void layer_norm_grad_of(const normalized_rows_grad& g, const T* all) {
     for (std::int64_t r = 0; r < g.rows; ++r) {
-        const float *dy = g.dy + r * g.n, *x = g.x + r * g.n;
+        const float* const dy = g.dy + r * g.n;
+        const T* const x = all + r * g.n;
         float* dx = g.dx + r * g.n;
         const V mean = V::set1(g.mean ? g.mean[r] : 0.0f), inverse = V::set1(g.inverse[r]);
         // Lanes past the end have a dy of 0.
@@ -8637,8 +8927,12 @@ inline void layer_norm_grad(const normalized_rows_grad& g) {
         for (std::int64_t i = 0; i < g.n; i += V::W) store_some(fnma(normalized(i), along, scaled(i) - centre) * inverse, dx + i, lanes_from(g.n - i));
     }
 }
+inline void layer_norm_grad(const normalized_rows_grad& g) {
+    with_saved(g.x, [&](const auto* x) { layer_norm_grad_of(g, x); });
+}
 
-inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t first, std::int64_t count, double* scale, double* bias) {
+template <class T>
+inline void layer_norm_grad_sums_of(const normalized_rows_grad& g, const T* x, std::int64_t first, std::int64_t count, double* scale, double* bias) {
     constexpr std::int64_t chunk = 128;  // rows that a float holds the sum of, and that stay in the first cache
     for (std::int64_t begin = 0; begin < g.rows; begin += chunk) {
         const std::int64_t end = g.rows - begin < chunk ? g.rows : begin + chunk;
@@ -8647,7 +8941,7 @@ inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t fir
             V products = V::zero(), sums = products;
             for (std::int64_t r = begin; r < end; ++r) {
                 const std::int64_t at = r * g.n + first + j;
-                const V dy = load_some(g.dy + at, lanes), off = load_some(g.x + at, lanes) - V::set1(g.mean ? g.mean[r] : 0.0f);
+                const V dy = load_some(g.dy + at, lanes), off = load_saved(x + at, lanes) - V::set1(g.mean ? g.mean[r] : 0.0f);
                 products = fma(dy, off * V::set1(g.inverse[r]), products);
                 sums = sums + dy;
             }
@@ -8655,6 +8949,9 @@ inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t fir
             if (bias) add_lanes(sums, lanes, bias + j);
         }
     }
+}
+inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t first, std::int64_t count, double* scale, double* bias) {
+    with_saved(g.x, [&](const auto* x) { layer_norm_grad_sums_of(g, x, first, count, scale, bias); });
 }
 
 inline const rows_grad_kernels* rows_grad_table() {
@@ -9048,6 +9345,32 @@ namespace neon {
 
 namespace training {
 
+// ---- graft/cpu/training/kernels/saved.inl
+// Vectors of activations that were kept as float32 or bfloat16: text, included once for each instruction set.
+
+GRAFT_VECTOR V load_saved(const float* p) { return V::load(p); }
+GRAFT_VECTOR V load_saved(const std::uint16_t* p) { return load_bf16(p); }
+// The first lanes; zeros behind them.
+GRAFT_FORCE_INLINE V load_saved(const float* p, int lanes) { return load_some(p, lanes); }
+GRAFT_FORCE_INLINE V load_saved(const std::uint16_t* p, int lanes) {
+    if (lanes == V::W) return load_bf16(p);
+    std::uint16_t some[V::W] = {};
+    std::memcpy(some, p, static_cast<std::size_t>(lanes) * sizeof *p);
+    return load_bf16(some);
+}
+GRAFT_FORCE_INLINE void store_saved(V v, std::uint16_t* p, int lanes) {
+    std::uint16_t some[V::W];
+    store_bf16(v, some);
+    std::memcpy(p, some, static_cast<std::size_t>(lanes) * sizeof *p);
+}
+
+// f(p), with the elements as what they are.
+template <class F>
+GRAFT_FORCE_INLINE void with_saved(const saved_activation& x, const F& f) {
+    if (x.narrow) return f(static_cast<const std::uint16_t*>(x.data));
+    f(x.floats());
+}
+
 // ---- graft/cpu/training/kernels/conv_grad_weight.inl
 // Gradient of a convolution with respect to its weights: text, included once for each instruction set. A register tile of MI input
 // channels by NV vectors of output channels takes a strip of pixels in registers; all taps go over the strip while it is in the first
@@ -9309,7 +9632,7 @@ inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::
                 const std::int64_t offset = (c - t.in0) * p.kh * p.kw * out.row;
                 mine.to = to + offset;
                 mine.levels += offset;
-                taps(a, a.x + (n * in_blocks + c / V::W) * in_plane, dy, images, row, row1, column, column1, lane, static_cast<int>(length), mine);
+                taps(a, a.x.floats() + (n * in_blocks + c / V::W) * in_plane, dy, images, row, row1, column, column1, lane, static_cast<int>(length), mine);
             }
             if (t.bias) {
                 grad_sums mine = out;
@@ -9515,7 +9838,7 @@ inline void grad_weight_planes(const conv_grad_weight_args& a, std::int64_t tile
                     for (std::int64_t r = 0; r < (row1 - row - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1; ++r) {
                         const std::int64_t iy = row * p.sh - p.pt + r;
                         const bool inside = iy >= 0 && iy < p.ih;
-                        grad_copy_row(a.x + ((n * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, column * p.sw - p.pl,
+                        grad_copy_row(a.x.floats() + ((n * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, column * p.sw - p.pl,
                                       (column1 - column - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, copy + (c * tall + r) * wide);
                     }
                 s.x = copy;
@@ -9550,10 +9873,10 @@ constexpr int grad_depthwise_pixels(int taps) {
     return V::registers == 32 ? (taps == 1 ? 8 : taps == 7 ? 3 : 4) : taps == 1 ? 8 : taps == 3 ? 3 : taps == 5 ? 2 : 1;
 }
 
-// KW taps of one row of the kernel, over rows of some images. `s.x` is what column 0 reads for the first of the taps; columns[k] are
+// KW taps of one row of the kernel, over rows of some images. `first` is what column 0 reads for the first of the taps; columns[k] are
 // the outputs whose tap k is inside. Adjacent taps of adjacent pixels share their loads.
-template <int KW, bool Adjacent>
-GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_range* columns, std::int64_t tap_step, const grad_sums& out) {
+template <int KW, bool Adjacent, class T>
+GRAFT_NOINLINE inline void grad_depthwise_pass(const T* first, const grad_strip& s, const grad_range* columns, std::int64_t tap_step, const grad_sums& out) {
     constexpr int U = grad_depthwise_pixels(KW);
     V sum[U][KW];
     GRAFT_UNROLL
@@ -9570,17 +9893,18 @@ GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_r
     const std::int64_t x_pixel = s.x_pixel;
     for (std::int64_t i = 0; i < s.images; ++i)
         for (std::int64_t r = 0; r < s.rows; ++r) {
-            const float *x = s.x + i * s.x_image + r * s.x_row, *dy = s.dy + i * s.dy_image + r * s.dy_row;
+            const T* const x = first + i * s.x_image + r * s.x_row;
+            const float* const dy = s.dy + i * s.dy_image + r * s.dy_row;
             std::int64_t column = low;
             for (; column + U <= high; column += U) {
-                const float* from = x + column * x_pixel;
+                const T* from = x + column * x_pixel;
                 V d[U];
                 GRAFT_UNROLL
                 for (int u = 0; u < U; ++u) d[u] = V::load(dy + (column + u) * V::W);
                 if (Adjacent) {
                     GRAFT_UNROLL
                     for (int j = 0; j < U + KW - 1; ++j) {
-                        const V a = V::load(from + j * V::W);
+                        const V a = load_saved(from + j * V::W);
                         GRAFT_UNROLL
                         for (int k = 0; k < KW; ++k)
                             if (j - k >= 0 && j - k < U) sum[j - k][k] = fma(a, d[j - k], sum[j - k][k]);
@@ -9589,23 +9913,23 @@ GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_r
                     GRAFT_UNROLL
                     for (int u = 0; u < U; ++u) {
                         GRAFT_UNROLL
-                        for (int k = 0; k < KW; ++k) sum[u][k] = fma(V::load(from + u * x_pixel + k * tap_step), d[u], sum[u][k]);
+                        for (int k = 0; k < KW; ++k) sum[u][k] = fma(load_saved(from + u * x_pixel + k * tap_step), d[u], sum[u][k]);
                     }
                 }
             }
             for (; column < high; ++column) {
                 const V d = V::load(dy + column * V::W);
                 GRAFT_UNROLL
-                for (int k = 0; k < KW; ++k) sum[0][k] = fma(V::load(x + column * x_pixel + k * tap_step), d, sum[0][k]);
+                for (int k = 0; k < KW; ++k) sum[0][k] = fma(load_saved(x + column * x_pixel + k * tap_step), d, sum[0][k]);
             }
             // Pixels that have some of the taps only.
             GRAFT_UNROLL
             for (int k = 0; k < KW; ++k) {
                 const std::int64_t left = low < columns[k].last ? low : columns[k].last, right = high > columns[k].first ? high : columns[k].first;
                 for (std::int64_t c = columns[k].first; c < left; ++c)
-                    sum[0][k] = fma(V::load(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
+                    sum[0][k] = fma(load_saved(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
                 for (std::int64_t c = right; c < columns[k].last; ++c)
-                    sum[0][k] = fma(V::load(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
+                    sum[0][k] = fma(load_saved(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
             }
         }
     V all[KW][1];
@@ -9618,16 +9942,18 @@ GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_r
     grad_store(all, out);
 }
 
-GRAFT_FORCE_INLINE void grad_depthwise_row(int count, const grad_strip& s, const grad_range* columns, std::int64_t tap_step, bool adjacent,
+template <bool Adjacent, class T>
+GRAFT_FORCE_INLINE void grad_depthwise_row(int count, const T* first, const grad_strip& s, const grad_range* columns, std::int64_t tap_step,
                                            const grad_sums& out) {
-    if (count == 7) return adjacent ? grad_depthwise_pass<7, true>(s, columns, tap_step, out) : grad_depthwise_pass<7, false>(s, columns, tap_step, out);
-    if (count == 5) return adjacent ? grad_depthwise_pass<5, true>(s, columns, tap_step, out) : grad_depthwise_pass<5, false>(s, columns, tap_step, out);
-    if (count == 3) return adjacent ? grad_depthwise_pass<3, true>(s, columns, tap_step, out) : grad_depthwise_pass<3, false>(s, columns, tap_step, out);
-    adjacent ? grad_depthwise_pass<1, true>(s, columns, tap_step, out) : grad_depthwise_pass<1, false>(s, columns, tap_step, out);
+    if (count == 7) return grad_depthwise_pass<7, Adjacent>(first, s, columns, tap_step, out);
+    if (count == 5) return grad_depthwise_pass<5, Adjacent>(first, s, columns, tap_step, out);
+    if (count == 3) return grad_depthwise_pass<3, Adjacent>(first, s, columns, tap_step, out);
+    grad_depthwise_pass<1, Adjacent>(first, s, columns, tap_step, out);
 }
 
 // One part of the shards of one block of channels.
-inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
+template <class T>
+inline void grad_weight_depthwise_of(const conv_grad_weight_args& a, const T* all, std::int64_t tile, std::int64_t part) {
     const conv_problem& p = a.p;
     const std::int64_t blocks = (p.oc + V::W - 1) / V::W, in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
     float* const buffers = grad_buffers(a, tile, part);
@@ -9651,7 +9977,8 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
             out.last = images == 0 || (n + images >= last && row1 == p.oh);
             out.to = buffers + out.merges * a.tile_floats;
             out.levels = buffers;
-            const float *x = a.x + (n * blocks + tile) * in_plane, *dy = a.dy + (n * blocks + tile) * out_plane;
+            const T* const x = all + (n * blocks + tile) * in_plane;
+            const float* const dy = a.dy + (n * blocks + tile) * out_plane;
             for (int ky = 0; ky < p.kh; ++ky) {
                 const std::int64_t down = std::int64_t(ky) * p.dh - p.pt;
                 const grad_range rows = grad_inside(row, row1, down, p.ih, p.sh);
@@ -9664,9 +9991,12 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
                     s.images = images;
                     s.rows = rows.last - rows.first;
                     if (s.rows == 0) s.images = 0;
-                    s.x = x + ((rows.first * p.sh + down) * p.iw + right) * V::W;
+                    const T* const from = x + ((rows.first * p.sh + down) * p.iw + right) * V::W;
                     s.dy = dy + rows.first * p.ow * V::W;
-                    grad_depthwise_row(count, s, columns, std::int64_t(p.dw) * V::W, p.sw == 1 && p.dw == 1, out);
+                    if (p.sw == 1 && p.dw == 1)
+                        grad_depthwise_row<true>(count, from, s, columns, V::W, out);
+                    else
+                        grad_depthwise_row<false>(count, from, s, columns, std::int64_t(p.dw) * V::W, out);
                     out.to += count * V::W;
                     out.levels += count * V::W;
                 }
@@ -9683,6 +10013,9 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
             if (row == 0) n += images;
         }
     }
+}
+inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
+    with_saved(a.x, [&](const auto* x) { grad_weight_depthwise_of(a, x, tile, part); });
 }
 
 inline void grad_weight_depthwise_end(const conv_grad_weight_args& a, std::int64_t tile) {
@@ -10198,35 +10531,41 @@ GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
     return dy;
 }
 
-template <gradient_mask Mask>
-GRAFT_FORCE_INLINE void masked_loop(float low, float high, const float* dy, const float* y, float* dx, std::int64_t n) {
+template <gradient_mask Mask, class T>
+GRAFT_FORCE_INLINE void masked_loop(float low, float high, const float* dy, const T* y, float* dx, std::int64_t n) {
     const V l = V::set1(low), h = V::set1(high);
     for (std::int64_t i = 0; i < n; i += V::W) {
         const int lanes = lanes_from(n - i);
-        store_some(pass_gradient<Mask>(load_some(dy + i, lanes), load_some(y + i, lanes), l, h), dx + i, lanes);
+        store_some(pass_gradient<Mask>(load_some(dy + i, lanes), load_saved(y + i, lanes), l, h), dx + i, lanes);
     }
 }
-inline void masked(gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n) {
-    switch (mask) {
-    case gradient_mask::none: return masked_loop<gradient_mask::none>(low, high, dy, dy, dx, n);
-    case gradient_mask::relu: return masked_loop<gradient_mask::relu>(low, high, dy, y, dx, n);
-    case gradient_mask::clip: return masked_loop<gradient_mask::clip>(low, high, dy, y, dx, n);
-    }
+inline void masked(gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n) {
+    with_saved(y, [&](const auto* of) {
+        switch (mask) {
+        case gradient_mask::none: return masked_loop<gradient_mask::none>(low, high, dy, of, dx, n);
+        case gradient_mask::relu: return masked_loop<gradient_mask::relu>(low, high, dy, of, dx, n);
+        case gradient_mask::clip: return masked_loop<gradient_mask::clip>(low, high, dy, of, dx, n);
+        }
+    });
 }
 
-inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n) {
+template <class T>
+inline void activation_grad_of(activation kind, float alpha, float beta, const float* dy, const T* x, float* dx, std::int64_t n) {
     switch (kind) {
 #define GRAFT_X(id, first, second) \
     case activation::id: \
         for (std::int64_t i = 0; i < n; i += V::W) { \
             const int lanes = lanes_from(n - i); \
-            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes); \
+            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_saved(x + i, lanes), alpha, beta), dx + i, lanes); \
         } \
         return;
         GRAFT_X(none, , )
         GRAFT_ACTIVATION_LIST(GRAFT_X)
 #undef GRAFT_X
     }
+}
+inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n) {
+    with_saved(x, [&](const auto* of) { activation_grad_of(kind, alpha, beta, dy, of, dx, n); });
 }
 
 inline const elementwise_grad_kernels* elementwise_grad_table() {
@@ -10343,29 +10682,44 @@ inline void moments(const norm_rows& r, const float* x, std::int64_t images, std
     for (int j = 0; j < (r.channels ? V::W : 1); ++j) mean[j] = all_mean[j], square[j] = all_square[j];
 }
 
-template <bool Residual>
+template <bool Residual, bool Narrow>
 GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V shift = channel_values(g.shift, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     std::int64_t at = 0;
     for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
-        V v = fma(V::load(g.x + at) - mean, scale, shift);
+        const V x = V::load(g.x + at);
+        V v = fma(x - mean, scale, shift);
         if constexpr (Residual) v = v + V::load(g.residual + at);
-        clamp(v, low, high).store(g.y + at);
+        v = clamp(v, low, high);
+        if constexpr (Narrow) {
+            if (g.x_narrow) store_bf16(x, g.x_narrow + at);
+            if (g.y_narrow) store_bf16(v, g.y_narrow + at);
+        }
+        v.store(g.y + at);
     }
     for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
-        V v = fma(V::load_partial(g.x + at, r.tail_lanes) - mean, scale, shift);
+        const V x = V::load_partial(g.x + at, r.tail_lanes);
+        V v = fma(x - mean, scale, shift);
         if constexpr (Residual) v = v + V::load_partial(g.residual + at, r.tail_lanes);
-        clamp(v, low, high).store_partial(g.y + at, r.tail_lanes);
+        v = clamp(v, low, high);
+        if constexpr (Narrow) {
+            if (g.x_narrow) store_saved(x, g.x_narrow + at, r.tail_lanes);
+            if (g.y_narrow) store_saved(v, g.y_narrow + at, r.tail_lanes);
+        }
+        v.store_partial(g.y + at, r.tail_lanes);
     }
 }
 inline void normalize(const norm_rows& r, const norm_forward& g) {
-    if (g.residual) return normalize_rows<true>(r, g);
-    normalize_rows<false>(r, g);
+    if (g.x_narrow || g.y_narrow) return g.residual ? normalize_rows<true, true>(r, g) : normalize_rows<false, true>(r, g);
+    if (g.residual) return normalize_rows<true, false>(r, g);
+    normalize_rows<false, false>(r, g);
 }
 
-template <gradient_mask Mask, bool Store>
-GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
+template <gradient_mask Mask, bool Store, class T>
+GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, const T* x, std::int64_t images, std::int64_t image_step, double* sum,
+                                double* product) {
+    const T* const y = static_cast<const T*>(g.y.data);
     const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     const std::int64_t rows = r.whole + r.tail;
     const int width = r.channels ? V::W : 1;
@@ -10383,26 +10737,26 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std:
                 for (int j = 0; j < 4; ++j) {
                     const std::int64_t o = at + j * r.step;
                     V dy = V::load(g.dy + o);
-                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + o), low, high);
+                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + o), low, high);
                     if constexpr (Store) dy.store(g.masked + o);
                     a[j] = a[j] + dy;
-                    b[j] = fma(dy, V::load(g.x + o) - mean, b[j]);
+                    b[j] = fma(dy, load_saved(x + o) - mean, b[j]);
                 }
             }
             for (; i < c.whole; ++i, at += r.step) {
                 V dy = V::load(g.dy + at);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + at), low, high);
+                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
                 if constexpr (Store) dy.store(g.masked + at);
                 a[0] = a[0] + dy;
-                b[0] = fma(dy, V::load(g.x + at) - mean, b[0]);
+                b[0] = fma(dy, load_saved(x + at) - mean, b[0]);
             }
             for (std::int64_t t = 0; t < c.tail; ++t, at += r.step) {
                 V dy = V::load_partial(g.dy + at, r.tail_lanes);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load_partial(g.y + at, r.tail_lanes), low, high);
+                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
                 if constexpr (Store) dy.store_partial(g.masked + at, r.tail_lanes);
                 // Lanes that are not there have a gradient of 0.
                 a[t & 1] = a[t & 1] + dy;
-                b[t & 1] = fma(dy, V::load_partial(g.x + at, r.tail_lanes) - mean, b[t & 1]);
+                b[t & 1] = fma(dy, load_saved(x + at, r.tail_lanes) - mean, b[t & 1]);
             }
             widen((a[0] + a[1]) + (a[2] + a[3]), r.channels, part);
             for (int j = 0; j < width; ++j) sum[j] += part[j];
@@ -10412,37 +10766,42 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std:
 }
 inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
     constexpr gradient_mask none = gradient_mask::none, relu = gradient_mask::relu, clip = gradient_mask::clip;
-    if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, images, image_step, sum, product);
-    if (g.mask == relu) return sums_of<relu, false>(r, g, images, image_step, sum, product);
-    if (g.mask == clip && g.masked) return sums_of<clip, true>(r, g, images, image_step, sum, product);
-    if (g.mask == clip) return sums_of<clip, false>(r, g, images, image_step, sum, product);
-    if (g.masked) return sums_of<none, true>(r, g, images, image_step, sum, product);
-    sums_of<none, false>(r, g, images, image_step, sum, product);
+    with_saved(g.x, [&](const auto* x) {
+        if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, x, images, image_step, sum, product);
+        if (g.mask == relu) return sums_of<relu, false>(r, g, x, images, image_step, sum, product);
+        if (g.mask == clip && g.masked) return sums_of<clip, true>(r, g, x, images, image_step, sum, product);
+        if (g.mask == clip) return sums_of<clip, false>(r, g, x, images, image_step, sum, product);
+        if (g.masked) return sums_of<none, true>(r, g, x, images, image_step, sum, product);
+        sums_of<none, false>(r, g, x, images, image_step, sum, product);
+    });
 }
 
-template <gradient_mask Mask>
-GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
+template <gradient_mask Mask, class T>
+GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g, const T* x) {
+    const T* const y = static_cast<const T*>(g.y.data);
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
     const V low = V::set1(g.low), high = V::set1(g.high);
     std::int64_t at = 0;
     for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
         V dy = V::load(g.dy + at);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + at), low, high);
-        (fnma(V::load(g.x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
+        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
+        (fnma(load_saved(x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
     }
     for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
         V dy = V::load_partial(g.dy + at, r.tail_lanes);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load_partial(g.y + at, r.tail_lanes), low, high);
-        (fnma(V::load_partial(g.x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
+        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
+        (fnma(load_saved(x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
     }
 }
 inline void norm_gradient(const norm_rows& r, const norm_backward& g) {
-    switch (g.mask) {
-    case gradient_mask::none: return gradient_rows<gradient_mask::none>(r, g);
-    case gradient_mask::relu: return gradient_rows<gradient_mask::relu>(r, g);
-    case gradient_mask::clip: return gradient_rows<gradient_mask::clip>(r, g);
-    }
+    with_saved(g.x, [&](const auto* x) {
+        switch (g.mask) {
+        case gradient_mask::none: return gradient_rows<gradient_mask::none>(r, g, x);
+        case gradient_mask::relu: return gradient_rows<gradient_mask::relu>(r, g, x);
+        case gradient_mask::clip: return gradient_rows<gradient_mask::clip>(r, g, x);
+        }
+    });
 }
 
 inline const norm_grad_kernels* norm_grad_table() {
@@ -10517,7 +10876,10 @@ inline const reduce_sum_kernels* reduce_sum_table() {
 // ---- graft/cpu/training/kernels/rows_grad.inl
 // Gradients along rows: text, included once for each instruction set.
 
-GRAFT_FORCE_INLINE V some_of(const float* p, std::int64_t i, std::int64_t n) { return load_some(p + i, lanes_from(n - i)); }
+template <class T>
+GRAFT_FORCE_INLINE V some_of(const T* p, std::int64_t i, std::int64_t n) {
+    return load_saved(p + i, lanes_from(n - i));
+}
 
 // The sum of f(i) over [0, n), which is 0 in lanes past the end: pieces in float, added up in double.
 template <class F>
@@ -10535,24 +10897,32 @@ GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
     return total;
 }
 
-inline void softmax_grad_rows(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n) {
-    for (std::int64_t r = 0; r < rows; ++r, dy += n, y += n, dx += n) {
-        const V along = V::set1(static_cast<float>(sum_of_row(n, [&](std::int64_t i) { return some_of(dy, i, n) * some_of(y, i, n); })));
-        for (std::int64_t i = 0; i < n; i += V::W) store_some(some_of(y, i, n) * (some_of(dy, i, n) - along), dx + i, lanes_from(n - i));
-    }
+inline void softmax_grad_rows(const float* dy, const saved_activation& saved, float* dx, std::int64_t rows, std::int64_t n) {
+    with_saved(saved, [&](const auto* all) {
+        for (std::int64_t r = 0; r < rows; ++r) {
+            const auto* const y = all + r * n;
+            const float* const g = dy + r * n;
+            const V along = V::set1(static_cast<float>(sum_of_row(n, [&](std::int64_t i) { return some_of(g, i, n) * some_of(y, i, n); })));
+            for (std::int64_t i = 0; i < n; i += V::W) store_some(some_of(y, i, n) * (some_of(g, i, n) - along), dx + r * n + i, lanes_from(n - i));
+        }
+    });
 }
-inline void softmax_grad_columns(const float* dy, const float* y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count) {
-    for (std::int64_t j = 0; j < count; j += V::W) {
-        V along = V::zero();
-        for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
-        for (std::int64_t i = 0; i < n; ++i)
-            store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
-    }
+inline void softmax_grad_columns(const float* dy, const saved_activation& saved, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count) {
+    with_saved(saved, [&](const auto* y) {
+        for (std::int64_t j = 0; j < count; j += V::W) {
+            V along = V::zero();
+            for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
+            for (std::int64_t i = 0; i < n; ++i)
+                store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
+        }
+    });
 }
 
-inline void layer_norm_grad(const normalized_rows_grad& g) {
+template <class T>
+inline void layer_norm_grad_of(const normalized_rows_grad& g, const T* all) {
     for (std::int64_t r = 0; r < g.rows; ++r) {
-        const float *dy = g.dy + r * g.n, *x = g.x + r * g.n;
+        const float* const dy = g.dy + r * g.n;
+        const T* const x = all + r * g.n;
         float* dx = g.dx + r * g.n;
         const V mean = V::set1(g.mean ? g.mean[r] : 0.0f), inverse = V::set1(g.inverse[r]);
         // Lanes past the end have a dy of 0.
@@ -10564,8 +10934,12 @@ inline void layer_norm_grad(const normalized_rows_grad& g) {
         for (std::int64_t i = 0; i < g.n; i += V::W) store_some(fnma(normalized(i), along, scaled(i) - centre) * inverse, dx + i, lanes_from(g.n - i));
     }
 }
+inline void layer_norm_grad(const normalized_rows_grad& g) {
+    with_saved(g.x, [&](const auto* x) { layer_norm_grad_of(g, x); });
+}
 
-inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t first, std::int64_t count, double* scale, double* bias) {
+template <class T>
+inline void layer_norm_grad_sums_of(const normalized_rows_grad& g, const T* x, std::int64_t first, std::int64_t count, double* scale, double* bias) {
     constexpr std::int64_t chunk = 128;  // rows that a float holds the sum of, and that stay in the first cache
     for (std::int64_t begin = 0; begin < g.rows; begin += chunk) {
         const std::int64_t end = g.rows - begin < chunk ? g.rows : begin + chunk;
@@ -10574,7 +10948,7 @@ inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t fir
             V products = V::zero(), sums = products;
             for (std::int64_t r = begin; r < end; ++r) {
                 const std::int64_t at = r * g.n + first + j;
-                const V dy = load_some(g.dy + at, lanes), off = load_some(g.x + at, lanes) - V::set1(g.mean ? g.mean[r] : 0.0f);
+                const V dy = load_some(g.dy + at, lanes), off = load_saved(x + at, lanes) - V::set1(g.mean ? g.mean[r] : 0.0f);
                 products = fma(dy, off * V::set1(g.inverse[r]), products);
                 sums = sums + dy;
             }
@@ -10582,6 +10956,9 @@ inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t fir
             if (bias) add_lanes(sums, lanes, bias + j);
         }
     }
+}
+inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t first, std::int64_t count, double* scale, double* bias) {
+    with_saved(g.x, [&](const auto* x) { layer_norm_grad_sums_of(g, x, first, count, scale, bias); });
 }
 
 inline const rows_grad_kernels* rows_grad_table() {
@@ -10976,6 +11353,32 @@ namespace wasm {
 
 namespace training {
 
+// ---- graft/cpu/training/kernels/saved.inl
+// Vectors of activations that were kept as float32 or bfloat16: text, included once for each instruction set.
+
+GRAFT_VECTOR V load_saved(const float* p) { return V::load(p); }
+GRAFT_VECTOR V load_saved(const std::uint16_t* p) { return load_bf16(p); }
+// The first lanes; zeros behind them.
+GRAFT_FORCE_INLINE V load_saved(const float* p, int lanes) { return load_some(p, lanes); }
+GRAFT_FORCE_INLINE V load_saved(const std::uint16_t* p, int lanes) {
+    if (lanes == V::W) return load_bf16(p);
+    std::uint16_t some[V::W] = {};
+    std::memcpy(some, p, static_cast<std::size_t>(lanes) * sizeof *p);
+    return load_bf16(some);
+}
+GRAFT_FORCE_INLINE void store_saved(V v, std::uint16_t* p, int lanes) {
+    std::uint16_t some[V::W];
+    store_bf16(v, some);
+    std::memcpy(p, some, static_cast<std::size_t>(lanes) * sizeof *p);
+}
+
+// f(p), with the elements as what they are.
+template <class F>
+GRAFT_FORCE_INLINE void with_saved(const saved_activation& x, const F& f) {
+    if (x.narrow) return f(static_cast<const std::uint16_t*>(x.data));
+    f(x.floats());
+}
+
 // ---- graft/cpu/training/kernels/conv_grad_weight.inl
 // Gradient of a convolution with respect to its weights: text, included once for each instruction set. A register tile of MI input
 // channels by NV vectors of output channels takes a strip of pixels in registers; all taps go over the strip while it is in the first
@@ -11237,7 +11640,7 @@ inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::
                 const std::int64_t offset = (c - t.in0) * p.kh * p.kw * out.row;
                 mine.to = to + offset;
                 mine.levels += offset;
-                taps(a, a.x + (n * in_blocks + c / V::W) * in_plane, dy, images, row, row1, column, column1, lane, static_cast<int>(length), mine);
+                taps(a, a.x.floats() + (n * in_blocks + c / V::W) * in_plane, dy, images, row, row1, column, column1, lane, static_cast<int>(length), mine);
             }
             if (t.bias) {
                 grad_sums mine = out;
@@ -11443,7 +11846,7 @@ inline void grad_weight_planes(const conv_grad_weight_args& a, std::int64_t tile
                     for (std::int64_t r = 0; r < (row1 - row - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1; ++r) {
                         const std::int64_t iy = row * p.sh - p.pt + r;
                         const bool inside = iy >= 0 && iy < p.ih;
-                        grad_copy_row(a.x + ((n * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, column * p.sw - p.pl,
+                        grad_copy_row(a.x.floats() + ((n * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, column * p.sw - p.pl,
                                       (column1 - column - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, copy + (c * tall + r) * wide);
                     }
                 s.x = copy;
@@ -11478,10 +11881,10 @@ constexpr int grad_depthwise_pixels(int taps) {
     return V::registers == 32 ? (taps == 1 ? 8 : taps == 7 ? 3 : 4) : taps == 1 ? 8 : taps == 3 ? 3 : taps == 5 ? 2 : 1;
 }
 
-// KW taps of one row of the kernel, over rows of some images. `s.x` is what column 0 reads for the first of the taps; columns[k] are
+// KW taps of one row of the kernel, over rows of some images. `first` is what column 0 reads for the first of the taps; columns[k] are
 // the outputs whose tap k is inside. Adjacent taps of adjacent pixels share their loads.
-template <int KW, bool Adjacent>
-GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_range* columns, std::int64_t tap_step, const grad_sums& out) {
+template <int KW, bool Adjacent, class T>
+GRAFT_NOINLINE inline void grad_depthwise_pass(const T* first, const grad_strip& s, const grad_range* columns, std::int64_t tap_step, const grad_sums& out) {
     constexpr int U = grad_depthwise_pixels(KW);
     V sum[U][KW];
     GRAFT_UNROLL
@@ -11498,17 +11901,18 @@ GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_r
     const std::int64_t x_pixel = s.x_pixel;
     for (std::int64_t i = 0; i < s.images; ++i)
         for (std::int64_t r = 0; r < s.rows; ++r) {
-            const float *x = s.x + i * s.x_image + r * s.x_row, *dy = s.dy + i * s.dy_image + r * s.dy_row;
+            const T* const x = first + i * s.x_image + r * s.x_row;
+            const float* const dy = s.dy + i * s.dy_image + r * s.dy_row;
             std::int64_t column = low;
             for (; column + U <= high; column += U) {
-                const float* from = x + column * x_pixel;
+                const T* from = x + column * x_pixel;
                 V d[U];
                 GRAFT_UNROLL
                 for (int u = 0; u < U; ++u) d[u] = V::load(dy + (column + u) * V::W);
                 if (Adjacent) {
                     GRAFT_UNROLL
                     for (int j = 0; j < U + KW - 1; ++j) {
-                        const V a = V::load(from + j * V::W);
+                        const V a = load_saved(from + j * V::W);
                         GRAFT_UNROLL
                         for (int k = 0; k < KW; ++k)
                             if (j - k >= 0 && j - k < U) sum[j - k][k] = fma(a, d[j - k], sum[j - k][k]);
@@ -11517,23 +11921,23 @@ GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_r
                     GRAFT_UNROLL
                     for (int u = 0; u < U; ++u) {
                         GRAFT_UNROLL
-                        for (int k = 0; k < KW; ++k) sum[u][k] = fma(V::load(from + u * x_pixel + k * tap_step), d[u], sum[u][k]);
+                        for (int k = 0; k < KW; ++k) sum[u][k] = fma(load_saved(from + u * x_pixel + k * tap_step), d[u], sum[u][k]);
                     }
                 }
             }
             for (; column < high; ++column) {
                 const V d = V::load(dy + column * V::W);
                 GRAFT_UNROLL
-                for (int k = 0; k < KW; ++k) sum[0][k] = fma(V::load(x + column * x_pixel + k * tap_step), d, sum[0][k]);
+                for (int k = 0; k < KW; ++k) sum[0][k] = fma(load_saved(x + column * x_pixel + k * tap_step), d, sum[0][k]);
             }
             // Pixels that have some of the taps only.
             GRAFT_UNROLL
             for (int k = 0; k < KW; ++k) {
                 const std::int64_t left = low < columns[k].last ? low : columns[k].last, right = high > columns[k].first ? high : columns[k].first;
                 for (std::int64_t c = columns[k].first; c < left; ++c)
-                    sum[0][k] = fma(V::load(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
+                    sum[0][k] = fma(load_saved(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
                 for (std::int64_t c = right; c < columns[k].last; ++c)
-                    sum[0][k] = fma(V::load(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
+                    sum[0][k] = fma(load_saved(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
             }
         }
     V all[KW][1];
@@ -11546,16 +11950,18 @@ GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_r
     grad_store(all, out);
 }
 
-GRAFT_FORCE_INLINE void grad_depthwise_row(int count, const grad_strip& s, const grad_range* columns, std::int64_t tap_step, bool adjacent,
+template <bool Adjacent, class T>
+GRAFT_FORCE_INLINE void grad_depthwise_row(int count, const T* first, const grad_strip& s, const grad_range* columns, std::int64_t tap_step,
                                            const grad_sums& out) {
-    if (count == 7) return adjacent ? grad_depthwise_pass<7, true>(s, columns, tap_step, out) : grad_depthwise_pass<7, false>(s, columns, tap_step, out);
-    if (count == 5) return adjacent ? grad_depthwise_pass<5, true>(s, columns, tap_step, out) : grad_depthwise_pass<5, false>(s, columns, tap_step, out);
-    if (count == 3) return adjacent ? grad_depthwise_pass<3, true>(s, columns, tap_step, out) : grad_depthwise_pass<3, false>(s, columns, tap_step, out);
-    adjacent ? grad_depthwise_pass<1, true>(s, columns, tap_step, out) : grad_depthwise_pass<1, false>(s, columns, tap_step, out);
+    if (count == 7) return grad_depthwise_pass<7, Adjacent>(first, s, columns, tap_step, out);
+    if (count == 5) return grad_depthwise_pass<5, Adjacent>(first, s, columns, tap_step, out);
+    if (count == 3) return grad_depthwise_pass<3, Adjacent>(first, s, columns, tap_step, out);
+    grad_depthwise_pass<1, Adjacent>(first, s, columns, tap_step, out);
 }
 
 // One part of the shards of one block of channels.
-inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
+template <class T>
+inline void grad_weight_depthwise_of(const conv_grad_weight_args& a, const T* all, std::int64_t tile, std::int64_t part) {
     const conv_problem& p = a.p;
     const std::int64_t blocks = (p.oc + V::W - 1) / V::W, in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
     float* const buffers = grad_buffers(a, tile, part);
@@ -11579,7 +11985,8 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
             out.last = images == 0 || (n + images >= last && row1 == p.oh);
             out.to = buffers + out.merges * a.tile_floats;
             out.levels = buffers;
-            const float *x = a.x + (n * blocks + tile) * in_plane, *dy = a.dy + (n * blocks + tile) * out_plane;
+            const T* const x = all + (n * blocks + tile) * in_plane;
+            const float* const dy = a.dy + (n * blocks + tile) * out_plane;
             for (int ky = 0; ky < p.kh; ++ky) {
                 const std::int64_t down = std::int64_t(ky) * p.dh - p.pt;
                 const grad_range rows = grad_inside(row, row1, down, p.ih, p.sh);
@@ -11592,9 +11999,12 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
                     s.images = images;
                     s.rows = rows.last - rows.first;
                     if (s.rows == 0) s.images = 0;
-                    s.x = x + ((rows.first * p.sh + down) * p.iw + right) * V::W;
+                    const T* const from = x + ((rows.first * p.sh + down) * p.iw + right) * V::W;
                     s.dy = dy + rows.first * p.ow * V::W;
-                    grad_depthwise_row(count, s, columns, std::int64_t(p.dw) * V::W, p.sw == 1 && p.dw == 1, out);
+                    if (p.sw == 1 && p.dw == 1)
+                        grad_depthwise_row<true>(count, from, s, columns, V::W, out);
+                    else
+                        grad_depthwise_row<false>(count, from, s, columns, std::int64_t(p.dw) * V::W, out);
                     out.to += count * V::W;
                     out.levels += count * V::W;
                 }
@@ -11611,6 +12021,9 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
             if (row == 0) n += images;
         }
     }
+}
+inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
+    with_saved(a.x, [&](const auto* x) { grad_weight_depthwise_of(a, x, tile, part); });
 }
 
 inline void grad_weight_depthwise_end(const conv_grad_weight_args& a, std::int64_t tile) {
@@ -12126,35 +12539,41 @@ GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
     return dy;
 }
 
-template <gradient_mask Mask>
-GRAFT_FORCE_INLINE void masked_loop(float low, float high, const float* dy, const float* y, float* dx, std::int64_t n) {
+template <gradient_mask Mask, class T>
+GRAFT_FORCE_INLINE void masked_loop(float low, float high, const float* dy, const T* y, float* dx, std::int64_t n) {
     const V l = V::set1(low), h = V::set1(high);
     for (std::int64_t i = 0; i < n; i += V::W) {
         const int lanes = lanes_from(n - i);
-        store_some(pass_gradient<Mask>(load_some(dy + i, lanes), load_some(y + i, lanes), l, h), dx + i, lanes);
+        store_some(pass_gradient<Mask>(load_some(dy + i, lanes), load_saved(y + i, lanes), l, h), dx + i, lanes);
     }
 }
-inline void masked(gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n) {
-    switch (mask) {
-    case gradient_mask::none: return masked_loop<gradient_mask::none>(low, high, dy, dy, dx, n);
-    case gradient_mask::relu: return masked_loop<gradient_mask::relu>(low, high, dy, y, dx, n);
-    case gradient_mask::clip: return masked_loop<gradient_mask::clip>(low, high, dy, y, dx, n);
-    }
+inline void masked(gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n) {
+    with_saved(y, [&](const auto* of) {
+        switch (mask) {
+        case gradient_mask::none: return masked_loop<gradient_mask::none>(low, high, dy, of, dx, n);
+        case gradient_mask::relu: return masked_loop<gradient_mask::relu>(low, high, dy, of, dx, n);
+        case gradient_mask::clip: return masked_loop<gradient_mask::clip>(low, high, dy, of, dx, n);
+        }
+    });
 }
 
-inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n) {
+template <class T>
+inline void activation_grad_of(activation kind, float alpha, float beta, const float* dy, const T* x, float* dx, std::int64_t n) {
     switch (kind) {
 #define GRAFT_X(id, first, second) \
     case activation::id: \
         for (std::int64_t i = 0; i < n; i += V::W) { \
             const int lanes = lanes_from(n - i); \
-            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes); \
+            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_saved(x + i, lanes), alpha, beta), dx + i, lanes); \
         } \
         return;
         GRAFT_X(none, , )
         GRAFT_ACTIVATION_LIST(GRAFT_X)
 #undef GRAFT_X
     }
+}
+inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n) {
+    with_saved(x, [&](const auto* of) { activation_grad_of(kind, alpha, beta, dy, of, dx, n); });
 }
 
 inline const elementwise_grad_kernels* elementwise_grad_table() {
@@ -12271,29 +12690,44 @@ inline void moments(const norm_rows& r, const float* x, std::int64_t images, std
     for (int j = 0; j < (r.channels ? V::W : 1); ++j) mean[j] = all_mean[j], square[j] = all_square[j];
 }
 
-template <bool Residual>
+template <bool Residual, bool Narrow>
 GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V shift = channel_values(g.shift, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     std::int64_t at = 0;
     for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
-        V v = fma(V::load(g.x + at) - mean, scale, shift);
+        const V x = V::load(g.x + at);
+        V v = fma(x - mean, scale, shift);
         if constexpr (Residual) v = v + V::load(g.residual + at);
-        clamp(v, low, high).store(g.y + at);
+        v = clamp(v, low, high);
+        if constexpr (Narrow) {
+            if (g.x_narrow) store_bf16(x, g.x_narrow + at);
+            if (g.y_narrow) store_bf16(v, g.y_narrow + at);
+        }
+        v.store(g.y + at);
     }
     for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
-        V v = fma(V::load_partial(g.x + at, r.tail_lanes) - mean, scale, shift);
+        const V x = V::load_partial(g.x + at, r.tail_lanes);
+        V v = fma(x - mean, scale, shift);
         if constexpr (Residual) v = v + V::load_partial(g.residual + at, r.tail_lanes);
-        clamp(v, low, high).store_partial(g.y + at, r.tail_lanes);
+        v = clamp(v, low, high);
+        if constexpr (Narrow) {
+            if (g.x_narrow) store_saved(x, g.x_narrow + at, r.tail_lanes);
+            if (g.y_narrow) store_saved(v, g.y_narrow + at, r.tail_lanes);
+        }
+        v.store_partial(g.y + at, r.tail_lanes);
     }
 }
 inline void normalize(const norm_rows& r, const norm_forward& g) {
-    if (g.residual) return normalize_rows<true>(r, g);
-    normalize_rows<false>(r, g);
+    if (g.x_narrow || g.y_narrow) return g.residual ? normalize_rows<true, true>(r, g) : normalize_rows<false, true>(r, g);
+    if (g.residual) return normalize_rows<true, false>(r, g);
+    normalize_rows<false, false>(r, g);
 }
 
-template <gradient_mask Mask, bool Store>
-GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
+template <gradient_mask Mask, bool Store, class T>
+GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, const T* x, std::int64_t images, std::int64_t image_step, double* sum,
+                                double* product) {
+    const T* const y = static_cast<const T*>(g.y.data);
     const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     const std::int64_t rows = r.whole + r.tail;
     const int width = r.channels ? V::W : 1;
@@ -12311,26 +12745,26 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std:
                 for (int j = 0; j < 4; ++j) {
                     const std::int64_t o = at + j * r.step;
                     V dy = V::load(g.dy + o);
-                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + o), low, high);
+                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + o), low, high);
                     if constexpr (Store) dy.store(g.masked + o);
                     a[j] = a[j] + dy;
-                    b[j] = fma(dy, V::load(g.x + o) - mean, b[j]);
+                    b[j] = fma(dy, load_saved(x + o) - mean, b[j]);
                 }
             }
             for (; i < c.whole; ++i, at += r.step) {
                 V dy = V::load(g.dy + at);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + at), low, high);
+                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
                 if constexpr (Store) dy.store(g.masked + at);
                 a[0] = a[0] + dy;
-                b[0] = fma(dy, V::load(g.x + at) - mean, b[0]);
+                b[0] = fma(dy, load_saved(x + at) - mean, b[0]);
             }
             for (std::int64_t t = 0; t < c.tail; ++t, at += r.step) {
                 V dy = V::load_partial(g.dy + at, r.tail_lanes);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load_partial(g.y + at, r.tail_lanes), low, high);
+                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
                 if constexpr (Store) dy.store_partial(g.masked + at, r.tail_lanes);
                 // Lanes that are not there have a gradient of 0.
                 a[t & 1] = a[t & 1] + dy;
-                b[t & 1] = fma(dy, V::load_partial(g.x + at, r.tail_lanes) - mean, b[t & 1]);
+                b[t & 1] = fma(dy, load_saved(x + at, r.tail_lanes) - mean, b[t & 1]);
             }
             widen((a[0] + a[1]) + (a[2] + a[3]), r.channels, part);
             for (int j = 0; j < width; ++j) sum[j] += part[j];
@@ -12340,37 +12774,42 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std:
 }
 inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
     constexpr gradient_mask none = gradient_mask::none, relu = gradient_mask::relu, clip = gradient_mask::clip;
-    if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, images, image_step, sum, product);
-    if (g.mask == relu) return sums_of<relu, false>(r, g, images, image_step, sum, product);
-    if (g.mask == clip && g.masked) return sums_of<clip, true>(r, g, images, image_step, sum, product);
-    if (g.mask == clip) return sums_of<clip, false>(r, g, images, image_step, sum, product);
-    if (g.masked) return sums_of<none, true>(r, g, images, image_step, sum, product);
-    sums_of<none, false>(r, g, images, image_step, sum, product);
+    with_saved(g.x, [&](const auto* x) {
+        if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, x, images, image_step, sum, product);
+        if (g.mask == relu) return sums_of<relu, false>(r, g, x, images, image_step, sum, product);
+        if (g.mask == clip && g.masked) return sums_of<clip, true>(r, g, x, images, image_step, sum, product);
+        if (g.mask == clip) return sums_of<clip, false>(r, g, x, images, image_step, sum, product);
+        if (g.masked) return sums_of<none, true>(r, g, x, images, image_step, sum, product);
+        sums_of<none, false>(r, g, x, images, image_step, sum, product);
+    });
 }
 
-template <gradient_mask Mask>
-GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
+template <gradient_mask Mask, class T>
+GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g, const T* x) {
+    const T* const y = static_cast<const T*>(g.y.data);
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
     const V low = V::set1(g.low), high = V::set1(g.high);
     std::int64_t at = 0;
     for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
         V dy = V::load(g.dy + at);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + at), low, high);
-        (fnma(V::load(g.x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
+        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
+        (fnma(load_saved(x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
     }
     for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
         V dy = V::load_partial(g.dy + at, r.tail_lanes);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load_partial(g.y + at, r.tail_lanes), low, high);
-        (fnma(V::load_partial(g.x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
+        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
+        (fnma(load_saved(x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
     }
 }
 inline void norm_gradient(const norm_rows& r, const norm_backward& g) {
-    switch (g.mask) {
-    case gradient_mask::none: return gradient_rows<gradient_mask::none>(r, g);
-    case gradient_mask::relu: return gradient_rows<gradient_mask::relu>(r, g);
-    case gradient_mask::clip: return gradient_rows<gradient_mask::clip>(r, g);
-    }
+    with_saved(g.x, [&](const auto* x) {
+        switch (g.mask) {
+        case gradient_mask::none: return gradient_rows<gradient_mask::none>(r, g, x);
+        case gradient_mask::relu: return gradient_rows<gradient_mask::relu>(r, g, x);
+        case gradient_mask::clip: return gradient_rows<gradient_mask::clip>(r, g, x);
+        }
+    });
 }
 
 inline const norm_grad_kernels* norm_grad_table() {
@@ -12445,7 +12884,10 @@ inline const reduce_sum_kernels* reduce_sum_table() {
 // ---- graft/cpu/training/kernels/rows_grad.inl
 // Gradients along rows: text, included once for each instruction set.
 
-GRAFT_FORCE_INLINE V some_of(const float* p, std::int64_t i, std::int64_t n) { return load_some(p + i, lanes_from(n - i)); }
+template <class T>
+GRAFT_FORCE_INLINE V some_of(const T* p, std::int64_t i, std::int64_t n) {
+    return load_saved(p + i, lanes_from(n - i));
+}
 
 // The sum of f(i) over [0, n), which is 0 in lanes past the end: pieces in float, added up in double.
 template <class F>
@@ -12463,24 +12905,32 @@ GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
     return total;
 }
 
-inline void softmax_grad_rows(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n) {
-    for (std::int64_t r = 0; r < rows; ++r, dy += n, y += n, dx += n) {
-        const V along = V::set1(static_cast<float>(sum_of_row(n, [&](std::int64_t i) { return some_of(dy, i, n) * some_of(y, i, n); })));
-        for (std::int64_t i = 0; i < n; i += V::W) store_some(some_of(y, i, n) * (some_of(dy, i, n) - along), dx + i, lanes_from(n - i));
-    }
+inline void softmax_grad_rows(const float* dy, const saved_activation& saved, float* dx, std::int64_t rows, std::int64_t n) {
+    with_saved(saved, [&](const auto* all) {
+        for (std::int64_t r = 0; r < rows; ++r) {
+            const auto* const y = all + r * n;
+            const float* const g = dy + r * n;
+            const V along = V::set1(static_cast<float>(sum_of_row(n, [&](std::int64_t i) { return some_of(g, i, n) * some_of(y, i, n); })));
+            for (std::int64_t i = 0; i < n; i += V::W) store_some(some_of(y, i, n) * (some_of(g, i, n) - along), dx + r * n + i, lanes_from(n - i));
+        }
+    });
 }
-inline void softmax_grad_columns(const float* dy, const float* y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count) {
-    for (std::int64_t j = 0; j < count; j += V::W) {
-        V along = V::zero();
-        for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
-        for (std::int64_t i = 0; i < n; ++i)
-            store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
-    }
+inline void softmax_grad_columns(const float* dy, const saved_activation& saved, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count) {
+    with_saved(saved, [&](const auto* y) {
+        for (std::int64_t j = 0; j < count; j += V::W) {
+            V along = V::zero();
+            for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
+            for (std::int64_t i = 0; i < n; ++i)
+                store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
+        }
+    });
 }
 
-inline void layer_norm_grad(const normalized_rows_grad& g) {
+template <class T>
+inline void layer_norm_grad_of(const normalized_rows_grad& g, const T* all) {
     for (std::int64_t r = 0; r < g.rows; ++r) {
-        const float *dy = g.dy + r * g.n, *x = g.x + r * g.n;
+        const float* const dy = g.dy + r * g.n;
+        const T* const x = all + r * g.n;
         float* dx = g.dx + r * g.n;
         const V mean = V::set1(g.mean ? g.mean[r] : 0.0f), inverse = V::set1(g.inverse[r]);
         // Lanes past the end have a dy of 0.
@@ -12492,8 +12942,12 @@ inline void layer_norm_grad(const normalized_rows_grad& g) {
         for (std::int64_t i = 0; i < g.n; i += V::W) store_some(fnma(normalized(i), along, scaled(i) - centre) * inverse, dx + i, lanes_from(g.n - i));
     }
 }
+inline void layer_norm_grad(const normalized_rows_grad& g) {
+    with_saved(g.x, [&](const auto* x) { layer_norm_grad_of(g, x); });
+}
 
-inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t first, std::int64_t count, double* scale, double* bias) {
+template <class T>
+inline void layer_norm_grad_sums_of(const normalized_rows_grad& g, const T* x, std::int64_t first, std::int64_t count, double* scale, double* bias) {
     constexpr std::int64_t chunk = 128;  // rows that a float holds the sum of, and that stay in the first cache
     for (std::int64_t begin = 0; begin < g.rows; begin += chunk) {
         const std::int64_t end = g.rows - begin < chunk ? g.rows : begin + chunk;
@@ -12502,7 +12956,7 @@ inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t fir
             V products = V::zero(), sums = products;
             for (std::int64_t r = begin; r < end; ++r) {
                 const std::int64_t at = r * g.n + first + j;
-                const V dy = load_some(g.dy + at, lanes), off = load_some(g.x + at, lanes) - V::set1(g.mean ? g.mean[r] : 0.0f);
+                const V dy = load_some(g.dy + at, lanes), off = load_saved(x + at, lanes) - V::set1(g.mean ? g.mean[r] : 0.0f);
                 products = fma(dy, off * V::set1(g.inverse[r]), products);
                 sums = sums + dy;
             }
@@ -12510,6 +12964,9 @@ inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t fir
             if (bias) add_lanes(sums, lanes, bias + j);
         }
     }
+}
+inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t first, std::int64_t count, double* scale, double* bias) {
+    with_saved(g.x, [&](const auto* x) { layer_norm_grad_sums_of(g, x, first, count, scale, bias); });
 }
 
 inline const rows_grad_kernels* rows_grad_table() {
@@ -12904,6 +13361,32 @@ namespace avx2 {
 
 namespace training {
 
+// ---- graft/cpu/training/kernels/saved.inl
+// Vectors of activations that were kept as float32 or bfloat16: text, included once for each instruction set.
+
+GRAFT_VECTOR V load_saved(const float* p) { return V::load(p); }
+GRAFT_VECTOR V load_saved(const std::uint16_t* p) { return load_bf16(p); }
+// The first lanes; zeros behind them.
+GRAFT_FORCE_INLINE V load_saved(const float* p, int lanes) { return load_some(p, lanes); }
+GRAFT_FORCE_INLINE V load_saved(const std::uint16_t* p, int lanes) {
+    if (lanes == V::W) return load_bf16(p);
+    std::uint16_t some[V::W] = {};
+    std::memcpy(some, p, static_cast<std::size_t>(lanes) * sizeof *p);
+    return load_bf16(some);
+}
+GRAFT_FORCE_INLINE void store_saved(V v, std::uint16_t* p, int lanes) {
+    std::uint16_t some[V::W];
+    store_bf16(v, some);
+    std::memcpy(p, some, static_cast<std::size_t>(lanes) * sizeof *p);
+}
+
+// f(p), with the elements as what they are.
+template <class F>
+GRAFT_FORCE_INLINE void with_saved(const saved_activation& x, const F& f) {
+    if (x.narrow) return f(static_cast<const std::uint16_t*>(x.data));
+    f(x.floats());
+}
+
 // ---- graft/cpu/training/kernels/conv_grad_weight.inl
 // Gradient of a convolution with respect to its weights: text, included once for each instruction set. A register tile of MI input
 // channels by NV vectors of output channels takes a strip of pixels in registers; all taps go over the strip while it is in the first
@@ -13165,7 +13648,7 @@ inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::
                 const std::int64_t offset = (c - t.in0) * p.kh * p.kw * out.row;
                 mine.to = to + offset;
                 mine.levels += offset;
-                taps(a, a.x + (n * in_blocks + c / V::W) * in_plane, dy, images, row, row1, column, column1, lane, static_cast<int>(length), mine);
+                taps(a, a.x.floats() + (n * in_blocks + c / V::W) * in_plane, dy, images, row, row1, column, column1, lane, static_cast<int>(length), mine);
             }
             if (t.bias) {
                 grad_sums mine = out;
@@ -13371,7 +13854,7 @@ inline void grad_weight_planes(const conv_grad_weight_args& a, std::int64_t tile
                     for (std::int64_t r = 0; r < (row1 - row - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1; ++r) {
                         const std::int64_t iy = row * p.sh - p.pt + r;
                         const bool inside = iy >= 0 && iy < p.ih;
-                        grad_copy_row(a.x + ((n * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, column * p.sw - p.pl,
+                        grad_copy_row(a.x.floats() + ((n * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, column * p.sw - p.pl,
                                       (column1 - column - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, copy + (c * tall + r) * wide);
                     }
                 s.x = copy;
@@ -13406,10 +13889,10 @@ constexpr int grad_depthwise_pixels(int taps) {
     return V::registers == 32 ? (taps == 1 ? 8 : taps == 7 ? 3 : 4) : taps == 1 ? 8 : taps == 3 ? 3 : taps == 5 ? 2 : 1;
 }
 
-// KW taps of one row of the kernel, over rows of some images. `s.x` is what column 0 reads for the first of the taps; columns[k] are
+// KW taps of one row of the kernel, over rows of some images. `first` is what column 0 reads for the first of the taps; columns[k] are
 // the outputs whose tap k is inside. Adjacent taps of adjacent pixels share their loads.
-template <int KW, bool Adjacent>
-GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_range* columns, std::int64_t tap_step, const grad_sums& out) {
+template <int KW, bool Adjacent, class T>
+GRAFT_NOINLINE inline void grad_depthwise_pass(const T* first, const grad_strip& s, const grad_range* columns, std::int64_t tap_step, const grad_sums& out) {
     constexpr int U = grad_depthwise_pixels(KW);
     V sum[U][KW];
     GRAFT_UNROLL
@@ -13426,17 +13909,18 @@ GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_r
     const std::int64_t x_pixel = s.x_pixel;
     for (std::int64_t i = 0; i < s.images; ++i)
         for (std::int64_t r = 0; r < s.rows; ++r) {
-            const float *x = s.x + i * s.x_image + r * s.x_row, *dy = s.dy + i * s.dy_image + r * s.dy_row;
+            const T* const x = first + i * s.x_image + r * s.x_row;
+            const float* const dy = s.dy + i * s.dy_image + r * s.dy_row;
             std::int64_t column = low;
             for (; column + U <= high; column += U) {
-                const float* from = x + column * x_pixel;
+                const T* from = x + column * x_pixel;
                 V d[U];
                 GRAFT_UNROLL
                 for (int u = 0; u < U; ++u) d[u] = V::load(dy + (column + u) * V::W);
                 if (Adjacent) {
                     GRAFT_UNROLL
                     for (int j = 0; j < U + KW - 1; ++j) {
-                        const V a = V::load(from + j * V::W);
+                        const V a = load_saved(from + j * V::W);
                         GRAFT_UNROLL
                         for (int k = 0; k < KW; ++k)
                             if (j - k >= 0 && j - k < U) sum[j - k][k] = fma(a, d[j - k], sum[j - k][k]);
@@ -13445,23 +13929,23 @@ GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_r
                     GRAFT_UNROLL
                     for (int u = 0; u < U; ++u) {
                         GRAFT_UNROLL
-                        for (int k = 0; k < KW; ++k) sum[u][k] = fma(V::load(from + u * x_pixel + k * tap_step), d[u], sum[u][k]);
+                        for (int k = 0; k < KW; ++k) sum[u][k] = fma(load_saved(from + u * x_pixel + k * tap_step), d[u], sum[u][k]);
                     }
                 }
             }
             for (; column < high; ++column) {
                 const V d = V::load(dy + column * V::W);
                 GRAFT_UNROLL
-                for (int k = 0; k < KW; ++k) sum[0][k] = fma(V::load(x + column * x_pixel + k * tap_step), d, sum[0][k]);
+                for (int k = 0; k < KW; ++k) sum[0][k] = fma(load_saved(x + column * x_pixel + k * tap_step), d, sum[0][k]);
             }
             // Pixels that have some of the taps only.
             GRAFT_UNROLL
             for (int k = 0; k < KW; ++k) {
                 const std::int64_t left = low < columns[k].last ? low : columns[k].last, right = high > columns[k].first ? high : columns[k].first;
                 for (std::int64_t c = columns[k].first; c < left; ++c)
-                    sum[0][k] = fma(V::load(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
+                    sum[0][k] = fma(load_saved(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
                 for (std::int64_t c = right; c < columns[k].last; ++c)
-                    sum[0][k] = fma(V::load(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
+                    sum[0][k] = fma(load_saved(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
             }
         }
     V all[KW][1];
@@ -13474,16 +13958,18 @@ GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_r
     grad_store(all, out);
 }
 
-GRAFT_FORCE_INLINE void grad_depthwise_row(int count, const grad_strip& s, const grad_range* columns, std::int64_t tap_step, bool adjacent,
+template <bool Adjacent, class T>
+GRAFT_FORCE_INLINE void grad_depthwise_row(int count, const T* first, const grad_strip& s, const grad_range* columns, std::int64_t tap_step,
                                            const grad_sums& out) {
-    if (count == 7) return adjacent ? grad_depthwise_pass<7, true>(s, columns, tap_step, out) : grad_depthwise_pass<7, false>(s, columns, tap_step, out);
-    if (count == 5) return adjacent ? grad_depthwise_pass<5, true>(s, columns, tap_step, out) : grad_depthwise_pass<5, false>(s, columns, tap_step, out);
-    if (count == 3) return adjacent ? grad_depthwise_pass<3, true>(s, columns, tap_step, out) : grad_depthwise_pass<3, false>(s, columns, tap_step, out);
-    adjacent ? grad_depthwise_pass<1, true>(s, columns, tap_step, out) : grad_depthwise_pass<1, false>(s, columns, tap_step, out);
+    if (count == 7) return grad_depthwise_pass<7, Adjacent>(first, s, columns, tap_step, out);
+    if (count == 5) return grad_depthwise_pass<5, Adjacent>(first, s, columns, tap_step, out);
+    if (count == 3) return grad_depthwise_pass<3, Adjacent>(first, s, columns, tap_step, out);
+    grad_depthwise_pass<1, Adjacent>(first, s, columns, tap_step, out);
 }
 
 // One part of the shards of one block of channels.
-inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
+template <class T>
+inline void grad_weight_depthwise_of(const conv_grad_weight_args& a, const T* all, std::int64_t tile, std::int64_t part) {
     const conv_problem& p = a.p;
     const std::int64_t blocks = (p.oc + V::W - 1) / V::W, in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
     float* const buffers = grad_buffers(a, tile, part);
@@ -13507,7 +13993,8 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
             out.last = images == 0 || (n + images >= last && row1 == p.oh);
             out.to = buffers + out.merges * a.tile_floats;
             out.levels = buffers;
-            const float *x = a.x + (n * blocks + tile) * in_plane, *dy = a.dy + (n * blocks + tile) * out_plane;
+            const T* const x = all + (n * blocks + tile) * in_plane;
+            const float* const dy = a.dy + (n * blocks + tile) * out_plane;
             for (int ky = 0; ky < p.kh; ++ky) {
                 const std::int64_t down = std::int64_t(ky) * p.dh - p.pt;
                 const grad_range rows = grad_inside(row, row1, down, p.ih, p.sh);
@@ -13520,9 +14007,12 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
                     s.images = images;
                     s.rows = rows.last - rows.first;
                     if (s.rows == 0) s.images = 0;
-                    s.x = x + ((rows.first * p.sh + down) * p.iw + right) * V::W;
+                    const T* const from = x + ((rows.first * p.sh + down) * p.iw + right) * V::W;
                     s.dy = dy + rows.first * p.ow * V::W;
-                    grad_depthwise_row(count, s, columns, std::int64_t(p.dw) * V::W, p.sw == 1 && p.dw == 1, out);
+                    if (p.sw == 1 && p.dw == 1)
+                        grad_depthwise_row<true>(count, from, s, columns, V::W, out);
+                    else
+                        grad_depthwise_row<false>(count, from, s, columns, std::int64_t(p.dw) * V::W, out);
                     out.to += count * V::W;
                     out.levels += count * V::W;
                 }
@@ -13539,6 +14029,9 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
             if (row == 0) n += images;
         }
     }
+}
+inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
+    with_saved(a.x, [&](const auto* x) { grad_weight_depthwise_of(a, x, tile, part); });
 }
 
 inline void grad_weight_depthwise_end(const conv_grad_weight_args& a, std::int64_t tile) {
@@ -14054,35 +14547,41 @@ GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
     return dy;
 }
 
-template <gradient_mask Mask>
-GRAFT_FORCE_INLINE void masked_loop(float low, float high, const float* dy, const float* y, float* dx, std::int64_t n) {
+template <gradient_mask Mask, class T>
+GRAFT_FORCE_INLINE void masked_loop(float low, float high, const float* dy, const T* y, float* dx, std::int64_t n) {
     const V l = V::set1(low), h = V::set1(high);
     for (std::int64_t i = 0; i < n; i += V::W) {
         const int lanes = lanes_from(n - i);
-        store_some(pass_gradient<Mask>(load_some(dy + i, lanes), load_some(y + i, lanes), l, h), dx + i, lanes);
+        store_some(pass_gradient<Mask>(load_some(dy + i, lanes), load_saved(y + i, lanes), l, h), dx + i, lanes);
     }
 }
-inline void masked(gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n) {
-    switch (mask) {
-    case gradient_mask::none: return masked_loop<gradient_mask::none>(low, high, dy, dy, dx, n);
-    case gradient_mask::relu: return masked_loop<gradient_mask::relu>(low, high, dy, y, dx, n);
-    case gradient_mask::clip: return masked_loop<gradient_mask::clip>(low, high, dy, y, dx, n);
-    }
+inline void masked(gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n) {
+    with_saved(y, [&](const auto* of) {
+        switch (mask) {
+        case gradient_mask::none: return masked_loop<gradient_mask::none>(low, high, dy, of, dx, n);
+        case gradient_mask::relu: return masked_loop<gradient_mask::relu>(low, high, dy, of, dx, n);
+        case gradient_mask::clip: return masked_loop<gradient_mask::clip>(low, high, dy, of, dx, n);
+        }
+    });
 }
 
-inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n) {
+template <class T>
+inline void activation_grad_of(activation kind, float alpha, float beta, const float* dy, const T* x, float* dx, std::int64_t n) {
     switch (kind) {
 #define GRAFT_X(id, first, second) \
     case activation::id: \
         for (std::int64_t i = 0; i < n; i += V::W) { \
             const int lanes = lanes_from(n - i); \
-            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes); \
+            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_saved(x + i, lanes), alpha, beta), dx + i, lanes); \
         } \
         return;
         GRAFT_X(none, , )
         GRAFT_ACTIVATION_LIST(GRAFT_X)
 #undef GRAFT_X
     }
+}
+inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n) {
+    with_saved(x, [&](const auto* of) { activation_grad_of(kind, alpha, beta, dy, of, dx, n); });
 }
 
 inline const elementwise_grad_kernels* elementwise_grad_table() {
@@ -14199,29 +14698,44 @@ inline void moments(const norm_rows& r, const float* x, std::int64_t images, std
     for (int j = 0; j < (r.channels ? V::W : 1); ++j) mean[j] = all_mean[j], square[j] = all_square[j];
 }
 
-template <bool Residual>
+template <bool Residual, bool Narrow>
 GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V shift = channel_values(g.shift, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     std::int64_t at = 0;
     for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
-        V v = fma(V::load(g.x + at) - mean, scale, shift);
+        const V x = V::load(g.x + at);
+        V v = fma(x - mean, scale, shift);
         if constexpr (Residual) v = v + V::load(g.residual + at);
-        clamp(v, low, high).store(g.y + at);
+        v = clamp(v, low, high);
+        if constexpr (Narrow) {
+            if (g.x_narrow) store_bf16(x, g.x_narrow + at);
+            if (g.y_narrow) store_bf16(v, g.y_narrow + at);
+        }
+        v.store(g.y + at);
     }
     for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
-        V v = fma(V::load_partial(g.x + at, r.tail_lanes) - mean, scale, shift);
+        const V x = V::load_partial(g.x + at, r.tail_lanes);
+        V v = fma(x - mean, scale, shift);
         if constexpr (Residual) v = v + V::load_partial(g.residual + at, r.tail_lanes);
-        clamp(v, low, high).store_partial(g.y + at, r.tail_lanes);
+        v = clamp(v, low, high);
+        if constexpr (Narrow) {
+            if (g.x_narrow) store_saved(x, g.x_narrow + at, r.tail_lanes);
+            if (g.y_narrow) store_saved(v, g.y_narrow + at, r.tail_lanes);
+        }
+        v.store_partial(g.y + at, r.tail_lanes);
     }
 }
 inline void normalize(const norm_rows& r, const norm_forward& g) {
-    if (g.residual) return normalize_rows<true>(r, g);
-    normalize_rows<false>(r, g);
+    if (g.x_narrow || g.y_narrow) return g.residual ? normalize_rows<true, true>(r, g) : normalize_rows<false, true>(r, g);
+    if (g.residual) return normalize_rows<true, false>(r, g);
+    normalize_rows<false, false>(r, g);
 }
 
-template <gradient_mask Mask, bool Store>
-GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
+template <gradient_mask Mask, bool Store, class T>
+GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, const T* x, std::int64_t images, std::int64_t image_step, double* sum,
+                                double* product) {
+    const T* const y = static_cast<const T*>(g.y.data);
     const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     const std::int64_t rows = r.whole + r.tail;
     const int width = r.channels ? V::W : 1;
@@ -14239,26 +14753,26 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std:
                 for (int j = 0; j < 4; ++j) {
                     const std::int64_t o = at + j * r.step;
                     V dy = V::load(g.dy + o);
-                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + o), low, high);
+                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + o), low, high);
                     if constexpr (Store) dy.store(g.masked + o);
                     a[j] = a[j] + dy;
-                    b[j] = fma(dy, V::load(g.x + o) - mean, b[j]);
+                    b[j] = fma(dy, load_saved(x + o) - mean, b[j]);
                 }
             }
             for (; i < c.whole; ++i, at += r.step) {
                 V dy = V::load(g.dy + at);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + at), low, high);
+                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
                 if constexpr (Store) dy.store(g.masked + at);
                 a[0] = a[0] + dy;
-                b[0] = fma(dy, V::load(g.x + at) - mean, b[0]);
+                b[0] = fma(dy, load_saved(x + at) - mean, b[0]);
             }
             for (std::int64_t t = 0; t < c.tail; ++t, at += r.step) {
                 V dy = V::load_partial(g.dy + at, r.tail_lanes);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load_partial(g.y + at, r.tail_lanes), low, high);
+                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
                 if constexpr (Store) dy.store_partial(g.masked + at, r.tail_lanes);
                 // Lanes that are not there have a gradient of 0.
                 a[t & 1] = a[t & 1] + dy;
-                b[t & 1] = fma(dy, V::load_partial(g.x + at, r.tail_lanes) - mean, b[t & 1]);
+                b[t & 1] = fma(dy, load_saved(x + at, r.tail_lanes) - mean, b[t & 1]);
             }
             widen((a[0] + a[1]) + (a[2] + a[3]), r.channels, part);
             for (int j = 0; j < width; ++j) sum[j] += part[j];
@@ -14268,37 +14782,42 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std:
 }
 inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
     constexpr gradient_mask none = gradient_mask::none, relu = gradient_mask::relu, clip = gradient_mask::clip;
-    if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, images, image_step, sum, product);
-    if (g.mask == relu) return sums_of<relu, false>(r, g, images, image_step, sum, product);
-    if (g.mask == clip && g.masked) return sums_of<clip, true>(r, g, images, image_step, sum, product);
-    if (g.mask == clip) return sums_of<clip, false>(r, g, images, image_step, sum, product);
-    if (g.masked) return sums_of<none, true>(r, g, images, image_step, sum, product);
-    sums_of<none, false>(r, g, images, image_step, sum, product);
+    with_saved(g.x, [&](const auto* x) {
+        if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, x, images, image_step, sum, product);
+        if (g.mask == relu) return sums_of<relu, false>(r, g, x, images, image_step, sum, product);
+        if (g.mask == clip && g.masked) return sums_of<clip, true>(r, g, x, images, image_step, sum, product);
+        if (g.mask == clip) return sums_of<clip, false>(r, g, x, images, image_step, sum, product);
+        if (g.masked) return sums_of<none, true>(r, g, x, images, image_step, sum, product);
+        sums_of<none, false>(r, g, x, images, image_step, sum, product);
+    });
 }
 
-template <gradient_mask Mask>
-GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
+template <gradient_mask Mask, class T>
+GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g, const T* x) {
+    const T* const y = static_cast<const T*>(g.y.data);
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
     const V low = V::set1(g.low), high = V::set1(g.high);
     std::int64_t at = 0;
     for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
         V dy = V::load(g.dy + at);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + at), low, high);
-        (fnma(V::load(g.x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
+        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
+        (fnma(load_saved(x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
     }
     for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
         V dy = V::load_partial(g.dy + at, r.tail_lanes);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load_partial(g.y + at, r.tail_lanes), low, high);
-        (fnma(V::load_partial(g.x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
+        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
+        (fnma(load_saved(x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
     }
 }
 inline void norm_gradient(const norm_rows& r, const norm_backward& g) {
-    switch (g.mask) {
-    case gradient_mask::none: return gradient_rows<gradient_mask::none>(r, g);
-    case gradient_mask::relu: return gradient_rows<gradient_mask::relu>(r, g);
-    case gradient_mask::clip: return gradient_rows<gradient_mask::clip>(r, g);
-    }
+    with_saved(g.x, [&](const auto* x) {
+        switch (g.mask) {
+        case gradient_mask::none: return gradient_rows<gradient_mask::none>(r, g, x);
+        case gradient_mask::relu: return gradient_rows<gradient_mask::relu>(r, g, x);
+        case gradient_mask::clip: return gradient_rows<gradient_mask::clip>(r, g, x);
+        }
+    });
 }
 
 inline const norm_grad_kernels* norm_grad_table() {
@@ -14373,7 +14892,10 @@ inline const reduce_sum_kernels* reduce_sum_table() {
 // ---- graft/cpu/training/kernels/rows_grad.inl
 // Gradients along rows: text, included once for each instruction set.
 
-GRAFT_FORCE_INLINE V some_of(const float* p, std::int64_t i, std::int64_t n) { return load_some(p + i, lanes_from(n - i)); }
+template <class T>
+GRAFT_FORCE_INLINE V some_of(const T* p, std::int64_t i, std::int64_t n) {
+    return load_saved(p + i, lanes_from(n - i));
+}
 
 // The sum of f(i) over [0, n), which is 0 in lanes past the end: pieces in float, added up in double.
 template <class F>
@@ -14391,24 +14913,32 @@ GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
     return total;
 }
 
-inline void softmax_grad_rows(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n) {
-    for (std::int64_t r = 0; r < rows; ++r, dy += n, y += n, dx += n) {
-        const V along = V::set1(static_cast<float>(sum_of_row(n, [&](std::int64_t i) { return some_of(dy, i, n) * some_of(y, i, n); })));
-        for (std::int64_t i = 0; i < n; i += V::W) store_some(some_of(y, i, n) * (some_of(dy, i, n) - along), dx + i, lanes_from(n - i));
-    }
+inline void softmax_grad_rows(const float* dy, const saved_activation& saved, float* dx, std::int64_t rows, std::int64_t n) {
+    with_saved(saved, [&](const auto* all) {
+        for (std::int64_t r = 0; r < rows; ++r) {
+            const auto* const y = all + r * n;
+            const float* const g = dy + r * n;
+            const V along = V::set1(static_cast<float>(sum_of_row(n, [&](std::int64_t i) { return some_of(g, i, n) * some_of(y, i, n); })));
+            for (std::int64_t i = 0; i < n; i += V::W) store_some(some_of(y, i, n) * (some_of(g, i, n) - along), dx + r * n + i, lanes_from(n - i));
+        }
+    });
 }
-inline void softmax_grad_columns(const float* dy, const float* y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count) {
-    for (std::int64_t j = 0; j < count; j += V::W) {
-        V along = V::zero();
-        for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
-        for (std::int64_t i = 0; i < n; ++i)
-            store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
-    }
+inline void softmax_grad_columns(const float* dy, const saved_activation& saved, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count) {
+    with_saved(saved, [&](const auto* y) {
+        for (std::int64_t j = 0; j < count; j += V::W) {
+            V along = V::zero();
+            for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
+            for (std::int64_t i = 0; i < n; ++i)
+                store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
+        }
+    });
 }
 
-inline void layer_norm_grad(const normalized_rows_grad& g) {
+template <class T>
+inline void layer_norm_grad_of(const normalized_rows_grad& g, const T* all) {
     for (std::int64_t r = 0; r < g.rows; ++r) {
-        const float *dy = g.dy + r * g.n, *x = g.x + r * g.n;
+        const float* const dy = g.dy + r * g.n;
+        const T* const x = all + r * g.n;
         float* dx = g.dx + r * g.n;
         const V mean = V::set1(g.mean ? g.mean[r] : 0.0f), inverse = V::set1(g.inverse[r]);
         // Lanes past the end have a dy of 0.
@@ -14420,8 +14950,12 @@ inline void layer_norm_grad(const normalized_rows_grad& g) {
         for (std::int64_t i = 0; i < g.n; i += V::W) store_some(fnma(normalized(i), along, scaled(i) - centre) * inverse, dx + i, lanes_from(g.n - i));
     }
 }
+inline void layer_norm_grad(const normalized_rows_grad& g) {
+    with_saved(g.x, [&](const auto* x) { layer_norm_grad_of(g, x); });
+}
 
-inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t first, std::int64_t count, double* scale, double* bias) {
+template <class T>
+inline void layer_norm_grad_sums_of(const normalized_rows_grad& g, const T* x, std::int64_t first, std::int64_t count, double* scale, double* bias) {
     constexpr std::int64_t chunk = 128;  // rows that a float holds the sum of, and that stay in the first cache
     for (std::int64_t begin = 0; begin < g.rows; begin += chunk) {
         const std::int64_t end = g.rows - begin < chunk ? g.rows : begin + chunk;
@@ -14430,7 +14964,7 @@ inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t fir
             V products = V::zero(), sums = products;
             for (std::int64_t r = begin; r < end; ++r) {
                 const std::int64_t at = r * g.n + first + j;
-                const V dy = load_some(g.dy + at, lanes), off = load_some(g.x + at, lanes) - V::set1(g.mean ? g.mean[r] : 0.0f);
+                const V dy = load_some(g.dy + at, lanes), off = load_saved(x + at, lanes) - V::set1(g.mean ? g.mean[r] : 0.0f);
                 products = fma(dy, off * V::set1(g.inverse[r]), products);
                 sums = sums + dy;
             }
@@ -14438,6 +14972,9 @@ inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t fir
             if (bias) add_lanes(sums, lanes, bias + j);
         }
     }
+}
+inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t first, std::int64_t count, double* scale, double* bias) {
+    with_saved(g.x, [&](const auto* x) { layer_norm_grad_sums_of(g, x, first, count, scale, bias); });
 }
 
 inline const rows_grad_kernels* rows_grad_table() {
@@ -14830,6 +15367,32 @@ namespace avx512 {
 
 namespace training {
 
+// ---- graft/cpu/training/kernels/saved.inl
+// Vectors of activations that were kept as float32 or bfloat16: text, included once for each instruction set.
+
+GRAFT_VECTOR V load_saved(const float* p) { return V::load(p); }
+GRAFT_VECTOR V load_saved(const std::uint16_t* p) { return load_bf16(p); }
+// The first lanes; zeros behind them.
+GRAFT_FORCE_INLINE V load_saved(const float* p, int lanes) { return load_some(p, lanes); }
+GRAFT_FORCE_INLINE V load_saved(const std::uint16_t* p, int lanes) {
+    if (lanes == V::W) return load_bf16(p);
+    std::uint16_t some[V::W] = {};
+    std::memcpy(some, p, static_cast<std::size_t>(lanes) * sizeof *p);
+    return load_bf16(some);
+}
+GRAFT_FORCE_INLINE void store_saved(V v, std::uint16_t* p, int lanes) {
+    std::uint16_t some[V::W];
+    store_bf16(v, some);
+    std::memcpy(p, some, static_cast<std::size_t>(lanes) * sizeof *p);
+}
+
+// f(p), with the elements as what they are.
+template <class F>
+GRAFT_FORCE_INLINE void with_saved(const saved_activation& x, const F& f) {
+    if (x.narrow) return f(static_cast<const std::uint16_t*>(x.data));
+    f(x.floats());
+}
+
 // ---- graft/cpu/training/kernels/conv_grad_weight.inl
 // Gradient of a convolution with respect to its weights: text, included once for each instruction set. A register tile of MI input
 // channels by NV vectors of output channels takes a strip of pixels in registers; all taps go over the strip while it is in the first
@@ -15091,7 +15654,7 @@ inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::
                 const std::int64_t offset = (c - t.in0) * p.kh * p.kw * out.row;
                 mine.to = to + offset;
                 mine.levels += offset;
-                taps(a, a.x + (n * in_blocks + c / V::W) * in_plane, dy, images, row, row1, column, column1, lane, static_cast<int>(length), mine);
+                taps(a, a.x.floats() + (n * in_blocks + c / V::W) * in_plane, dy, images, row, row1, column, column1, lane, static_cast<int>(length), mine);
             }
             if (t.bias) {
                 grad_sums mine = out;
@@ -15297,7 +15860,7 @@ inline void grad_weight_planes(const conv_grad_weight_args& a, std::int64_t tile
                     for (std::int64_t r = 0; r < (row1 - row - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1; ++r) {
                         const std::int64_t iy = row * p.sh - p.pt + r;
                         const bool inside = iy >= 0 && iy < p.ih;
-                        grad_copy_row(a.x + ((n * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, column * p.sw - p.pl,
+                        grad_copy_row(a.x.floats() + ((n * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, column * p.sw - p.pl,
                                       (column1 - column - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, copy + (c * tall + r) * wide);
                     }
                 s.x = copy;
@@ -15332,10 +15895,10 @@ constexpr int grad_depthwise_pixels(int taps) {
     return V::registers == 32 ? (taps == 1 ? 8 : taps == 7 ? 3 : 4) : taps == 1 ? 8 : taps == 3 ? 3 : taps == 5 ? 2 : 1;
 }
 
-// KW taps of one row of the kernel, over rows of some images. `s.x` is what column 0 reads for the first of the taps; columns[k] are
+// KW taps of one row of the kernel, over rows of some images. `first` is what column 0 reads for the first of the taps; columns[k] are
 // the outputs whose tap k is inside. Adjacent taps of adjacent pixels share their loads.
-template <int KW, bool Adjacent>
-GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_range* columns, std::int64_t tap_step, const grad_sums& out) {
+template <int KW, bool Adjacent, class T>
+GRAFT_NOINLINE inline void grad_depthwise_pass(const T* first, const grad_strip& s, const grad_range* columns, std::int64_t tap_step, const grad_sums& out) {
     constexpr int U = grad_depthwise_pixels(KW);
     V sum[U][KW];
     GRAFT_UNROLL
@@ -15352,17 +15915,18 @@ GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_r
     const std::int64_t x_pixel = s.x_pixel;
     for (std::int64_t i = 0; i < s.images; ++i)
         for (std::int64_t r = 0; r < s.rows; ++r) {
-            const float *x = s.x + i * s.x_image + r * s.x_row, *dy = s.dy + i * s.dy_image + r * s.dy_row;
+            const T* const x = first + i * s.x_image + r * s.x_row;
+            const float* const dy = s.dy + i * s.dy_image + r * s.dy_row;
             std::int64_t column = low;
             for (; column + U <= high; column += U) {
-                const float* from = x + column * x_pixel;
+                const T* from = x + column * x_pixel;
                 V d[U];
                 GRAFT_UNROLL
                 for (int u = 0; u < U; ++u) d[u] = V::load(dy + (column + u) * V::W);
                 if (Adjacent) {
                     GRAFT_UNROLL
                     for (int j = 0; j < U + KW - 1; ++j) {
-                        const V a = V::load(from + j * V::W);
+                        const V a = load_saved(from + j * V::W);
                         GRAFT_UNROLL
                         for (int k = 0; k < KW; ++k)
                             if (j - k >= 0 && j - k < U) sum[j - k][k] = fma(a, d[j - k], sum[j - k][k]);
@@ -15371,23 +15935,23 @@ GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_r
                     GRAFT_UNROLL
                     for (int u = 0; u < U; ++u) {
                         GRAFT_UNROLL
-                        for (int k = 0; k < KW; ++k) sum[u][k] = fma(V::load(from + u * x_pixel + k * tap_step), d[u], sum[u][k]);
+                        for (int k = 0; k < KW; ++k) sum[u][k] = fma(load_saved(from + u * x_pixel + k * tap_step), d[u], sum[u][k]);
                     }
                 }
             }
             for (; column < high; ++column) {
                 const V d = V::load(dy + column * V::W);
                 GRAFT_UNROLL
-                for (int k = 0; k < KW; ++k) sum[0][k] = fma(V::load(x + column * x_pixel + k * tap_step), d, sum[0][k]);
+                for (int k = 0; k < KW; ++k) sum[0][k] = fma(load_saved(x + column * x_pixel + k * tap_step), d, sum[0][k]);
             }
             // Pixels that have some of the taps only.
             GRAFT_UNROLL
             for (int k = 0; k < KW; ++k) {
                 const std::int64_t left = low < columns[k].last ? low : columns[k].last, right = high > columns[k].first ? high : columns[k].first;
                 for (std::int64_t c = columns[k].first; c < left; ++c)
-                    sum[0][k] = fma(V::load(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
+                    sum[0][k] = fma(load_saved(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
                 for (std::int64_t c = right; c < columns[k].last; ++c)
-                    sum[0][k] = fma(V::load(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
+                    sum[0][k] = fma(load_saved(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
             }
         }
     V all[KW][1];
@@ -15400,16 +15964,18 @@ GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_r
     grad_store(all, out);
 }
 
-GRAFT_FORCE_INLINE void grad_depthwise_row(int count, const grad_strip& s, const grad_range* columns, std::int64_t tap_step, bool adjacent,
+template <bool Adjacent, class T>
+GRAFT_FORCE_INLINE void grad_depthwise_row(int count, const T* first, const grad_strip& s, const grad_range* columns, std::int64_t tap_step,
                                            const grad_sums& out) {
-    if (count == 7) return adjacent ? grad_depthwise_pass<7, true>(s, columns, tap_step, out) : grad_depthwise_pass<7, false>(s, columns, tap_step, out);
-    if (count == 5) return adjacent ? grad_depthwise_pass<5, true>(s, columns, tap_step, out) : grad_depthwise_pass<5, false>(s, columns, tap_step, out);
-    if (count == 3) return adjacent ? grad_depthwise_pass<3, true>(s, columns, tap_step, out) : grad_depthwise_pass<3, false>(s, columns, tap_step, out);
-    adjacent ? grad_depthwise_pass<1, true>(s, columns, tap_step, out) : grad_depthwise_pass<1, false>(s, columns, tap_step, out);
+    if (count == 7) return grad_depthwise_pass<7, Adjacent>(first, s, columns, tap_step, out);
+    if (count == 5) return grad_depthwise_pass<5, Adjacent>(first, s, columns, tap_step, out);
+    if (count == 3) return grad_depthwise_pass<3, Adjacent>(first, s, columns, tap_step, out);
+    grad_depthwise_pass<1, Adjacent>(first, s, columns, tap_step, out);
 }
 
 // One part of the shards of one block of channels.
-inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
+template <class T>
+inline void grad_weight_depthwise_of(const conv_grad_weight_args& a, const T* all, std::int64_t tile, std::int64_t part) {
     const conv_problem& p = a.p;
     const std::int64_t blocks = (p.oc + V::W - 1) / V::W, in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
     float* const buffers = grad_buffers(a, tile, part);
@@ -15433,7 +15999,8 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
             out.last = images == 0 || (n + images >= last && row1 == p.oh);
             out.to = buffers + out.merges * a.tile_floats;
             out.levels = buffers;
-            const float *x = a.x + (n * blocks + tile) * in_plane, *dy = a.dy + (n * blocks + tile) * out_plane;
+            const T* const x = all + (n * blocks + tile) * in_plane;
+            const float* const dy = a.dy + (n * blocks + tile) * out_plane;
             for (int ky = 0; ky < p.kh; ++ky) {
                 const std::int64_t down = std::int64_t(ky) * p.dh - p.pt;
                 const grad_range rows = grad_inside(row, row1, down, p.ih, p.sh);
@@ -15446,9 +16013,12 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
                     s.images = images;
                     s.rows = rows.last - rows.first;
                     if (s.rows == 0) s.images = 0;
-                    s.x = x + ((rows.first * p.sh + down) * p.iw + right) * V::W;
+                    const T* const from = x + ((rows.first * p.sh + down) * p.iw + right) * V::W;
                     s.dy = dy + rows.first * p.ow * V::W;
-                    grad_depthwise_row(count, s, columns, std::int64_t(p.dw) * V::W, p.sw == 1 && p.dw == 1, out);
+                    if (p.sw == 1 && p.dw == 1)
+                        grad_depthwise_row<true>(count, from, s, columns, V::W, out);
+                    else
+                        grad_depthwise_row<false>(count, from, s, columns, std::int64_t(p.dw) * V::W, out);
                     out.to += count * V::W;
                     out.levels += count * V::W;
                 }
@@ -15465,6 +16035,9 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
             if (row == 0) n += images;
         }
     }
+}
+inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
+    with_saved(a.x, [&](const auto* x) { grad_weight_depthwise_of(a, x, tile, part); });
 }
 
 inline void grad_weight_depthwise_end(const conv_grad_weight_args& a, std::int64_t tile) {
@@ -15980,35 +16553,41 @@ GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
     return dy;
 }
 
-template <gradient_mask Mask>
-GRAFT_FORCE_INLINE void masked_loop(float low, float high, const float* dy, const float* y, float* dx, std::int64_t n) {
+template <gradient_mask Mask, class T>
+GRAFT_FORCE_INLINE void masked_loop(float low, float high, const float* dy, const T* y, float* dx, std::int64_t n) {
     const V l = V::set1(low), h = V::set1(high);
     for (std::int64_t i = 0; i < n; i += V::W) {
         const int lanes = lanes_from(n - i);
-        store_some(pass_gradient<Mask>(load_some(dy + i, lanes), load_some(y + i, lanes), l, h), dx + i, lanes);
+        store_some(pass_gradient<Mask>(load_some(dy + i, lanes), load_saved(y + i, lanes), l, h), dx + i, lanes);
     }
 }
-inline void masked(gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n) {
-    switch (mask) {
-    case gradient_mask::none: return masked_loop<gradient_mask::none>(low, high, dy, dy, dx, n);
-    case gradient_mask::relu: return masked_loop<gradient_mask::relu>(low, high, dy, y, dx, n);
-    case gradient_mask::clip: return masked_loop<gradient_mask::clip>(low, high, dy, y, dx, n);
-    }
+inline void masked(gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n) {
+    with_saved(y, [&](const auto* of) {
+        switch (mask) {
+        case gradient_mask::none: return masked_loop<gradient_mask::none>(low, high, dy, of, dx, n);
+        case gradient_mask::relu: return masked_loop<gradient_mask::relu>(low, high, dy, of, dx, n);
+        case gradient_mask::clip: return masked_loop<gradient_mask::clip>(low, high, dy, of, dx, n);
+        }
+    });
 }
 
-inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n) {
+template <class T>
+inline void activation_grad_of(activation kind, float alpha, float beta, const float* dy, const T* x, float* dx, std::int64_t n) {
     switch (kind) {
 #define GRAFT_X(id, first, second) \
     case activation::id: \
         for (std::int64_t i = 0; i < n; i += V::W) { \
             const int lanes = lanes_from(n - i); \
-            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes); \
+            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_saved(x + i, lanes), alpha, beta), dx + i, lanes); \
         } \
         return;
         GRAFT_X(none, , )
         GRAFT_ACTIVATION_LIST(GRAFT_X)
 #undef GRAFT_X
     }
+}
+inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n) {
+    with_saved(x, [&](const auto* of) { activation_grad_of(kind, alpha, beta, dy, of, dx, n); });
 }
 
 inline const elementwise_grad_kernels* elementwise_grad_table() {
@@ -16125,29 +16704,44 @@ inline void moments(const norm_rows& r, const float* x, std::int64_t images, std
     for (int j = 0; j < (r.channels ? V::W : 1); ++j) mean[j] = all_mean[j], square[j] = all_square[j];
 }
 
-template <bool Residual>
+template <bool Residual, bool Narrow>
 GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V shift = channel_values(g.shift, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     std::int64_t at = 0;
     for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
-        V v = fma(V::load(g.x + at) - mean, scale, shift);
+        const V x = V::load(g.x + at);
+        V v = fma(x - mean, scale, shift);
         if constexpr (Residual) v = v + V::load(g.residual + at);
-        clamp(v, low, high).store(g.y + at);
+        v = clamp(v, low, high);
+        if constexpr (Narrow) {
+            if (g.x_narrow) store_bf16(x, g.x_narrow + at);
+            if (g.y_narrow) store_bf16(v, g.y_narrow + at);
+        }
+        v.store(g.y + at);
     }
     for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
-        V v = fma(V::load_partial(g.x + at, r.tail_lanes) - mean, scale, shift);
+        const V x = V::load_partial(g.x + at, r.tail_lanes);
+        V v = fma(x - mean, scale, shift);
         if constexpr (Residual) v = v + V::load_partial(g.residual + at, r.tail_lanes);
-        clamp(v, low, high).store_partial(g.y + at, r.tail_lanes);
+        v = clamp(v, low, high);
+        if constexpr (Narrow) {
+            if (g.x_narrow) store_saved(x, g.x_narrow + at, r.tail_lanes);
+            if (g.y_narrow) store_saved(v, g.y_narrow + at, r.tail_lanes);
+        }
+        v.store_partial(g.y + at, r.tail_lanes);
     }
 }
 inline void normalize(const norm_rows& r, const norm_forward& g) {
-    if (g.residual) return normalize_rows<true>(r, g);
-    normalize_rows<false>(r, g);
+    if (g.x_narrow || g.y_narrow) return g.residual ? normalize_rows<true, true>(r, g) : normalize_rows<false, true>(r, g);
+    if (g.residual) return normalize_rows<true, false>(r, g);
+    normalize_rows<false, false>(r, g);
 }
 
-template <gradient_mask Mask, bool Store>
-GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
+template <gradient_mask Mask, bool Store, class T>
+GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, const T* x, std::int64_t images, std::int64_t image_step, double* sum,
+                                double* product) {
+    const T* const y = static_cast<const T*>(g.y.data);
     const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     const std::int64_t rows = r.whole + r.tail;
     const int width = r.channels ? V::W : 1;
@@ -16165,26 +16759,26 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std:
                 for (int j = 0; j < 4; ++j) {
                     const std::int64_t o = at + j * r.step;
                     V dy = V::load(g.dy + o);
-                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + o), low, high);
+                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + o), low, high);
                     if constexpr (Store) dy.store(g.masked + o);
                     a[j] = a[j] + dy;
-                    b[j] = fma(dy, V::load(g.x + o) - mean, b[j]);
+                    b[j] = fma(dy, load_saved(x + o) - mean, b[j]);
                 }
             }
             for (; i < c.whole; ++i, at += r.step) {
                 V dy = V::load(g.dy + at);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + at), low, high);
+                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
                 if constexpr (Store) dy.store(g.masked + at);
                 a[0] = a[0] + dy;
-                b[0] = fma(dy, V::load(g.x + at) - mean, b[0]);
+                b[0] = fma(dy, load_saved(x + at) - mean, b[0]);
             }
             for (std::int64_t t = 0; t < c.tail; ++t, at += r.step) {
                 V dy = V::load_partial(g.dy + at, r.tail_lanes);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load_partial(g.y + at, r.tail_lanes), low, high);
+                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
                 if constexpr (Store) dy.store_partial(g.masked + at, r.tail_lanes);
                 // Lanes that are not there have a gradient of 0.
                 a[t & 1] = a[t & 1] + dy;
-                b[t & 1] = fma(dy, V::load_partial(g.x + at, r.tail_lanes) - mean, b[t & 1]);
+                b[t & 1] = fma(dy, load_saved(x + at, r.tail_lanes) - mean, b[t & 1]);
             }
             widen((a[0] + a[1]) + (a[2] + a[3]), r.channels, part);
             for (int j = 0; j < width; ++j) sum[j] += part[j];
@@ -16194,37 +16788,42 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std:
 }
 inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
     constexpr gradient_mask none = gradient_mask::none, relu = gradient_mask::relu, clip = gradient_mask::clip;
-    if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, images, image_step, sum, product);
-    if (g.mask == relu) return sums_of<relu, false>(r, g, images, image_step, sum, product);
-    if (g.mask == clip && g.masked) return sums_of<clip, true>(r, g, images, image_step, sum, product);
-    if (g.mask == clip) return sums_of<clip, false>(r, g, images, image_step, sum, product);
-    if (g.masked) return sums_of<none, true>(r, g, images, image_step, sum, product);
-    sums_of<none, false>(r, g, images, image_step, sum, product);
+    with_saved(g.x, [&](const auto* x) {
+        if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, x, images, image_step, sum, product);
+        if (g.mask == relu) return sums_of<relu, false>(r, g, x, images, image_step, sum, product);
+        if (g.mask == clip && g.masked) return sums_of<clip, true>(r, g, x, images, image_step, sum, product);
+        if (g.mask == clip) return sums_of<clip, false>(r, g, x, images, image_step, sum, product);
+        if (g.masked) return sums_of<none, true>(r, g, x, images, image_step, sum, product);
+        sums_of<none, false>(r, g, x, images, image_step, sum, product);
+    });
 }
 
-template <gradient_mask Mask>
-GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
+template <gradient_mask Mask, class T>
+GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g, const T* x) {
+    const T* const y = static_cast<const T*>(g.y.data);
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
     const V low = V::set1(g.low), high = V::set1(g.high);
     std::int64_t at = 0;
     for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
         V dy = V::load(g.dy + at);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + at), low, high);
-        (fnma(V::load(g.x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
+        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
+        (fnma(load_saved(x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
     }
     for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
         V dy = V::load_partial(g.dy + at, r.tail_lanes);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load_partial(g.y + at, r.tail_lanes), low, high);
-        (fnma(V::load_partial(g.x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
+        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
+        (fnma(load_saved(x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
     }
 }
 inline void norm_gradient(const norm_rows& r, const norm_backward& g) {
-    switch (g.mask) {
-    case gradient_mask::none: return gradient_rows<gradient_mask::none>(r, g);
-    case gradient_mask::relu: return gradient_rows<gradient_mask::relu>(r, g);
-    case gradient_mask::clip: return gradient_rows<gradient_mask::clip>(r, g);
-    }
+    with_saved(g.x, [&](const auto* x) {
+        switch (g.mask) {
+        case gradient_mask::none: return gradient_rows<gradient_mask::none>(r, g, x);
+        case gradient_mask::relu: return gradient_rows<gradient_mask::relu>(r, g, x);
+        case gradient_mask::clip: return gradient_rows<gradient_mask::clip>(r, g, x);
+        }
+    });
 }
 
 inline const norm_grad_kernels* norm_grad_table() {
@@ -16299,7 +16898,10 @@ inline const reduce_sum_kernels* reduce_sum_table() {
 // ---- graft/cpu/training/kernels/rows_grad.inl
 // Gradients along rows: text, included once for each instruction set.
 
-GRAFT_FORCE_INLINE V some_of(const float* p, std::int64_t i, std::int64_t n) { return load_some(p + i, lanes_from(n - i)); }
+template <class T>
+GRAFT_FORCE_INLINE V some_of(const T* p, std::int64_t i, std::int64_t n) {
+    return load_saved(p + i, lanes_from(n - i));
+}
 
 // The sum of f(i) over [0, n), which is 0 in lanes past the end: pieces in float, added up in double.
 template <class F>
@@ -16317,24 +16919,32 @@ GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
     return total;
 }
 
-inline void softmax_grad_rows(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n) {
-    for (std::int64_t r = 0; r < rows; ++r, dy += n, y += n, dx += n) {
-        const V along = V::set1(static_cast<float>(sum_of_row(n, [&](std::int64_t i) { return some_of(dy, i, n) * some_of(y, i, n); })));
-        for (std::int64_t i = 0; i < n; i += V::W) store_some(some_of(y, i, n) * (some_of(dy, i, n) - along), dx + i, lanes_from(n - i));
-    }
+inline void softmax_grad_rows(const float* dy, const saved_activation& saved, float* dx, std::int64_t rows, std::int64_t n) {
+    with_saved(saved, [&](const auto* all) {
+        for (std::int64_t r = 0; r < rows; ++r) {
+            const auto* const y = all + r * n;
+            const float* const g = dy + r * n;
+            const V along = V::set1(static_cast<float>(sum_of_row(n, [&](std::int64_t i) { return some_of(g, i, n) * some_of(y, i, n); })));
+            for (std::int64_t i = 0; i < n; i += V::W) store_some(some_of(y, i, n) * (some_of(g, i, n) - along), dx + r * n + i, lanes_from(n - i));
+        }
+    });
 }
-inline void softmax_grad_columns(const float* dy, const float* y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count) {
-    for (std::int64_t j = 0; j < count; j += V::W) {
-        V along = V::zero();
-        for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
-        for (std::int64_t i = 0; i < n; ++i)
-            store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
-    }
+inline void softmax_grad_columns(const float* dy, const saved_activation& saved, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count) {
+    with_saved(saved, [&](const auto* y) {
+        for (std::int64_t j = 0; j < count; j += V::W) {
+            V along = V::zero();
+            for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
+            for (std::int64_t i = 0; i < n; ++i)
+                store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
+        }
+    });
 }
 
-inline void layer_norm_grad(const normalized_rows_grad& g) {
+template <class T>
+inline void layer_norm_grad_of(const normalized_rows_grad& g, const T* all) {
     for (std::int64_t r = 0; r < g.rows; ++r) {
-        const float *dy = g.dy + r * g.n, *x = g.x + r * g.n;
+        const float* const dy = g.dy + r * g.n;
+        const T* const x = all + r * g.n;
         float* dx = g.dx + r * g.n;
         const V mean = V::set1(g.mean ? g.mean[r] : 0.0f), inverse = V::set1(g.inverse[r]);
         // Lanes past the end have a dy of 0.
@@ -16346,8 +16956,12 @@ inline void layer_norm_grad(const normalized_rows_grad& g) {
         for (std::int64_t i = 0; i < g.n; i += V::W) store_some(fnma(normalized(i), along, scaled(i) - centre) * inverse, dx + i, lanes_from(g.n - i));
     }
 }
+inline void layer_norm_grad(const normalized_rows_grad& g) {
+    with_saved(g.x, [&](const auto* x) { layer_norm_grad_of(g, x); });
+}
 
-inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t first, std::int64_t count, double* scale, double* bias) {
+template <class T>
+inline void layer_norm_grad_sums_of(const normalized_rows_grad& g, const T* x, std::int64_t first, std::int64_t count, double* scale, double* bias) {
     constexpr std::int64_t chunk = 128;  // rows that a float holds the sum of, and that stay in the first cache
     for (std::int64_t begin = 0; begin < g.rows; begin += chunk) {
         const std::int64_t end = g.rows - begin < chunk ? g.rows : begin + chunk;
@@ -16356,7 +16970,7 @@ inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t fir
             V products = V::zero(), sums = products;
             for (std::int64_t r = begin; r < end; ++r) {
                 const std::int64_t at = r * g.n + first + j;
-                const V dy = load_some(g.dy + at, lanes), off = load_some(g.x + at, lanes) - V::set1(g.mean ? g.mean[r] : 0.0f);
+                const V dy = load_some(g.dy + at, lanes), off = load_saved(x + at, lanes) - V::set1(g.mean ? g.mean[r] : 0.0f);
                 products = fma(dy, off * V::set1(g.inverse[r]), products);
                 sums = sums + dy;
             }
@@ -16364,6 +16978,9 @@ inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t fir
             if (bias) add_lanes(sums, lanes, bias + j);
         }
     }
+}
+inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t first, std::int64_t count, double* scale, double* bias) {
+    with_saved(g.x, [&](const auto* x) { layer_norm_grad_sums_of(g, x, first, count, scale, bias); });
 }
 
 inline const rows_grad_kernels* rows_grad_table() {
@@ -16789,10 +17406,11 @@ public:
         if (++y_ == a_.p.oh) y_ = 0, ++image_;
     }
     GRAFT_VECTOR const float* dy() const { return a_.dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel; }
-    GRAFT_VECTOR const float* x(std::int64_t down, std::int64_t right) const {
+    template <class T>
+    GRAFT_VECTOR const T* in(const T* x, std::int64_t down, std::int64_t right) const {
         const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
         const bool inside = iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
-        return inside ? a_.x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
+        return inside ? x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
     }
 
 private:
@@ -16800,7 +17418,12 @@ private:
     std::int64_t left_, image_, y_, x_;
 };
 
-GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) { return load_lanes(from, whole && lanes > 0 ? V::W : lanes); }
+// Some lanes, or all of them where there is room past the last; zeros behind them.
+template <class T>
+GRAFT_VECTOR V grad_lanes(const T* from, std::int64_t lanes, bool whole) {
+    if (lanes <= 0) return V::zero();
+    return whole || lanes >= V::W ? training::load_saved(from) : training::load_saved(from, static_cast<int>(lanes));
+}
 
 // dy of some blocks of a shard's pixels and 32 output channels, as weights.
 template <bool Tiles>
@@ -16832,17 +17455,18 @@ inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_blo
 inline std::int64_t grad_pitch(std::int64_t channels) { return (channels + V::W - 1) / V::W * V::W; }
 
 // For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
-template <class F>
-GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
+template <class T, class F>
+GRAFT_FORCE_INLINE void gather_taps_of(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                       const F& gather) {
     const conv_problem& p = a.p;
     const std::int64_t pitch = grad_pitch(channels);
     for (int ky = 0, t = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++t) {
             shard_pixels at(a, shard, block * bfloat16_block);
-            const float* from[bfloat16_block];  // null outside the image
-            bool inside = true;                 // all of them
-            for (const float*& pixel : from) {
-                pixel = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
+            const T* from[bfloat16_block];  // null outside the image
+            bool inside = true;             // all of them
+            for (const T*& pixel : from) {
+                pixel = at.more() ? at.in(x, std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
                 inside &= pixel != nullptr;
                 at.next();
             }
@@ -16850,11 +17474,16 @@ GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std:
                 const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
                 const bool whole = a.whole_vectors || lanes >= V::W;
                 const auto pixel = [&](int i) {
-                    return inside && whole ? V::load(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
+                    return inside && whole ? training::load_saved(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
                 };
                 gather(pixel, t * pitch + c);
             }
         }
+}
+
+template <class F>
+GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
+    training::with_saved(a.x, [&](const auto* x) { gather_taps_of(a, x, shard, block, channel, channels, gather); });
 }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
@@ -17025,10 +17654,11 @@ public:
         if (++y_ == a_.p.oh) y_ = 0, ++image_;
     }
     GRAFT_VECTOR const float* dy() const { return a_.dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel; }
-    GRAFT_VECTOR const float* x(std::int64_t down, std::int64_t right) const {
+    template <class T>
+    GRAFT_VECTOR const T* in(const T* x, std::int64_t down, std::int64_t right) const {
         const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
         const bool inside = iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
-        return inside ? a_.x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
+        return inside ? x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
     }
 
 private:
@@ -17036,7 +17666,12 @@ private:
     std::int64_t left_, image_, y_, x_;
 };
 
-GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) { return load_lanes(from, whole && lanes > 0 ? V::W : lanes); }
+// Some lanes, or all of them where there is room past the last; zeros behind them.
+template <class T>
+GRAFT_VECTOR V grad_lanes(const T* from, std::int64_t lanes, bool whole) {
+    if (lanes <= 0) return V::zero();
+    return whole || lanes >= V::W ? training::load_saved(from) : training::load_saved(from, static_cast<int>(lanes));
+}
 
 // dy of some blocks of a shard's pixels and 32 output channels, as weights.
 template <bool Tiles>
@@ -17068,17 +17703,18 @@ inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_blo
 inline std::int64_t grad_pitch(std::int64_t channels) { return (channels + V::W - 1) / V::W * V::W; }
 
 // For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
-template <class F>
-GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
+template <class T, class F>
+GRAFT_FORCE_INLINE void gather_taps_of(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                       const F& gather) {
     const conv_problem& p = a.p;
     const std::int64_t pitch = grad_pitch(channels);
     for (int ky = 0, t = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++t) {
             shard_pixels at(a, shard, block * bfloat16_block);
-            const float* from[bfloat16_block];  // null outside the image
-            bool inside = true;                 // all of them
-            for (const float*& pixel : from) {
-                pixel = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
+            const T* from[bfloat16_block];  // null outside the image
+            bool inside = true;             // all of them
+            for (const T*& pixel : from) {
+                pixel = at.more() ? at.in(x, std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
                 inside &= pixel != nullptr;
                 at.next();
             }
@@ -17086,11 +17722,16 @@ GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std:
                 const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
                 const bool whole = a.whole_vectors || lanes >= V::W;
                 const auto pixel = [&](int i) {
-                    return inside && whole ? V::load(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
+                    return inside && whole ? training::load_saved(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
                 };
                 gather(pixel, t * pitch + c);
             }
         }
+}
+
+template <class F>
+GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
+    training::with_saved(a.x, [&](const auto* x) { gather_taps_of(a, x, shard, block, channel, channels, gather); });
 }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
@@ -17262,10 +17903,11 @@ public:
         if (++y_ == a_.p.oh) y_ = 0, ++image_;
     }
     GRAFT_VECTOR const float* dy() const { return a_.dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel; }
-    GRAFT_VECTOR const float* x(std::int64_t down, std::int64_t right) const {
+    template <class T>
+    GRAFT_VECTOR const T* in(const T* x, std::int64_t down, std::int64_t right) const {
         const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
         const bool inside = iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
-        return inside ? a_.x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
+        return inside ? x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
     }
 
 private:
@@ -17273,7 +17915,12 @@ private:
     std::int64_t left_, image_, y_, x_;
 };
 
-GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) { return load_lanes(from, whole && lanes > 0 ? V::W : lanes); }
+// Some lanes, or all of them where there is room past the last; zeros behind them.
+template <class T>
+GRAFT_VECTOR V grad_lanes(const T* from, std::int64_t lanes, bool whole) {
+    if (lanes <= 0) return V::zero();
+    return whole || lanes >= V::W ? training::load_saved(from) : training::load_saved(from, static_cast<int>(lanes));
+}
 
 // dy of some blocks of a shard's pixels and 32 output channels, as weights.
 template <bool Tiles>
@@ -17305,17 +17952,18 @@ inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_blo
 inline std::int64_t grad_pitch(std::int64_t channels) { return (channels + V::W - 1) / V::W * V::W; }
 
 // For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
-template <class F>
-GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
+template <class T, class F>
+GRAFT_FORCE_INLINE void gather_taps_of(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                       const F& gather) {
     const conv_problem& p = a.p;
     const std::int64_t pitch = grad_pitch(channels);
     for (int ky = 0, t = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++t) {
             shard_pixels at(a, shard, block * bfloat16_block);
-            const float* from[bfloat16_block];  // null outside the image
-            bool inside = true;                 // all of them
-            for (const float*& pixel : from) {
-                pixel = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
+            const T* from[bfloat16_block];  // null outside the image
+            bool inside = true;             // all of them
+            for (const T*& pixel : from) {
+                pixel = at.more() ? at.in(x, std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
                 inside &= pixel != nullptr;
                 at.next();
             }
@@ -17323,11 +17971,16 @@ GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std:
                 const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
                 const bool whole = a.whole_vectors || lanes >= V::W;
                 const auto pixel = [&](int i) {
-                    return inside && whole ? V::load(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
+                    return inside && whole ? training::load_saved(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
                 };
                 gather(pixel, t * pitch + c);
             }
         }
+}
+
+template <class F>
+GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
+    training::with_saved(a.x, [&](const auto* x) { gather_taps_of(a, x, shard, block, channel, channels, gather); });
 }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
@@ -17499,10 +18152,11 @@ public:
         if (++y_ == a_.p.oh) y_ = 0, ++image_;
     }
     GRAFT_VECTOR const float* dy() const { return a_.dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel; }
-    GRAFT_VECTOR const float* x(std::int64_t down, std::int64_t right) const {
+    template <class T>
+    GRAFT_VECTOR const T* in(const T* x, std::int64_t down, std::int64_t right) const {
         const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
         const bool inside = iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
-        return inside ? a_.x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
+        return inside ? x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
     }
 
 private:
@@ -17510,7 +18164,12 @@ private:
     std::int64_t left_, image_, y_, x_;
 };
 
-GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) { return load_lanes(from, whole && lanes > 0 ? V::W : lanes); }
+// Some lanes, or all of them where there is room past the last; zeros behind them.
+template <class T>
+GRAFT_VECTOR V grad_lanes(const T* from, std::int64_t lanes, bool whole) {
+    if (lanes <= 0) return V::zero();
+    return whole || lanes >= V::W ? training::load_saved(from) : training::load_saved(from, static_cast<int>(lanes));
+}
 
 // dy of some blocks of a shard's pixels and 32 output channels, as weights.
 template <bool Tiles>
@@ -17542,17 +18201,18 @@ inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_blo
 inline std::int64_t grad_pitch(std::int64_t channels) { return (channels + V::W - 1) / V::W * V::W; }
 
 // For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
-template <class F>
-GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
+template <class T, class F>
+GRAFT_FORCE_INLINE void gather_taps_of(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                       const F& gather) {
     const conv_problem& p = a.p;
     const std::int64_t pitch = grad_pitch(channels);
     for (int ky = 0, t = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++t) {
             shard_pixels at(a, shard, block * bfloat16_block);
-            const float* from[bfloat16_block];  // null outside the image
-            bool inside = true;                 // all of them
-            for (const float*& pixel : from) {
-                pixel = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
+            const T* from[bfloat16_block];  // null outside the image
+            bool inside = true;             // all of them
+            for (const T*& pixel : from) {
+                pixel = at.more() ? at.in(x, std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
                 inside &= pixel != nullptr;
                 at.next();
             }
@@ -17560,11 +18220,16 @@ GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std:
                 const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
                 const bool whole = a.whole_vectors || lanes >= V::W;
                 const auto pixel = [&](int i) {
-                    return inside && whole ? V::load(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
+                    return inside && whole ? training::load_saved(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
                 };
                 gather(pixel, t * pitch + c);
             }
         }
+}
+
+template <class F>
+GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
+    training::with_saved(a.x, [&](const auto* x) { gather_taps_of(a, x, shard, block, channel, channels, gather); });
 }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
@@ -17734,10 +18399,11 @@ public:
         if (++y_ == a_.p.oh) y_ = 0, ++image_;
     }
     GRAFT_VECTOR const float* dy() const { return a_.dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel; }
-    GRAFT_VECTOR const float* x(std::int64_t down, std::int64_t right) const {
+    template <class T>
+    GRAFT_VECTOR const T* in(const T* x, std::int64_t down, std::int64_t right) const {
         const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
         const bool inside = iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
-        return inside ? a_.x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
+        return inside ? x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
     }
 
 private:
@@ -17745,7 +18411,12 @@ private:
     std::int64_t left_, image_, y_, x_;
 };
 
-GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) { return load_lanes(from, whole && lanes > 0 ? V::W : lanes); }
+// Some lanes, or all of them where there is room past the last; zeros behind them.
+template <class T>
+GRAFT_VECTOR V grad_lanes(const T* from, std::int64_t lanes, bool whole) {
+    if (lanes <= 0) return V::zero();
+    return whole || lanes >= V::W ? training::load_saved(from) : training::load_saved(from, static_cast<int>(lanes));
+}
 
 // dy of some blocks of a shard's pixels and 32 output channels, as weights.
 template <bool Tiles>
@@ -17777,17 +18448,18 @@ inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_blo
 inline std::int64_t grad_pitch(std::int64_t channels) { return (channels + V::W - 1) / V::W * V::W; }
 
 // For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
-template <class F>
-GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
+template <class T, class F>
+GRAFT_FORCE_INLINE void gather_taps_of(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                       const F& gather) {
     const conv_problem& p = a.p;
     const std::int64_t pitch = grad_pitch(channels);
     for (int ky = 0, t = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++t) {
             shard_pixels at(a, shard, block * bfloat16_block);
-            const float* from[bfloat16_block];  // null outside the image
-            bool inside = true;                 // all of them
-            for (const float*& pixel : from) {
-                pixel = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
+            const T* from[bfloat16_block];  // null outside the image
+            bool inside = true;             // all of them
+            for (const T*& pixel : from) {
+                pixel = at.more() ? at.in(x, std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
                 inside &= pixel != nullptr;
                 at.next();
             }
@@ -17795,11 +18467,16 @@ GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std:
                 const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
                 const bool whole = a.whole_vectors || lanes >= V::W;
                 const auto pixel = [&](int i) {
-                    return inside && whole ? V::load(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
+                    return inside && whole ? training::load_saved(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
                 };
                 gather(pixel, t * pitch + c);
             }
         }
+}
+
+template <class F>
+GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
+    training::with_saved(a.x, [&](const auto* x) { gather_taps_of(a, x, shard, block, channel, channels, gather); });
 }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
@@ -17969,10 +18646,11 @@ public:
         if (++y_ == a_.p.oh) y_ = 0, ++image_;
     }
     GRAFT_VECTOR const float* dy() const { return a_.dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel; }
-    GRAFT_VECTOR const float* x(std::int64_t down, std::int64_t right) const {
+    template <class T>
+    GRAFT_VECTOR const T* in(const T* x, std::int64_t down, std::int64_t right) const {
         const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
         const bool inside = iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
-        return inside ? a_.x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
+        return inside ? x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
     }
 
 private:
@@ -17980,7 +18658,12 @@ private:
     std::int64_t left_, image_, y_, x_;
 };
 
-GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) { return load_lanes(from, whole && lanes > 0 ? V::W : lanes); }
+// Some lanes, or all of them where there is room past the last; zeros behind them.
+template <class T>
+GRAFT_VECTOR V grad_lanes(const T* from, std::int64_t lanes, bool whole) {
+    if (lanes <= 0) return V::zero();
+    return whole || lanes >= V::W ? training::load_saved(from) : training::load_saved(from, static_cast<int>(lanes));
+}
 
 // dy of some blocks of a shard's pixels and 32 output channels, as weights.
 template <bool Tiles>
@@ -18012,17 +18695,18 @@ inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_blo
 inline std::int64_t grad_pitch(std::int64_t channels) { return (channels + V::W - 1) / V::W * V::W; }
 
 // For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
-template <class F>
-GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
+template <class T, class F>
+GRAFT_FORCE_INLINE void gather_taps_of(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                       const F& gather) {
     const conv_problem& p = a.p;
     const std::int64_t pitch = grad_pitch(channels);
     for (int ky = 0, t = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++t) {
             shard_pixels at(a, shard, block * bfloat16_block);
-            const float* from[bfloat16_block];  // null outside the image
-            bool inside = true;                 // all of them
-            for (const float*& pixel : from) {
-                pixel = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
+            const T* from[bfloat16_block];  // null outside the image
+            bool inside = true;             // all of them
+            for (const T*& pixel : from) {
+                pixel = at.more() ? at.in(x, std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
                 inside &= pixel != nullptr;
                 at.next();
             }
@@ -18030,11 +18714,16 @@ GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std:
                 const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
                 const bool whole = a.whole_vectors || lanes >= V::W;
                 const auto pixel = [&](int i) {
-                    return inside && whole ? V::load(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
+                    return inside && whole ? training::load_saved(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
                 };
                 gather(pixel, t * pitch + c);
             }
         }
+}
+
+template <class F>
+GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
+    training::with_saved(a.x, [&](const auto* x) { gather_taps_of(a, x, shard, block, channel, channels, gather); });
 }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
@@ -18544,10 +19233,11 @@ namespace cpu {
 /// One run of sums over all pixels of a batch: of x at a row, which is an input channel and a tap, times dy at an output channel. Both are rounded to bfloat16,
 /// and 32 pixels at a time multiplied, as the 32 channels of a pixel are in a convolution: rows are what pixels are there, dy is the weights. The rows are cut
 /// into chunks, the shards of the batch into parts; a task is one of each. A matrix is an image of one row, whose channels are its columns. Distances count
-/// floats; `vector` is that from a vector of channels to the next.
+/// elements; `vector` is that from a vector of channels to the next.
 struct bfloat16_grad_args {
     conv_problem p;  // of the forward convolution
-    const float *x = nullptr, *dy = nullptr;
+    saved_activation x;
+    const float* dy = nullptr;
     std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0, dy_image = 0, dy_pixel = 0, dy_vector = 0;
     bool whole_vectors = false;  // x and dy have room for lanes past the last channel
     graft::shards shards;
@@ -18709,7 +19399,7 @@ bfloat16_grad_args bfloat16_grad_of(isa set, const product_sum_problem& problem)
 /// Bytes of workspace, aligned to 64, that a run needs.
 std::int64_t bfloat16_grad_workspace(const bfloat16_grad_args& args);
 /// Writes `out`. On a set and a machine that have `bfloat16_products` alone.
-void run_bfloat16_grad(isa set, bfloat16_grad_args& args, const float* x, const float* dy, float* out, void* workspace, executor& pool);
+void run_bfloat16_grad(isa set, bfloat16_grad_args& args, const saved_activation& x, const float* dy, float* out, void* workspace, executor& pool);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -18788,7 +19478,7 @@ GRAFT_INLINE std::int64_t bfloat16_grad_workspace(const bfloat16_grad_args& a) {
     return detail::packed_grad_bytes(a) + detail::grad_chunks_at_once(a) * detail::grad_chunk_bytes(a);
 }
 
-GRAFT_INLINE void run_bfloat16_grad(isa set, bfloat16_grad_args& a, const float* x, const float* dy, float* out, void* workspace, executor& pool) {
+GRAFT_INLINE void run_bfloat16_grad(isa set, bfloat16_grad_args& a, const saved_activation& x, const float* dy, float* out, void* workspace, executor& pool) {
     const bfloat16_grad_kernels& k = *bfloat16_grad_products(set);
     const std::int64_t at_once = detail::grad_chunks_at_once(a);
     a.x = x, a.dy = dy, a.out = out;
@@ -19023,7 +19713,7 @@ inline void run_grad_winograd(isa set, grad_winograd_plan& plan, executor& pool)
     w.workspace = a.sums + plan.together * a.slots * a.slot_floats;
     conv_args x;
     x.p = w.p;
-    x.x = w.x;
+    x.x = w.x.floats();
     x.wino = a.wino;
     x.tiles_high = a.tiles_high, x.tiles_wide = a.tiles_wide;
     while (a.end.shard < w.shards.count) {
@@ -19142,8 +19832,8 @@ GRAFT_INLINE conv_grad_weight_choice choose_conv_grad_weight(isa set, const conv
     return c;
 }
 
-GRAFT_INLINE void run_conv_grad_weight(isa set, const conv_problem& p, const conv_grad_weight_choice& choice, const float* x, const float* dy, float* dw,
-                                       float* db, void* workspace, executor& pool) {
+GRAFT_INLINE void run_conv_grad_weight(isa set, const conv_problem& p, const conv_grad_weight_choice& choice, const saved_activation& x, const float* dy,
+                                       float* dw, float* db, void* workspace, executor& pool) {
     const conv_grad_kernels& k = *training_kernels(set).conv_grad;
     if (p.oc == 0 || p.groups == 0) return;
     if (choice.algorithm == conv_grad_weight_algorithm::bfloat16) {
@@ -19184,6 +19874,115 @@ GRAFT_END_NAMESPACE
 #endif
 #endif
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_SAVED_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_SAVED_HPP
+// ---- graft/cpu/ops/training/saved.hpp
+// Kernels of graft.Narrow and graft.Widen: activations between the forward part of a step, which computes in float32, and the backward part.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_SAVED_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_SAVED_HPP
+// ---- graft/cpu/training/saved.hpp
+// Activation functions whose operand or result is kept in bfloat16 for the backward part of a step.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// y = act(x) for n elements; x_narrow and y_narrow, where they are not null, take both in bfloat16. y may be x.
+void run_activation_training(isa set, activation kind, float alpha, float beta, const float* x, float* y, std::uint16_t* x_narrow, std::uint16_t* y_narrow,
+                             std::int64_t n, executor& pool);
+/// The same function of numbers that were kept, and its result rounded like them.
+void run_activation_again(isa set, activation kind, float alpha, float beta, const std::uint16_t* x, std::uint16_t* y, std::int64_t n, executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+constexpr std::int64_t saved_piece = 4096;  // elements that stay in the first cache
+
+}  // namespace detail
+
+GRAFT_INLINE void run_activation_training(isa set, activation kind, float alpha, float beta, const float* x, float* y, std::uint16_t* x_narrow,
+                                          std::uint16_t* y_narrow, std::int64_t n, executor& pool) {
+    const elementwise_kernels& functions = *kernels(set).elementwise;
+    const move_kernels& moves = *kernels(set).move;
+    parallel_for_pieces(pool, n, detail::saved_piece, [&](std::int64_t i, std::int64_t count) {
+        if (x_narrow) moves.to_bfloat16(x + i, x_narrow + i, count);
+        functions.activation_run(kind, alpha, beta, x + i, y + i, count);
+        if (y_narrow) moves.to_bfloat16(y + i, y_narrow + i, count);
+    });
+}
+
+GRAFT_INLINE void run_activation_again(isa set, activation kind, float alpha, float beta, const std::uint16_t* x, std::uint16_t* y, std::int64_t n,
+                                       executor& pool) {
+    const elementwise_kernels& functions = *kernels(set).elementwise;
+    const move_kernels& moves = *kernels(set).move;
+    parallel_for_pieces(pool, n, detail::saved_piece, [&](std::int64_t i, std::int64_t count) {
+        alignas(64) float wide[detail::saved_piece];
+        moves.from_bfloat16(x + i, wide, count);
+        functions.activation_run(kind, alpha, beta, wide, wide, count);
+        moves.to_bfloat16(wide, y + i, count);
+    });
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Whether an input may be what was kept of an activation.
+inline bool is_saved(const tensor_view& x) { return x.type == dtype::float32 || x.type == dtype::bfloat16; }
+/// It, as kernels read it.
+inline saved_activation saved_input(const kernel_call& c, int i) {
+    if (i >= c.inputs) return {};
+    return c.in[i].type == dtype::bfloat16 ? saved_activation(c.in[i].as<const std::uint16_t>()) : saved_activation(c.input(i));
+}
+
+inline const char* choose_conversion(const kernel_query& q, kernel_choice& choice) {
+    if (q.in_layout[0] != q.out_layout[0]) return "its operands lie differently";
+    choice.set(stored_elements(q.in[0], q.in_layout[0]));
+    choice.note = "conversion";
+    return nullptr;
+}
+inline void run_narrow(const kernel_call& c) { run_to_bfloat16(c.level, c.input(0), c.out[0].as<std::uint16_t>(), c.parameters<std::int64_t>(), c.pool); }
+inline void run_widen(const kernel_call& c) { run_from_bfloat16(c.level, c.in[0].as<std::uint16_t>(), c.output(0), c.parameters<std::int64_t>(), c.pool); }
+
+inline const char* choose_activation_training(const kernel_query& q, kernel_choice& choice) {
+    for (int i = 0; i < q.outputs; ++i)
+        if (q.wants(i) && q.out_layout[i] != q.in_layout[0]) return "its operands lie differently";
+    choice.set(activation_parameters{epilogue_of(q.n), stored_elements(q.out[0], q.out_layout[0])});
+    choice.note = "activation in bfloat16";
+    return nullptr;
+}
+inline void run_activation_training_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<activation_parameters>();
+    const auto narrow = [&](int i) { return i < c.outputs ? c.out[i].as<std::uint16_t>() : nullptr; };
+    run_activation_training(c.level, p.ep.act, p.ep.alpha, p.ep.beta, c.input(0), c.output(0), narrow(1), narrow(2), p.elements, c.pool);
+}
+inline void run_activation_again_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<activation_parameters>();
+    run_activation_again(c.level, p.ep.act, p.ep.alpha, p.ep.beta, c.in[0].as<const std::uint16_t>(), c.out[0].as<std::uint16_t>(), p.elements, c.pool);
+}
+
+inline kernel_rows saved_kernel_rows() {
+    static constexpr kernel_row rows[] = {{"Narrow", "graft", choose_conversion, run_narrow, false},
+                                          {"Widen", "graft", choose_conversion, run_widen, false},
+                                          {"ActivationTraining", "graft", choose_activation_training, run_activation_training_kernel, true},
+                                          {"ActivationAgain", "graft", choose_activation_training, run_activation_again_kernel, false}};
+    return rows;
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -19203,11 +20002,12 @@ struct conv_grad_weight_parameters {
 inline const char* choose_conv_grad_weight_kernel(const kernel_query& q, kernel_choice& choice) {
     conv_grad_weight_parameters p;
     if (!problem_in(q.n, p.problem)) return "its parameters are missing";
-    if (!q.all_float32()) return "it is not float32";
+    if (!q.all_float32(0) || !is_saved(q.in[0])) return "it is not float32";
     const std::int64_t shards = integer_of(q.n, "shards", 8);
     if (!shards::legal(shards)) return "its number of shards is not a power of two";
     p.choice = choose_conv_grad_weight(q.level, p.problem, static_cast<int>(shards));
     if (p.choice.in != q.in_layout[0].as || q.in_layout[1] != layout::blocked) return "its inputs lie in another layout";
+    if (q.in[0].type != dtype::float32 && !p.choice.takes_narrow()) return "its algorithm reads float32";
     choice.workspace_bytes = p.choice.workspace_bytes;
     choice.note = p.choice.reason;
     choice.set(p);
@@ -19215,7 +20015,7 @@ inline const char* choose_conv_grad_weight_kernel(const kernel_query& q, kernel_
 }
 inline void run_conv_grad_weight_kernel(const kernel_call& c) {
     const conv_grad_weight_parameters& p = c.parameters<conv_grad_weight_parameters>();
-    run_conv_grad_weight(c.level, p.problem, p.choice, c.input(0), c.input(1), c.output(0), c.outputs > 1 ? c.output(1) : nullptr, c.workspace, c.pool);
+    run_conv_grad_weight(c.level, p.problem, p.choice, saved_input(c, 0), c.input(1), c.output(0), c.outputs > 1 ? c.output(1) : nullptr, c.workspace, c.pool);
 }
 
 struct conv_grad_input_parameters {
@@ -19266,507 +20066,6 @@ inline kernel_rows conv_grad_kernel_rows() {
         {"PackConvGradInputWeights", "graft", input ? choose_conv_grad_input_pack_kernel : nullptr, input ? run_conv_grad_input_pack_kernel : nullptr, false},
         {"PackConvWeights", "graft", wanted("Conv") ? choose_conv_pack_kernel : nullptr, wanted("Conv") ? run_conv_repack_kernel : nullptr, false},
     };
-    return rows;
-}
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_MATMUL_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_MATMUL_HPP
-// ---- graft/cpu/ops/training/matmul.hpp
-// The kernel of graft.MatMulGradWeight: the gradient of a linear layer's weights.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-struct matmul_grad_parameters {
-    product_sum_problem p;
-    bool transposed, bfloat16;
-};
-
-// X [N,K] and dY [N,M] to [K,M], or [M,K] where `transposed`: the operands change places. Null, or why it is not taken.
-inline const char* product_sum_of(const node& n, const shape& x, const shape& dy, product_sum_problem& p) {
-    if (x.rank() != 2 || dy.rank() != 2 || x[0] != dy[0] || x.elements() == 0 || dy.elements() == 0) return "its operands are no two matrices of one height";
-    const std::int64_t count = integer_of(n, "shards", shards().count);
-    if (!shards::legal(count)) return "its shards are no power of two up to 256";
-    const bool transposed = integer_of(n, "transposed", 0) != 0;
-    p.n = x[0], p.rows = transposed ? dy[1] : x[1], p.columns = transposed ? x[1] : dy[1];
-    p.tree.count = static_cast<int>(count);
-    p.each = integer_of(n, "each", 1);
-    return nullptr;
-}
-
-inline const char* choose_matmul_grad_weight(const kernel_query& q, kernel_choice& choice) {
-    if (!q.all_float32() || !q.all_row_major() || q.inputs < 2) return "it is not float32, row-major";
-    product_sum_problem p;
-    if (const char* refused = product_sum_of(q.n, q.in[0].extents, q.in[1].extents, p)) return refused;
-    const bool transposed = integer_of(q.n, "transposed", 0) != 0;
-    const bool bfloat16 = integer_of(q.n, "bfloat16", 0) != 0;
-    choice.workspace_bytes = bfloat16 ? bfloat16_grad_workspace(bfloat16_grad_of(q.level, p)) : product_sum_workspace_bytes(q.level, p);
-    choice.set(matmul_grad_parameters{p, transposed, bfloat16});
-    choice.note = bfloat16 ? "product summed over the batch, operands in bfloat16" : "product summed over the batch";
-    return nullptr;
-}
-inline void run_matmul_grad_weight(const kernel_call& c) {
-    const auto& p = c.parameters<matmul_grad_parameters>();
-    const int left = p.transposed ? 1 : 0;
-    if (!p.bfloat16) return run_product_sum(c.level, p.p, c.input(left), c.input(1 - left), c.output(0), c.workspace, c.pool);
-    bfloat16_grad_args of = bfloat16_grad_of(c.level, p.p);
-    run_bfloat16_grad(c.level, of, c.input(left), c.input(1 - left), c.output(0), c.workspace, c.pool);
-}
-
-inline kernel_rows matmul_grad_kernel_rows() {
-    static constexpr kernel_row rows[] = {{"MatMulGradWeight", "graft", choose_matmul_grad_weight, run_matmul_grad_weight, false}};
-    return rows;
-}
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
-// ---- graft/cpu/lower/become_training.hpp
-// Binds a node to an operator that only training steps have.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Attributes stay.
-inline void become_training(node& n, const char* op, place_id on) {
-    n.place = on;
-    n.op_type = op;
-    n.domain = "graft";
-    n.version = newest_opset;
-    n.op = ops::find_training_op("graft", op, newest_opset);
-}
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-class training_layouter final : public layouter {
-public:
-    using layouter::layouter;
-
-private:
-    inline status place_node(node& n) override {
-        // Images among the inputs and the outputs, by bit; the others are vectors of a number a channel.
-        static constexpr struct {
-            const char* op;
-            unsigned in, out;
-        } images[] = {{"ReluGrad", 0b11, 0b1},
-                      {"ClipGrad", 0b11, 0b1},
-                      {"ActivationGrad", 0b11, 0b1},
-                      {"BatchNormalizationTraining", 0b100001, 0b1},
-                      {"BatchNormalizationGrad", 0b100011, 0b1001},
-                      {"Dropout", 0b1, 0b11}};
-        for (const auto& row : images)
-            if (is(n, row.op, "graft")) return place_images(n, row.in, row.out);
-        static constexpr struct {
-            const char *op, *domain;
-            status (training_layouter::*place)(node&);
-        } others[] = {{"ConvGradWeight", "graft", &training_layouter::place_grad_weight},
-                      {"ConvGradInput", "graft", &training_layouter::place_grad_input},
-                      {"MaxPoolPlaces", "graft", &training_layouter::place_max_pool},
-                      {"MaxPoolGradPlaces", "graft", &training_layouter::place_max_pool_grad},
-                      {"AveragePoolGrad", "graft", &training_layouter::place_average_pool_grad},
-                      {"SumTo", "graft", &training_layouter::place_sum},
-                      {"Split", "", &training_layouter::place_parts},
-                      {"Slice", "", &training_layouter::place_parts}};
-        for (const auto& row : others)
-            if (is(n, row.op, row.domain)) return (this->*row.place)(n);
-        if (bfloat16_) narrow_product(n);
-        return layouter::place_node(n);
-    }
-    // Products by weights that learn, and those weights' gradients, in bfloat16 where that is faster.
-    void narrow_product(node& n) {
-        if (is(n, "MatMul", "graft")) {
-            cpu::gemm_problem p;
-            const shape& b = at(n.inputs[1]).extents;
-            if (is_constant(n.inputs[1]) || b.rank() != 2 || !is_float32(n.inputs[0]) || !is_float32(n.inputs[1])) return;
-            if (!cpu::gemm_problem_of(n, at(n.inputs[0]).extents, b, at(n.outputs[0]).extents, p) || !cpu::takes_bfloat16_product(p)) return;
-            p = cpu::detail::joined_batches(p);
-            if (p.batch[0] * p.batch[1] == 1 && cpu::learning_product_in_bfloat16(p)) set(n, "bfloat16", std::int64_t(1));
-        } else if (is(n, "MatMulGradWeight", "graft")) {
-            cpu::product_sum_problem p;
-            if (!is_float32(n.inputs[0]) || cpu::product_sum_of(n, at(n.inputs[0]).extents, at(n.inputs[1]).extents, p)) return;
-            if (cpu::detail::faster_in_bfloat16(level_, cpu::bfloat16_grad_of(level_, p))) set(n, "bfloat16", std::int64_t(1));
-        }
-    }
-    // What was pooled lay in blocks, however small the gradient that comes back.
-    status place_average_pool_grad(node& n) { return place_images(n, 0b1, 0b1, convolves_); }
-    status place_sum(node& n) { return per_channel_sum(n) ? place_images(n, 0b1, 0) : layouter::place_node(n); }
-    status place_parts(node& n) { return channel_parts(n) ? status() : layouter::place_node(n); }
-
-    // The problem of the forward convolution that a gradient belongs to; false where it is none of images of float32.
-    bool forward_problem(const node& n, const shape& x, const shape& w, const shape& y, cpu::conv_problem& p) {
-        if (x.rank() != 4 || !x.elements() || !y.elements() || !w.elements() || !cpu::conv_problem_of(n, x, w, y, p)) return false;
-        p.exact = with_.exact;
-        p.bfloat16 = bfloat16_;
-        p.ep = {};
-        return true;
-    }
-    static shape shape_attribute(const node& n) {
-        const attribute* a = n.find("shape");
-        return a && a->integers.size() <= static_cast<std::size_t>(shape::max_rank) ? shape::from(a->integers.begin(), a->integers.end()) : shape{};
-    }
-
-    // dW[, dB] of X and dY. The first layer reads its picture in planes, as the forward pass does.
-    status place_grad_weight(node& n) {
-        cpu::conv_problem p{};
-        const shape w = shape_attribute(n);
-        if (!is_float32(n.inputs[0]) || !forward_problem(n, at(n.inputs[0]).extents, w, at(n.inputs[1]).extents, p)) return layouter::place_node(n);
-        p.in = at(n.inputs[0]).layout.as;
-        p.out = layout::blocked;
-        const cpu::conv_grad_weight_choice choice = cpu::choose_conv_grad_weight(level_, p, static_cast<int>(integer(n, "shards", 8)));
-        p.in = choice.in;
-        n.inputs[0] = as(n.inputs[0], lies(choice.in));
-        n.inputs[1] = as(n.inputs[1], blocks_);
-        cpu::set_problem(n, p);
-        g.nodes.push_back(std::move(n));
-        return {};
-    }
-
-    // dX of dY and W[, what is added to it].
-    status place_grad_input(node& n) {
-        cpu::conv_problem p{};
-        const shape x = shape_attribute(n);
-        if (!is_float32(n.inputs[0]) || !forward_problem(n, x, at(n.inputs[1]).extents, at(n.inputs[0]).extents, p)) return layouter::place_node(n);
-        p.in = p.out = layout::blocked;
-        const cpu::conv_grad_input_choice choice = cpu::choose_conv_grad_input(level_, p);
-        n.inputs[0] = as(n.inputs[0], blocks_);
-        if (n.inputs.size() > 2) n.inputs[2] = as(n.inputs[2], blocks_);
-        cpu::set_problem(n, p);
-        GRAFT_TRY(pack_grad_input(n, p, choice));
-        at(n.outputs[0]).layout = blocks_;
-        g.nodes.push_back(std::move(n));
-        return {};
-    }
-    status pack_grad_input(node& n, const cpu::conv_problem& p, const cpu::conv_grad_input_choice& choice) {
-        const value_id weight = n.inputs[1];
-        const value_id packed = g.add_value(at(weight).name + "_packed_for_gradient");
-        at(packed).type = dtype::uint8;
-        at(packed).has_shape = true;
-        at(packed).extents = {choice.packed_bytes};
-        n.inputs[1] = packed;
-        if (is_constant(weight)) {
-            // Frozen, and yet on the way of a gradient: packed once.
-            const tensor source = at(weight).constant;
-            const std::string key = cpu::conv_grad_input_pack_key(level_, p, choice);
-            tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
-            if (!data) {
-                buffer scratch;
-                GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}, with_.budget));
-                if (choice.pack_workspace_bytes)
-                    GRAFT_TRY_ASSIGN(scratch, buffer::allocate(static_cast<std::size_t>(choice.pack_workspace_bytes), with_.budget));
-                cpu::pack_conv_grad_input_weights(level_, p, choice, source.data<float>(), data.raw(), scratch.data(), with_.pool);
-                if (with_.packed) with_.packed->add(source, key, data);
-            }
-            at(packed).constant = data;
-            return {};
-        }
-        node pack;
-        pack.name = at(packed).name;
-        become_training(pack, "PackConvGradInputWeights", on_);
-        cpu::set_problem(pack, p);
-        pack.inputs = {weight};
-        pack.outputs = {packed};
-        g.nodes.push_back(std::move(pack));
-        return {};
-    }
-
-    // Both outputs lie as the input does.
-    status place_max_pool(node& n) {
-        for (value_id id : n.outputs)
-            if (id != no_value) at(id).layout = at(n.inputs[0]).layout;
-        g.nodes.push_back(std::move(n));
-        return {};
-    }
-
-    status place_max_pool_grad(node& n) {
-        at(n.outputs[0]).layout = at(n.inputs[1]).layout;
-        n.inputs[0] = as(n.inputs[0], at(n.inputs[1]).layout);
-        g.nodes.push_back(std::move(n));
-        return {};
-    }
-
-    // Whole blocks of channels cut out of a blocked value: each part is a copy of runs of memory.
-    bool channel_parts(const node& n) {
-        if (!blocked(n.inputs[0])) return false;
-        const shape& x = at(n.inputs[0]).extents;
-        std::int64_t start = 0;
-        if (is(n, "Slice")) {
-            std::int64_t end = 0, axis = 0, step = 1;
-            if (n.inputs.size() < 4 || !one_integer(n.inputs[1], start) || !one_integer(n.inputs[2], end) || !one_integer(n.inputs[3], axis)) return false;
-            if (n.inputs.size() > 4 && n.inputs[4] != no_value && !one_integer(n.inputs[4], step)) return false;
-            if ((axis != 1 && axis != -3) || step != 1) return false;
-            if (start < 0) start += x[1];
-        } else if (integer(n, "axis", 0) != 1)
-            return false;
-        std::int64_t first = start;
-        for (value_id id : n.outputs) {
-            if (id == no_value || !image(id) || first < 0 || first % blocks_.channels) return false;
-            first += at(id).extents[1];
-        }
-        const value_id source = n.inputs[0];
-        for (value_id id : n.outputs) {
-            node part;
-            part.name = at(id).name;
-            become_training(part, "SliceChannels", on_);
-            set(part, "start", start);
-            part.inputs = {source};
-            part.outputs = {id};
-            at(id).layout = blocks_;
-            start += at(id).extents[1];
-            g.nodes.push_back(std::move(part));
-        }
-        return true;
-    }
-    bool one_integer(value_id id, std::int64_t& v) {
-        if (!is_constant(id) || at(id).constant.elements() != 1) return false;
-        v = element_as_int64(at(id).type, at(id).constant.raw(), 0);
-        return true;
-    }
-
-    bool image(value_id id) { return is_float32(id) && at(id).extents.rank() == 4 && at(id).extents.elements() > 0; }
-
-    // In blocks where any image among the inputs lies so.
-    status place_images(node& n, unsigned in, unsigned out, bool blocks = false) {
-        for (std::size_t i = 0; i < n.inputs.size(); ++i)
-            if ((in >> i & 1) && n.inputs[i] != no_value) {
-                if (!image(n.inputs[i])) return layouter::place_node(n);
-                blocks |= blocked(n.inputs[i]);
-            }
-        for (std::size_t i = 0; i < n.inputs.size(); ++i)
-            if (n.inputs[i] != no_value) n.inputs[i] = as(n.inputs[i], blocks && (in >> i & 1) ? blocks_ : layout());
-        for (std::size_t i = 0; i < n.outputs.size(); ++i)
-            if (n.outputs[i] != no_value) at(n.outputs[i]).layout = blocks && (out >> i & 1) ? blocks_ : layout();
-        g.nodes.push_back(std::move(n));
-        return {};
-    }
-
-    // [N,C,H,W] down to one number a channel, or to one a channel and image.
-    bool per_channel_sum(const node& n) {
-        if (!image(n.inputs[0])) return false;
-        const shape &x = at(n.inputs[0]).extents, &y = at(n.outputs[0]).extents;
-        if (y.elements() == x[1]) return y.rank() == 3 ? y[0] == x[1] : y.rank() == 4 && y[1] == x[1];
-        return y.rank() == 4 && y[0] == x[0] && y[1] == x[1] && y[2] == 1 && y[3] == 1;
-    }
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_PATTERNS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_PATTERNS_HPP
-// ---- graft/cpu/lower/training_patterns.hpp
-// Fusion for training on the CPU: what the backward part can compute while it has the numbers at hand anyway, and what it can do without.
-
-
-#include <algorithm>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-class training_fuser : public rewriter {
-public:
-    training_fuser(graph& target, place_id on) : rewriter(target, on) {}
-
-    void run() {
-        static constexpr rewrite<training_fuser> pooled_masks[] = {{"ReluGrad", "graft", &training_fuser::mask_pooled},
-                                                                   {"ClipGrad", "graft", &training_fuser::mask_pooled}};
-        static constexpr rewrite<training_fuser> places[] = {{"MaxPoolGrad", "graft", &training_fuser::keep_places}};
-        static constexpr rewrite<training_fuser> masks[] = {{"BatchNormalizationGrad", "graft", &training_fuser::mask_normalised}};
-        static constexpr rewrite<training_fuser> joined_masks[] = {{"Concat", "", &training_fuser::join_masks}};
-        static constexpr rewrite<training_fuser> biases[] = {{"SumTo", "graft", &training_fuser::sum_bias}};
-        sweep(*this, pooled_masks);
-        sweep(*this, places);
-        sweep(*this, masks);
-        sweep(*this, joined_masks);
-        sweep(*this, biases);
-    }
-
-private:
-    bool is_mask(const node& n) const { return is(n, "ReluGrad", "graft") || is(n, "ClipGrad", "graft"); }
-
-    // An activation before max pooling lets a window's gradient through where it lets the window's largest through: one number a window
-    // to look at instead of all its pixels, and these need not be kept.
-    void mask_pooled(node& n) {
-        if (!used_once(n.inputs[0])) return;
-        node* pool = maker(n.inputs[0]);
-        if (!pool || !is(*pool, "MaxPoolGrad", "graft") || pool->inputs[1] != n.inputs[1]) return;
-        const value_id pooled = pool->inputs[2], masked = like(pooled, "_masked");
-        edit({&n, pool}, [&] {
-            node gradient = *pool;
-            gradient.outputs = n.outputs;
-            *pool = n;
-            pool->inputs = {gradient.inputs[0], pooled};
-            pool->outputs = {masked};
-            gradient.inputs[0] = masked;
-            n = std::move(gradient);
-        });
-    }
-    // Max pooling keeps where the largest pixels are, a byte each, so that nobody has to keep the pixels.
-    void keep_places(node& n) {
-        if (!fits_places(n)) return;
-        const value_id x = n.inputs[1], y = n.inputs[2], kept = like(y, "_places");
-        at(kept).type = dtype::uint8;
-        node forward;
-        forward.name = at(kept).name;
-        forward.attributes = n.attributes;
-        forward.inputs = {x};
-        become_training(forward, "MaxPoolPlaces", on_);
-        edit(n, [&] {
-            n.inputs = {n.inputs[0], kept};
-            become_training(n, "MaxPoolGradPlaces", on_);
-        });
-        node* before = maker(y);
-        if (before && is(*before, "MaxPool") && before->inputs[0] == x) {
-            forward.outputs = {kept, y};
-            edit(*before, [&] { *before = std::move(forward); });
-        } else {
-            forward.outputs = {kept};  // what is pooled was computed again
-            insert_before(n, std::move(forward));
-        }
-    }
-    bool fits_places(const node& n) {
-        const attribute* kernel = n.find("kernel_shape");
-        const std::vector<std::int64_t> none, &k = kernel ? kernel->integers : none;
-        return is_float32(n.inputs[1]) && at(n.inputs[1]).extents.rank() == 4 && at(n.inputs[1]).extents.elements() > 0 &&
-               at(n.inputs[2]).extents.elements() > 0 && k.size() == 2 && k[0] <= 256 && k[1] <= 256 && k[0] * k[1] <= 256;
-    }
-
-    // The masks of all parts of a gradient are one mask of the whole, where the parts were joined: only what they were joined to is kept.
-    void join_masks(node& join) {
-        node* split = nullptr;
-        std::vector<node*> masks;
-        for (std::size_t i = 0; i < join.inputs.size(); ++i) {
-            node* mask = mask_of_part(join.inputs[i]);
-            if (!mask) return;
-            node* from = maker(mask->inputs[0]);
-            if ((split && from != split) || from->outputs.size() != join.inputs.size() || from->outputs[i] != mask->inputs[0] || !used_once(from->outputs[i]))
-                return;
-            split = from;
-            masks.push_back(mask);
-            if (mask->op_type != masks[0]->op_type || real(*mask, "min", 0) != real(*masks[0], "min", 0) || real(*mask, "max", 0) != real(*masks[0], "max", 0))
-                return;
-        }
-        const int rank = at(join.outputs[0]).extents.rank();
-        const auto axis = [&](const node& n) {
-            const std::int64_t given = integer(n, "axis", 0);
-            return given < 0 ? given + rank : given;
-        };
-        if (!split || axis(join) != axis(*split) || at(split->inputs[0]).extents != at(join.outputs[0]).extents) return;
-        // The mask of the whole takes the split's place, and the split that of the first mask.
-        node whole = *masks[0], parts = *split;
-        whole.inputs = {split->inputs[0], join.outputs[0]};
-        whole.outputs = {like(split->inputs[0], "_masked")};
-        parts.inputs[0] = whole.outputs[0];
-        for (std::size_t i = 0; i < masks.size(); ++i) parts.outputs[i] = masks[i]->outputs[0];
-        node* first = *std::min_element(masks.begin(), masks.end());
-        for (node* mask : masks) drop(*mask);
-        drop(*split);
-        put(*first, std::move(parts));
-        put(*split, std::move(whole));
-    }
-    // What masks a part of a split gradient by the value.
-    node* mask_of_part(value_id by) {
-        for (int i : readers(by)) {
-            node& n = g.nodes[static_cast<std::size_t>(i)];
-            if (is_mask(n) && n.inputs[1] == by && maker(n.inputs[0]) && is(*maker(n.inputs[0]), "Split")) return &n;
-        }
-        return nullptr;
-    }
-
-    // The gradient of an activation that follows a normalisation is masked by the normalisation's gradient as it reads it.
-    void mask_normalised(node& n) {
-        if (n.inputs.size() > 5 || n.find("activation")) return;
-        node* m = maker(n.inputs[0]);
-        if (!m || !is_mask(*m)) return;
-        const bool relu = is(*m, "ReluGrad", "graft");
-        // Others who read the masked gradient (a residual's other branch) get it from here, so they have to come later.
-        const value_id masked = n.inputs[0];
-        if (&g.nodes[static_cast<std::size_t>(readers(masked).front())] != &n) return;
-        const bool others = !used_once(masked);
-        edit({&n, m}, [&] {
-            n.inputs[0] = m->inputs[0];
-            n.inputs.resize(6, no_value);
-            n.inputs[5] = m->inputs[1];
-            m->outputs[0] = no_value;
-            if (others) n.outputs.resize(4, no_value), n.outputs[3] = masked;
-        });
-        set(n, "activation", static_cast<std::int64_t>(relu ? activation::relu : activation::clip));
-        set(n, "alpha", relu ? 0.0f : real(*m, "min", 0));
-        set(n, "beta", relu ? 0.0f : real(*m, "max", 0));
-        drop(*m);
-    }
-    // The gradient of a convolution's bias is summed where that of its weights reads the same numbers.
-    void sum_bias(node& n) {
-        if (!is_float32(n.inputs[0])) return;
-        const shape &dy = at(n.inputs[0]).extents, &to = at(n.outputs[0]).extents;
-        if (dy.rank() != 4 || to.elements() != dy[1] || (to.rank() != 3 && to.rank() != 4) || to[to.rank() - 3] != dy[1]) return;
-        // One that comes later would make the sum too late for whoever reads it.
-        for (int i : readers(n.inputs[0])) {
-            node& w = g.nodes[static_cast<std::size_t>(i)];
-            if (&w == &n) break;
-            if (!is(w, "ConvGradWeight", "graft") || w.inputs[1] != n.inputs[0] || w.outputs.size() > 1) continue;
-            const attribute* of = w.find("shape");
-            if (!of || of->integers.size() != 4 || integer(w, "shards", 0) != integer(n, "shards", 0)) continue;
-            const value_id sum = n.outputs[0];
-            drop(n);
-            edit(w, [&] { w.outputs.push_back(sum); });
-            break;
-        }
-    }
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_OPS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_OPS_HPP
-// ---- graft/cpu/ops/training/ops.hpp
-// The kernels of training's operators, and behind them those of inference.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_CHANNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_CHANNELS_HPP
-// ---- graft/cpu/ops/training/channels.hpp
-// The kernel of graft.SliceChannels: a copy of whole blocks of channels.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-struct slice_channels_parameters {
-    std::int64_t images, skipped, stride, run;  // bytes: before the part, from image to image, of the part in an image
-};
-
-inline const char* choose_slice_channels(const kernel_query& q, kernel_choice& choice) {
-    const std::int64_t block = q.in_layout[0].channels;
-    if (!block || q.out_layout[0] != q.in_layout[0]) return "it cuts blocks of channels only";
-    const shape &x = q.in[0].extents, &y = q.out[0].extents;
-    const std::int64_t plane = x[2] * x[3] * block * 4, start = integer_of(q.n, "start", 0);
-    const auto blocks = [&](std::int64_t channels) { return (channels + block - 1) / block; };
-    choice.set(slice_channels_parameters{x[0], start / block * plane, blocks(x[1]) * plane, blocks(y[1]) * plane});
-    choice.note = "copies blocks of channels";
-    return nullptr;
-}
-inline void run_slice_channels(const kernel_call& c) {
-    const auto& p = c.parameters<slice_channels_parameters>();
-    parallel_for(c.pool, p.images, [&](std::int64_t i) {
-        std::memcpy(static_cast<unsigned char*>(c.out[0].data) + i * p.run, static_cast<const unsigned char*>(c.in[0].data) + i * p.stride + p.skipped,
-                    static_cast<std::size_t>(p.run));
-    });
-}
-
-inline kernel_rows channel_kernel_rows() {
-    static constexpr kernel_row rows[] = {{"SliceChannels", "graft", choose_slice_channels, run_slice_channels, false}};
     return rows;
 }
 
@@ -19870,9 +20169,9 @@ enum class gradient_mask : std::uint8_t {
 /// The gradients of elementwise functions of one instruction set; n elements each, dx may be dy.
 struct elementwise_grad_kernels {
     /// dx[i] = dy[i] where y[i] passes the mask, else 0.
-    void (*masked)(gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n);
+    void (*masked)(gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n);
     /// dx[i] = dy[i] * act'(x[i]).
-    void (*activation_grad)(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n);
+    void (*activation_grad)(activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n);
 };
 
 }  // namespace cpu
@@ -19883,9 +20182,10 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// dx[i] = dy[i] where y[i] passes the mask (for clip: low < y[i] < high), else 0; n elements. dx may be dy.
-void run_masked_grad(isa set, gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n, executor& pool);
+void run_masked_grad(isa set, gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n, executor& pool);
 /// dx[i] = dy[i] * act'(x[i]) for n elements, x the activation's input. dx may be dy.
-void run_activation_grad(isa set, activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n, executor& pool);
+void run_activation_grad(isa set, activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n,
+                         executor& pool);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -19901,17 +20201,18 @@ constexpr std::int64_t gradient_grain = 16384;
 
 }  // namespace detail
 
-GRAFT_INLINE void run_masked_grad(isa set, gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n,
+GRAFT_INLINE void run_masked_grad(isa set, gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n,
                                   executor& pool) {
     const elementwise_grad_kernels& k = *training_kernels(set).elementwise_grad;
-    parallel_for_pieces(pool, n, detail::gradient_grain, [&](std::int64_t i, std::int64_t count) { k.masked(mask, low, high, dy + i, y + i, dx + i, count); });
+    parallel_for_pieces(pool, n, detail::gradient_grain,
+                        [&](std::int64_t i, std::int64_t count) { k.masked(mask, low, high, dy + i, y.from(i), dx + i, count); });
 }
 
-GRAFT_INLINE void run_activation_grad(isa set, activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n,
+GRAFT_INLINE void run_activation_grad(isa set, activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n,
                                       executor& pool) {
     const elementwise_grad_kernels& k = *training_kernels(set).elementwise_grad;
     parallel_for_pieces(pool, n, detail::gradient_grain,
-                        [&](std::int64_t i, std::int64_t count) { k.activation_grad(kind, alpha, beta, dy + i, x + i, dx + i, count); });
+                        [&](std::int64_t i, std::int64_t count) { k.activation_grad(kind, alpha, beta, dy + i, x.from(i), dx + i, count); });
 }
 
 }  // namespace cpu
@@ -19932,7 +20233,7 @@ struct activation_grad_parameters {
 
 // Gradient and function lie in the same layout, so what stands in the gaps of blocks meets what stands in gaps.
 inline const char* refuse_gradient_operands(const kernel_query& q) {
-    if (!q.all_float32() || q.inputs < 2) return "it is not float32";
+    if (q.inputs < 2 || !q.all_float32(1) || !is_saved(q.in[1])) return "it is not float32";
     if (q.in[0].extents != q.in[1].extents || q.in[0].extents != q.out[0].extents) return "its shapes differ";
     if (q.in_layout[0] != q.in_layout[1] || q.in_layout[0] != q.out_layout[0]) return "its operands lie differently";
     return nullptr;
@@ -19955,7 +20256,7 @@ inline const char* choose_clip_grad(const kernel_query& q, kernel_choice& choice
 inline void run_masked_grad_kernel(const kernel_call& c) {
     const auto& p = c.parameters<activation_grad_parameters>();
     const gradient_mask mask = p.kind == activation::relu ? gradient_mask::relu : gradient_mask::clip;
-    run_masked_grad(c.level, mask, p.alpha, p.beta, c.input(0), c.input(1), c.output(0), p.elements, c.pool);
+    run_masked_grad(c.level, mask, p.alpha, p.beta, c.input(0), saved_input(c, 1), c.output(0), p.elements, c.pool);
 }
 
 inline const char* choose_activation_grad(const kernel_query& q, kernel_choice& choice) {
@@ -19967,7 +20268,7 @@ inline const char* choose_activation_grad(const kernel_query& q, kernel_choice& 
 }
 inline void run_activation_grad_kernel(const kernel_call& c) {
     const auto& p = c.parameters<activation_grad_parameters>();
-    run_activation_grad(c.level, p.kind, p.alpha, p.beta, c.input(0), c.input(1), c.output(0), p.elements, c.pool);
+    run_activation_grad(c.level, p.kind, p.alpha, p.beta, c.input(0), saved_input(c, 1), c.output(0), p.elements, c.pool);
 }
 
 inline kernel_rows elementwise_grad_kernel_rows() {
@@ -19976,6 +20277,60 @@ inline kernel_rows elementwise_grad_kernel_rows() {
         {"ClipGrad", "graft", choose_clip_grad, run_masked_grad_kernel, true},
         {"ActivationGrad", "graft", choose_activation_grad, run_activation_grad_kernel, true},
     };
+    return rows;
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_MATMUL_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_MATMUL_HPP
+// ---- graft/cpu/ops/training/matmul.hpp
+// The kernel of graft.MatMulGradWeight: the gradient of a linear layer's weights.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+struct matmul_grad_parameters {
+    product_sum_problem p;
+    bool transposed, bfloat16;
+};
+
+// X [N,K] and dY [N,M] to [K,M], or [M,K] where `transposed`: the operands change places. Null, or why it is not taken.
+inline const char* product_sum_of(const node& n, const shape& x, const shape& dy, product_sum_problem& p) {
+    if (x.rank() != 2 || dy.rank() != 2 || x[0] != dy[0] || x.elements() == 0 || dy.elements() == 0) return "its operands are no two matrices of one height";
+    const std::int64_t count = integer_of(n, "shards", shards().count);
+    if (!shards::legal(count)) return "its shards are no power of two up to 256";
+    const bool transposed = integer_of(n, "transposed", 0) != 0;
+    p.n = x[0], p.rows = transposed ? dy[1] : x[1], p.columns = transposed ? x[1] : dy[1];
+    p.tree.count = static_cast<int>(count);
+    p.each = integer_of(n, "each", 1);
+    return nullptr;
+}
+
+inline const char* choose_matmul_grad_weight(const kernel_query& q, kernel_choice& choice) {
+    if (!q.all_row_major() || q.inputs < 2 || !q.all_float32(0) || !is_saved(q.in[0])) return "it is not float32, row-major";
+    product_sum_problem p;
+    if (const char* refused = product_sum_of(q.n, q.in[0].extents, q.in[1].extents, p)) return refused;
+    const bool transposed = integer_of(q.n, "transposed", 0) != 0;
+    const bool bfloat16 = integer_of(q.n, "bfloat16", 0) != 0;
+    if (q.in[0].type != dtype::float32 && (transposed || !bfloat16)) return "its kernel reads float32";
+    choice.workspace_bytes = bfloat16 ? bfloat16_grad_workspace(bfloat16_grad_of(q.level, p)) : product_sum_workspace_bytes(q.level, p);
+    choice.set(matmul_grad_parameters{p, transposed, bfloat16});
+    choice.note = bfloat16 ? "product summed over the batch, operands in bfloat16" : "product summed over the batch";
+    return nullptr;
+}
+inline void run_matmul_grad_weight(const kernel_call& c) {
+    const auto& p = c.parameters<matmul_grad_parameters>();
+    const int left = p.transposed ? 1 : 0;
+    if (!p.bfloat16) return run_product_sum(c.level, p.p, c.input(left), c.input(1 - left), c.output(0), c.workspace, c.pool);
+    bfloat16_grad_args of = bfloat16_grad_of(c.level, p.p);
+    run_bfloat16_grad(c.level, of, saved_input(c, left), c.input(1 - left), c.output(0), c.workspace, c.pool);
+}
+
+inline kernel_rows matmul_grad_kernel_rows() {
+    static constexpr kernel_row rows[] = {{"MatMulGradWeight", "graft", choose_matmul_grad_weight, run_matmul_grad_weight, false}};
     return rows;
 }
 
@@ -20011,16 +20366,19 @@ struct norm_rows {
     int channels;  ///< lanes that are channels; 0: all lanes are of one channel
 };
 
-/// y = clamp((x - mean) * scale + shift + residual); a null residual is 0. One number for each lane's channel.
+/// y = clamp((x - mean) * scale + shift + residual); a null residual is 0. One number for each lane's channel. `x_narrow` and `y_narrow` (or null) take both in
+/// bfloat16.
 struct norm_forward {
     const float *x, *residual, *mean, *scale, *shift;
     float* y;
+    std::uint16_t *x_narrow, *y_narrow;
     float low, high;
 };
 
 /// The backward pass: `mask` looks at y, and `masked` (or null) takes what it left of dy. dx = (dy - shift - (x - mean) * slope) * scale.
 struct norm_backward {
-    const float *dy, *x, *y, *mean, *scale, *slope, *shift;
+    const float *dy, *mean, *scale, *slope, *shift;
+    saved_activation x, y;  ///< of one type
     float *masked, *dx;
     gradient_mask mask;
     float low, high;
@@ -20057,10 +20415,11 @@ struct norm_problem {
 };
 
 /// What a training pass reads and writes. Arrays of c numbers; those that are null are not written. running_* and new_* may be
-/// the same memory, and so may x and y.
+/// the same memory, and so may x and y. x_narrow and y_narrow take x and y in bfloat16, y where the activation is at most a clip.
 struct norm_forward_arrays {
     const float *x, *scale, *bias, *running_mean, *running_variance, *residual;
     float *y, *new_mean, *new_variance, *saved_mean, *saved_inverse;
+    std::uint16_t *x_narrow, *y_narrow;
 };
 
 /// y = act((x - mean) / sqrt(variance + epsilon) * scale + bias + residual) with the mean and the (biased) variance of the batch;
@@ -20070,10 +20429,11 @@ struct norm_forward_arrays {
 status run_batch_norm_training(isa set, const norm_problem& problem, const norm_forward_arrays& arrays, void* workspace, executor& pool,
                                communicator* group = nullptr);
 
-/// What the backward pass reads and writes. y, which relu and clip look at, else null. masked (null: not wanted) takes dy after the
+/// What the backward pass reads and writes. x, and y, which relu and clip look at, else null, are of one type. masked (null: not wanted) takes dy after the
 /// activation. dx may be dy.
 struct norm_backward_arrays {
-    const float *dy, *x, *scale, *saved_mean, *saved_inverse, *y;
+    const float *dy, *scale, *saved_mean, *saved_inverse;
+    saved_activation x, y;
     float *dx, *dscale, *dbias, *masked;
 };
 
@@ -20280,6 +20640,7 @@ GRAFT_INLINE status run_batch_norm_training(isa set, const norm_problem& p, cons
         const std::int64_t o = image * u.image_step + unit * u.unit_step + first * whole.step, c = unit * u.width;
         norm_forward g = base;
         g.x = a.x + o, g.y = a.y + o, g.residual = a.residual ? a.residual + o : nullptr;
+        g.x_narrow = a.x_narrow ? a.x_narrow + o : nullptr, g.y_narrow = a.y_narrow ? a.y_narrow + o : nullptr;
         g.mean = at.numbers[0] + c, g.scale = at.numbers[1] + c, g.shift = at.numbers[2] + c;
         k.normalize(r, g);
         if (p.ep.act <= activation::clip) return;
@@ -20301,7 +20662,7 @@ GRAFT_INLINE status run_batch_norm_grad(isa set, const norm_problem& p, const no
         const norm_rows rows = u.of(unit, images, step);
         const std::int64_t to = u.slot(s) * at.padded + unit * u.width, o = u.tree.first(u.images, s) * u.image_step + unit * u.unit_step;
         norm_backward g = base;
-        g.dy = a.dy + o, g.x = a.x + o, g.y = g.mask == gradient_mask::none ? nullptr : a.y + o;
+        g.dy = a.dy + o, g.x = a.x.from(o), g.y = a.y.from(o);
         g.mean = a.saved_mean + unit * u.width;
         g.masked = a.masked ? a.masked + o : nullptr;
         k.sums(rows, g, images, step, at.first + to, at.second + to);
@@ -20337,7 +20698,7 @@ GRAFT_INLINE status run_batch_norm_grad(isa set, const norm_problem& p, const no
         const norm_rows whole = u.of(unit), r = detail::some_rows(whole, first, rows);
         const std::int64_t o = image * u.image_step + unit * u.unit_step + first * whole.step, c = unit * u.width;
         norm_backward g = second;
-        g.dy = (a.masked ? a.masked : a.dy) + o, g.x = a.x + o, g.y = g.mask == gradient_mask::none ? nullptr : a.y + o, g.dx = a.dx + o;
+        g.dy = (a.masked ? a.masked : a.dy) + o, g.x = a.x.from(o), g.y = a.y.from(o), g.dx = a.dx + o;
         g.mean = at.numbers[0] + c, g.scale = at.numbers[1] + c, g.slope = at.numbers[2] + c, g.shift = at.numbers[3] + c;
         k.gradient(r, g);
     };
@@ -20355,7 +20716,6 @@ namespace cpu {
 
 // What both passes have in common; `x` is the input that holds the images.
 inline const char* norm_problem_of(const kernel_query& q, int x, int last_image_input, norm_problem& p) {
-    if (!q.all_float32()) return "it is not float32";
     const shape& s = q.in[x].extents;
     if (s.rank() < 2 || s.elements() == 0) return "it is empty or has no channels";
     const std::int64_t count = integer_of(q.n, "shards", shards().count);
@@ -20379,10 +20739,13 @@ inline const char* norm_problem_of(const kernel_query& q, int x, int last_image_
 inline const char* choose_batch_norm_training(const kernel_query& q, kernel_choice& choice) {
     norm_problem p;
     if (const char* reason = norm_problem_of(q, 0, 5, p)) return reason;
+    for (int i = 0; i < q.inputs; ++i)
+        if (q.has(i) && q.in[i].type != dtype::float32) return "it is not float32";
+    if (q.wants(6) && p.ep.act > activation::clip) return "its result is not there before its activation";
     if (q.inputs < 5) return "its running statistics are left out";
     if (q.has(6)) return "its statistics are given";
     for (int i = 1; i < q.outputs; ++i)
-        if (q.wants(i) && q.out_layout[i] != layout::row_major) return "its operands lie differently";
+        if (q.wants(i) && q.out_layout[i] != (i < 5 ? layout() : q.in_layout[0])) return "its operands lie differently";
     choice.workspace_bytes = norm_workspace_bytes(q.level, p);
     if (choice.workspace_bytes < 0) return "its size overflows";
     choice.set(p);
@@ -20391,14 +20754,19 @@ inline const char* choose_batch_norm_training(const kernel_query& q, kernel_choi
 }
 inline void run_batch_norm_training_kernel(const kernel_call& c) {
     const auto out = [&](int i) { return i < c.outputs ? c.output(i) : nullptr; };
-    c.failed = run_batch_norm_training(c.level, c.parameters<norm_problem>(),
-                                       {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3), out(4)},
-                                       c.workspace, c.pool, c.group);
+    const auto narrow = [&](int i) { return i < c.outputs ? c.out[i].as<std::uint16_t>() : nullptr; };
+    c.failed = run_batch_norm_training(
+        c.level, c.parameters<norm_problem>(),
+        {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3), out(4), narrow(5), narrow(6)}, c.workspace,
+        c.pool, c.group);
 }
 
 inline const char* choose_batch_norm_grad(const kernel_query& q, kernel_choice& choice) {
     norm_problem p;
     if (const char* reason = norm_problem_of(q, 1, 5, p)) return reason;
+    for (int i = 0; i < q.inputs; ++i)
+        if (q.has(i) && q.in[i].type != (i == 1 || i == 5 ? q.in[1].type : dtype::float32)) return "it is not float32";
+    if (!is_saved(q.in[1])) return "it is not float32";
     if (q.inputs < 5) return "its saved statistics are left out";
     if (q.has(6)) return "its sums are given";
     if (p.ep.act > activation::clip) return "its activation is neither relu nor clip";
@@ -20414,8 +20782,8 @@ inline const char* choose_batch_norm_grad(const kernel_query& q, kernel_choice& 
 inline void run_batch_norm_grad_kernel(const kernel_call& c) {
     const auto out = [&](int i) { return i < c.outputs ? c.output(i) : nullptr; };
     c.failed = run_batch_norm_grad(c.level, c.parameters<norm_problem>(),
-                                   {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3)}, c.workspace,
-                                   c.pool, c.group);
+                                   {c.input(0), c.input(2), c.input(3), c.input(4), saved_input(c, 1), saved_input(c, 5), out(0), out(1), out(2), out(3)},
+                                   c.workspace, c.pool, c.group);
 }
 
 inline kernel_rows norm_grad_kernel_rows() {
@@ -21253,7 +21621,8 @@ namespace cpu {
 
 /// Rows of n that were normalised: x' = (x - mean) * inverse with a mean and an inverse for each.
 struct normalized_rows_grad {
-    const float *dy, *x;
+    const float* dy;
+    saved_activation x;
     const float* mean;  ///< null: 0, and its gradient is left out (RMS norm)
     const float* inverse;
     const float* scale;  ///< null: 1
@@ -21264,9 +21633,9 @@ struct normalized_rows_grad {
 /// The kernels of one instruction set; dx may be dy.
 struct rows_grad_kernels {
     /// dx = y * (dy - sum(dy * y)) of rows of n.
-    void (*softmax)(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n);
+    void (*softmax)(const float* dy, const saved_activation& y, float* dx, std::int64_t rows, std::int64_t n);
     /// The same along the first dimension of [n, inner], for `count` columns.
-    void (*softmax_columns)(const float* dy, const float* y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count);
+    void (*softmax_columns)(const float* dy, const saved_activation& y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count);
     /// dx = inverse * (g - mean(g) - x' * mean(g * x')) with g = dy * scale.
     void (*layer_norm)(const normalized_rows_grad&);
     /// Adds the sums over rows of dy * x' and of dy (either null: not wanted) for `count` columns from `first` on.
@@ -21281,7 +21650,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// dx = y * (dy - sum(dy * y)), the sum along the middle dimension of [outer, n, inner]; dx may be dy.
-void run_softmax_grad(isa set, const float* dy, const float* y, float* dx, std::int64_t outer, std::int64_t n, std::int64_t inner, executor& pool);
+void run_softmax_grad(isa set, const float* dy, const saved_activation& y, float* dx, std::int64_t outer, std::int64_t n, std::int64_t inner, executor& pool);
 
 /// dx = inverse * (g - mean(g) - x' * mean(g * x')) for each row, with g = dy * scale and x' = (x - mean) * inverse.
 void run_layer_norm_grad(isa set, const normalized_rows_grad& arrays, executor& pool);
@@ -21303,23 +21672,23 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-GRAFT_INLINE void run_softmax_grad(isa set, const float* dy, const float* y, float* dx, std::int64_t outer, std::int64_t n, std::int64_t inner,
+GRAFT_INLINE void run_softmax_grad(isa set, const float* dy, const saved_activation& y, float* dx, std::int64_t outer, std::int64_t n, std::int64_t inner,
                                    executor& pool) {
     const rows_grad_kernels& k = *training_kernels(set).rows_grad;
     if (outer <= 0 || n <= 0 || inner <= 0) return;
     if (inner == 1)
         return detail::groups_of_rows(outer, n, pool,
-                                      [&](std::int64_t first, std::int64_t rows) { k.softmax(dy + first * n, y + first * n, dx + first * n, rows, n); });
+                                      [&](std::int64_t first, std::int64_t rows) { k.softmax(dy + first * n, y.from(first * n), dx + first * n, rows, n); });
     detail::stripes_of_columns(outer, n, inner, pool, [&](std::int64_t o, std::int64_t first, std::int64_t count) {
         const std::int64_t at = o * n * inner + first;
-        k.softmax_columns(dy + at, y + at, dx + at, n, inner, count);
+        k.softmax_columns(dy + at, y.from(at), dx + at, n, inner, count);
     });
 }
 
 namespace detail {
 // Rows [first, first + count).
 inline normalized_rows_grad some_rows(normalized_rows_grad g, std::int64_t first, std::int64_t count) {
-    g.dy += first * g.n, g.x += first * g.n, g.inverse += first;
+    g.dy += first * g.n, g.x = g.x.from(first * g.n), g.inverse += first;
     if (g.mean) g.mean += first;
     if (g.dx) g.dx += first * g.n;
     g.rows = count;
@@ -21377,21 +21746,26 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
+// Input 1 is what was kept.
+inline const char* read_kept_rows(const kernel_query& q, bool to_the_end, rows_parameters& p) {
+    return is_saved(q.in[1]) ? read_rows(q, 1, -1, to_the_end, p, 1) : "it is not float32";
+}
+
 inline const char* choose_softmax_grad(const kernel_query& q, kernel_choice& choice) {
     rows_parameters p{};
-    if (const char* reason = read_rows(q, 1, -1, false, p)) return reason;
+    if (const char* reason = read_kept_rows(q, false, p)) return reason;
     choice.set(p);
     choice.note = "rows";
     return nullptr;
 }
 inline void run_softmax_grad_kernel(const kernel_call& c) {
     const auto& p = c.parameters<rows_parameters>();
-    run_softmax_grad(c.level, c.input(0), c.input(1), c.output(0), p.outer, p.n, p.inner, c.pool);
+    run_softmax_grad(c.level, c.input(0), saved_input(c, 1), c.output(0), p.outer, p.n, p.inner, c.pool);
 }
 
 inline const char* choose_layer_norm_grad(const kernel_query& q, kernel_choice& choice) {
     rows_parameters p{};
-    if (const char* reason = read_rows(q, 1, -1, true, p)) return reason;
+    if (const char* reason = read_kept_rows(q, true, p)) return reason;
     if (q.has(4) && q.in[4].elements() != p.n) return "its scale is broadcast";
     choice.set(p);
     choice.note = "rows";
@@ -21399,7 +21773,7 @@ inline const char* choose_layer_norm_grad(const kernel_query& q, kernel_choice& 
 }
 inline void run_layer_norm_grad_kernel(const kernel_call& c) {
     const auto& p = c.parameters<rows_parameters>();
-    run_layer_norm_grad(c.level, {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.output(0), p.outer, p.n}, c.pool);
+    run_layer_norm_grad(c.level, {c.input(0), saved_input(c, 1), c.input(2), c.input(3), c.input(4), c.output(0), p.outer, p.n}, c.pool);
 }
 
 struct layer_norm_sums {
@@ -21409,7 +21783,7 @@ struct layer_norm_sums {
 };
 inline const char* choose_layer_norm_grad_scale(const kernel_query& q, kernel_choice& choice) {
     layer_norm_sums p{};
-    if (const char* reason = read_rows(q, 1, -1, true, p.rows)) return reason;
+    if (const char* reason = read_kept_rows(q, true, p.rows)) return reason;
     const std::int64_t count = integer_of(q.n, "shards", shards().count);
     if (!shards::legal(count)) return "its shards are no power of two up to 256";
     p.tree.count = static_cast<int>(count);
@@ -21423,7 +21797,7 @@ inline const char* choose_layer_norm_grad_scale(const kernel_query& q, kernel_ch
 inline void run_layer_norm_grad_scale_kernel(const kernel_call& c) {
     const auto& p = c.parameters<layer_norm_sums>();
     float* bias = c.outputs > 1 ? c.output(1) : nullptr;
-    run_layer_norm_grad_scale(c.level, {c.input(0), c.input(1), c.input(2), c.input(3), nullptr, nullptr, p.rows.outer, p.rows.n}, p.samples, p.tree,
+    run_layer_norm_grad_scale(c.level, {c.input(0), saved_input(c, 1), c.input(2), c.input(3), nullptr, nullptr, p.rows.outer, p.rows.n}, p.samples, p.tree,
                               c.output(0), bias, c.workspace, c.pool);
 }
 
@@ -21445,9 +21819,10 @@ namespace cpu {
 
 /// As `choose_kernel`, with the operators that training adds.
 inline const kernel_row* choose_training_kernel(const kernel_query& q, kernel_choice& choice, const char*& refusal) {
-    const kernel_rows tables[] = {conv_grad_kernel_rows(),   norm_grad_kernel_rows(), elementwise_grad_kernel_rows(), reduce_grad_kernel_rows(),
-                                  matmul_grad_kernel_rows(), optimizer_kernel_rows(), pool_grad_kernel_rows(),        channel_kernel_rows(),
-                                  dropout_kernel_rows(),     rows_grad_kernel_rows()};
+    const kernel_rows tables[] = {conv_grad_kernel_rows(),   norm_grad_kernel_rows(),   elementwise_grad_kernel_rows(),
+                                  reduce_grad_kernel_rows(), matmul_grad_kernel_rows(), optimizer_kernel_rows(),
+                                  pool_grad_kernel_rows(),   channel_kernel_rows(),     dropout_kernel_rows(),
+                                  rows_grad_kernel_rows(),   saved_kernel_rows()};
     refusal = "its first output is left out";
     if (!q.wants(0)) return nullptr;
     for (const kernel_rows& table : tables)
@@ -21462,15 +21837,514 @@ inline const kernel_row* choose_training_kernel(const kernel_query& q, kernel_ch
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_KEPT_LAYOUT_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_KEPT_LAYOUT_HPP
+// ---- graft/cpu/lower/kept_layout.hpp
+// Where what was kept in bfloat16 is written and read: by the kernels that have it at hand, or by conversions.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Places the conversions that activation_saver has put in. One whose floats nobody reads is left out with all that is not read.
+class kept_layouter : public layouter {
+public:
+    using layouter::layouter;
+
+protected:
+    bool reads_kept(const node& n) const {
+        for (const char* op : {"ReluGrad", "ClipGrad", "ActivationGrad", "BatchNormalizationGrad", "SoftmaxGrad", "LayerNormalizationGrad",
+                               "LayerNormalizationGradScale", "ConvGradWeight", "MatMulGradWeight"})
+            if (is(n, op, "graft")) return true;
+        return false;
+    }
+    void read_kept(node& n) {
+        const std::vector<value_id> before = n.inputs;
+        bool any = false;
+        for (value_id& id : n.inputs)
+            if (const value_id narrow = kept(id); narrow != no_value) id = narrow, any = true;
+        if (any && !takes(n)) n.inputs = before;
+    }
+    // What a value was widened from; none where it was not.
+    value_id kept(value_id id) const { return id == no_value || static_cast<std::size_t>(id) >= kept_.size() ? no_value : kept_[id]; }
+    // Whether there is a kernel for the node as it is.
+    bool takes(const node& n) {
+        std::vector<tensor_view> in, out;
+        std::vector<layout> in_layout, out_layout;
+        const auto add = [&](value_id id, std::vector<tensor_view>& views, std::vector<layout>& lie) {
+            views.push_back(id == no_value ? tensor_view{} : view_at_hand(at(id)));
+            lie.push_back(id == no_value ? layout() : at(id).layout);
+        };
+        for (value_id id : n.inputs) add(id, in, in_layout);
+        for (value_id id : n.outputs) add(id, out, out_layout);
+        const cpu::kernel_query query{{n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), with_.limit},
+                                      in_layout.data(),
+                                      out_layout.data(),
+                                      level_,
+                                      with_.exact};
+        cpu::kernel_choice choice;
+        const char* refusal = nullptr;
+        return cpu::choose_training_kernel(query, choice, refusal) != nullptr;
+    }
+
+    // Normalisations and activations write what they read and what they make in bfloat16 as well, while they have it at hand.
+    status place_narrow(node& n) {
+        at(n.outputs[0]).layout = at(n.inputs[0]).layout;
+        node by = g.nodes.back();
+        if (is(by, "Activation", "graft")) become_training(by, "ActivationTraining", on_);
+        const bool normalizes = is(by, "BatchNormalizationTraining", "graft");
+        if (normalizes || is(by, "ActivationTraining", "graft")) {
+            const bool reads = n.inputs[0] == by.inputs[0], makes = n.inputs[0] == by.outputs[0];
+            const std::size_t first = normalizes ? 5 : 1;  // of the two outputs
+            by.outputs.resize(first + 2, no_value);
+            by.outputs[first + makes] = n.outputs[0];
+            if ((reads || makes) && takes(by)) {
+                g.nodes.back() = std::move(by);
+                return {};
+            }
+        }
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+    status place_widen(node& n) {
+        kept_.resize(g.values.size(), no_value);
+        kept_[n.outputs[0]] = n.inputs[0];
+        return place_as_input(n);
+    }
+    status place_as_input(node& n) {
+        at(n.outputs[0]).layout = at(n.inputs[0]).layout;
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+    // What is another shape of a widened value was kept in that shape.
+    bool is_kept_view(const node& n) { return row(n).is(op_flag::view) && kept(n.inputs[0]) != no_value && !blocked(n.inputs[0]); }
+    status place_kept_view(node& n) {
+        const value_id wide = n.outputs[0], narrow = like(wide, "_bfloat16");
+        at(narrow).type = dtype::bfloat16;
+        node widen;
+        widen.name = at(wide).name;
+        become_training(widen, "Widen", on_);
+        widen.inputs = {narrow};
+        widen.outputs = {wide};
+        n.inputs[0] = kept(n.inputs[0]);
+        n.outputs[0] = narrow;
+        GRAFT_TRY(layouter::place_node(n));
+        return place_widen(widen);
+    }
+
+private:
+    std::vector<value_id> kept_;  // of each value what it was widened from
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+class training_layouter final : public kept_layouter {
+public:
+    using kept_layouter::kept_layouter;
+
+private:
+    // A node of the backward part, and then what it reads of the forward part as that was kept, where its kernel does.
+    inline status place_node(node& n) override {
+        if (is_kept_view(n)) return place_kept_view(n);
+        const bool may = reads_kept(n);
+        GRAFT_TRY(place(n));
+        if (may) read_kept(g.nodes.back());
+        return {};
+    }
+    status place(node& n) {
+        // Images among the inputs and the outputs, by bit; the others are vectors of a number a channel.
+        static constexpr struct {
+            const char* op;
+            unsigned in, out;
+        } images[] = {{"ReluGrad", 0b11, 0b1},
+                      {"ClipGrad", 0b11, 0b1},
+                      {"ActivationGrad", 0b11, 0b1},
+                      {"BatchNormalizationTraining", 0b100001, 0b1},
+                      {"BatchNormalizationGrad", 0b100011, 0b1001},
+                      {"Dropout", 0b1, 0b11}};
+        for (const auto& row : images)
+            if (is(n, row.op, "graft")) return place_images(n, row.in, row.out);
+        static constexpr struct {
+            const char *op, *domain;
+            status (training_layouter::*place)(node&);
+        } others[] = {{"ConvGradWeight", "graft", &training_layouter::place_grad_weight},
+                      {"ConvGradInput", "graft", &training_layouter::place_grad_input},
+                      {"MaxPoolPlaces", "graft", &training_layouter::place_max_pool},
+                      {"MaxPoolGradPlaces", "graft", &training_layouter::place_max_pool_grad},
+                      {"AveragePoolGrad", "graft", &training_layouter::place_average_pool_grad},
+                      {"SumTo", "graft", &training_layouter::place_sum},
+                      {"Narrow", "graft", &training_layouter::place_narrow},
+                      {"Widen", "graft", &training_layouter::place_widen},
+                      {"ActivationAgain", "graft", &training_layouter::place_as_input},
+                      {"Split", "", &training_layouter::place_parts},
+                      {"Slice", "", &training_layouter::place_parts}};
+        for (const auto& row : others)
+            if (is(n, row.op, row.domain)) return (this->*row.place)(n);
+        if (bfloat16_) narrow_product(n);
+        return layouter::place_node(n);
+    }
+    // Products by weights that learn, and those weights' gradients, in bfloat16 where that is faster.
+    void narrow_product(node& n) {
+        if (is(n, "MatMul", "graft")) {
+            cpu::gemm_problem p;
+            const shape& b = at(n.inputs[1]).extents;
+            if (is_constant(n.inputs[1]) || b.rank() != 2 || !is_float32(n.inputs[0]) || !is_float32(n.inputs[1])) return;
+            if (!cpu::gemm_problem_of(n, at(n.inputs[0]).extents, b, at(n.outputs[0]).extents, p) || !cpu::takes_bfloat16_product(p)) return;
+            p = cpu::detail::joined_batches(p);
+            if (p.batch[0] * p.batch[1] == 1 && cpu::learning_product_in_bfloat16(p)) set(n, "bfloat16", std::int64_t(1));
+        } else if (is(n, "MatMulGradWeight", "graft")) {
+            cpu::product_sum_problem p;
+            if (!is_float32(n.inputs[0]) || cpu::product_sum_of(n, at(n.inputs[0]).extents, at(n.inputs[1]).extents, p)) return;
+            if (cpu::detail::faster_in_bfloat16(level_, cpu::bfloat16_grad_of(level_, p))) set(n, "bfloat16", std::int64_t(1));
+        }
+    }
+    // What was pooled lay in blocks, however small the gradient that comes back.
+    status place_average_pool_grad(node& n) { return place_images(n, 0b1, 0b1, convolves_); }
+    status place_sum(node& n) { return per_channel_sum(n) ? place_images(n, 0b1, 0) : layouter::place_node(n); }
+    status place_parts(node& n) { return channel_parts(n) ? status() : layouter::place_node(n); }
+
+    // The problem of the forward convolution that a gradient belongs to; false where it is none of images of float32.
+    bool forward_problem(const node& n, const shape& x, const shape& w, const shape& y, cpu::conv_problem& p) {
+        if (x.rank() != 4 || !x.elements() || !y.elements() || !w.elements() || !cpu::conv_problem_of(n, x, w, y, p)) return false;
+        p.exact = with_.exact;
+        p.bfloat16 = bfloat16_;
+        p.ep = {};
+        return true;
+    }
+    static shape shape_attribute(const node& n) {
+        const attribute* a = n.find("shape");
+        return a && a->integers.size() <= static_cast<std::size_t>(shape::max_rank) ? shape::from(a->integers.begin(), a->integers.end()) : shape{};
+    }
+
+    // dW[, dB] of X and dY. The first layer reads its picture in planes, as the forward pass does.
+    status place_grad_weight(node& n) {
+        cpu::conv_problem p{};
+        const shape w = shape_attribute(n);
+        if (!is_float32(n.inputs[0]) || !forward_problem(n, at(n.inputs[0]).extents, w, at(n.inputs[1]).extents, p)) return layouter::place_node(n);
+        p.in = at(n.inputs[0]).layout.as;
+        p.out = layout::blocked;
+        const cpu::conv_grad_weight_choice choice = cpu::choose_conv_grad_weight(level_, p, static_cast<int>(integer(n, "shards", 8)));
+        p.in = choice.in;
+        n.inputs[0] = as(n.inputs[0], lies(choice.in));
+        n.inputs[1] = as(n.inputs[1], blocks_);
+        cpu::set_problem(n, p);
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+
+    // dX of dY and W[, what is added to it].
+    status place_grad_input(node& n) {
+        cpu::conv_problem p{};
+        const shape x = shape_attribute(n);
+        if (!is_float32(n.inputs[0]) || !forward_problem(n, x, at(n.inputs[1]).extents, at(n.inputs[0]).extents, p)) return layouter::place_node(n);
+        p.in = p.out = layout::blocked;
+        const cpu::conv_grad_input_choice choice = cpu::choose_conv_grad_input(level_, p);
+        n.inputs[0] = as(n.inputs[0], blocks_);
+        if (n.inputs.size() > 2) n.inputs[2] = as(n.inputs[2], blocks_);
+        cpu::set_problem(n, p);
+        GRAFT_TRY(pack_grad_input(n, p, choice));
+        at(n.outputs[0]).layout = blocks_;
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+    status pack_grad_input(node& n, const cpu::conv_problem& p, const cpu::conv_grad_input_choice& choice) {
+        const value_id weight = n.inputs[1];
+        const value_id packed = g.add_value(at(weight).name + "_packed_for_gradient");
+        at(packed).type = dtype::uint8;
+        at(packed).has_shape = true;
+        at(packed).extents = {choice.packed_bytes};
+        n.inputs[1] = packed;
+        if (is_constant(weight)) {
+            // Frozen, and yet on the way of a gradient: packed once.
+            const tensor source = at(weight).constant;
+            const std::string key = cpu::conv_grad_input_pack_key(level_, p, choice);
+            tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
+            if (!data) {
+                buffer scratch;
+                GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}, with_.budget));
+                if (choice.pack_workspace_bytes)
+                    GRAFT_TRY_ASSIGN(scratch, buffer::allocate(static_cast<std::size_t>(choice.pack_workspace_bytes), with_.budget));
+                cpu::pack_conv_grad_input_weights(level_, p, choice, source.data<float>(), data.raw(), scratch.data(), with_.pool);
+                if (with_.packed) with_.packed->add(source, key, data);
+            }
+            at(packed).constant = data;
+            return {};
+        }
+        node pack;
+        pack.name = at(packed).name;
+        become_training(pack, "PackConvGradInputWeights", on_);
+        cpu::set_problem(pack, p);
+        pack.inputs = {weight};
+        pack.outputs = {packed};
+        g.nodes.push_back(std::move(pack));
+        return {};
+    }
+
+    // Both outputs lie as the input does.
+    status place_max_pool(node& n) {
+        for (value_id id : n.outputs)
+            if (id != no_value) at(id).layout = at(n.inputs[0]).layout;
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+
+    status place_max_pool_grad(node& n) {
+        at(n.outputs[0]).layout = at(n.inputs[1]).layout;
+        n.inputs[0] = as(n.inputs[0], at(n.inputs[1]).layout);
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+
+    // Whole blocks of channels cut out of a blocked value: each part is a copy of runs of memory.
+    bool channel_parts(const node& n) {
+        if (!blocked(n.inputs[0])) return false;
+        const shape& x = at(n.inputs[0]).extents;
+        std::int64_t start = 0;
+        if (is(n, "Slice")) {
+            std::int64_t end = 0, axis = 0, step = 1;
+            if (n.inputs.size() < 4 || !one_integer(n.inputs[1], start) || !one_integer(n.inputs[2], end) || !one_integer(n.inputs[3], axis)) return false;
+            if (n.inputs.size() > 4 && n.inputs[4] != no_value && !one_integer(n.inputs[4], step)) return false;
+            if ((axis != 1 && axis != -3) || step != 1) return false;
+            if (start < 0) start += x[1];
+        } else if (integer(n, "axis", 0) != 1)
+            return false;
+        std::int64_t first = start;
+        for (value_id id : n.outputs) {
+            if (id == no_value || !image(id) || first < 0 || first % blocks_.channels) return false;
+            first += at(id).extents[1];
+        }
+        const value_id source = n.inputs[0];
+        for (value_id id : n.outputs) {
+            node part;
+            part.name = at(id).name;
+            become_training(part, "SliceChannels", on_);
+            set(part, "start", start);
+            part.inputs = {source};
+            part.outputs = {id};
+            at(id).layout = blocks_;
+            start += at(id).extents[1];
+            g.nodes.push_back(std::move(part));
+        }
+        return true;
+    }
+    bool one_integer(value_id id, std::int64_t& v) {
+        if (!is_constant(id) || at(id).constant.elements() != 1) return false;
+        v = element_as_int64(at(id).type, at(id).constant.raw(), 0);
+        return true;
+    }
+
+    bool image(value_id id) { return is_float32(id) && at(id).extents.rank() == 4 && at(id).extents.elements() > 0; }
+
+    // In blocks where any image among the inputs lies so.
+    status place_images(node& n, unsigned in, unsigned out, bool blocks = false) {
+        for (std::size_t i = 0; i < n.inputs.size(); ++i)
+            if ((in >> i & 1) && n.inputs[i] != no_value) {
+                if (!image(n.inputs[i])) return layouter::place_node(n);
+                blocks |= blocked(n.inputs[i]);
+            }
+        for (std::size_t i = 0; i < n.inputs.size(); ++i)
+            if (n.inputs[i] != no_value) n.inputs[i] = as(n.inputs[i], blocks && (in >> i & 1) ? blocks_ : layout());
+        for (std::size_t i = 0; i < n.outputs.size(); ++i)
+            if (n.outputs[i] != no_value) at(n.outputs[i]).layout = blocks && (out >> i & 1) ? blocks_ : layout();
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+
+    // [N,C,H,W] down to one number a channel, or to one a channel and image.
+    bool per_channel_sum(const node& n) {
+        if (!image(n.inputs[0])) return false;
+        const shape &x = at(n.inputs[0]).extents, &y = at(n.outputs[0]).extents;
+        if (y.elements() == x[1]) return y.rank() == 3 ? y[0] == x[1] : y.rank() == 4 && y[1] == x[1];
+        return y.rank() == 4 && y[0] == x[0] && y[1] == x[1] && y[2] == 1 && y[3] == 1;
+    }
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_PATTERNS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_PATTERNS_HPP
+// ---- graft/cpu/lower/training_patterns.hpp
+// Fusion for training on the CPU: what the backward part can compute while it has the numbers at hand anyway, and what it can do without.
+
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+class training_fuser : public rewriter {
+public:
+    training_fuser(graph& target, place_id on) : rewriter(target, on) {}
+
+    void run() {
+        static constexpr rewrite<training_fuser> pooled_masks[] = {{"ReluGrad", "graft", &training_fuser::mask_pooled},
+                                                                   {"ClipGrad", "graft", &training_fuser::mask_pooled}};
+        static constexpr rewrite<training_fuser> places[] = {{"MaxPoolGrad", "graft", &training_fuser::keep_places}};
+        static constexpr rewrite<training_fuser> masks[] = {{"BatchNormalizationGrad", "graft", &training_fuser::mask_normalised}};
+        static constexpr rewrite<training_fuser> joined_masks[] = {{"Concat", "", &training_fuser::join_masks}};
+        static constexpr rewrite<training_fuser> biases[] = {{"SumTo", "graft", &training_fuser::sum_bias}};
+        sweep(*this, pooled_masks);
+        sweep(*this, places);
+        sweep(*this, masks);
+        sweep(*this, joined_masks);
+        sweep(*this, biases);
+    }
+
+private:
+    bool is_mask(const node& n) const { return is(n, "ReluGrad", "graft") || is(n, "ClipGrad", "graft"); }
+
+    // An activation before max pooling lets a window's gradient through where it lets the window's largest through: one number a window
+    // to look at instead of all its pixels, and these need not be kept.
+    void mask_pooled(node& n) {
+        if (!used_once(n.inputs[0])) return;
+        node* pool = maker(n.inputs[0]);
+        if (!pool || !is(*pool, "MaxPoolGrad", "graft") || pool->inputs[1] != n.inputs[1]) return;
+        const value_id pooled = pool->inputs[2], masked = like(pooled, "_masked");
+        edit({&n, pool}, [&] {
+            node gradient = *pool;
+            gradient.outputs = n.outputs;
+            *pool = n;
+            pool->inputs = {gradient.inputs[0], pooled};
+            pool->outputs = {masked};
+            gradient.inputs[0] = masked;
+            n = std::move(gradient);
+        });
+    }
+    // Max pooling keeps where the largest pixels are, a byte each, so that nobody has to keep the pixels.
+    void keep_places(node& n) {
+        if (!fits_places(n)) return;
+        const value_id x = n.inputs[1], y = n.inputs[2], kept = like(y, "_places");
+        at(kept).type = dtype::uint8;
+        node forward;
+        forward.name = at(kept).name;
+        forward.attributes = n.attributes;
+        forward.inputs = {x};
+        become_training(forward, "MaxPoolPlaces", on_);
+        edit(n, [&] {
+            n.inputs = {n.inputs[0], kept};
+            become_training(n, "MaxPoolGradPlaces", on_);
+        });
+        node* before = maker(y);
+        if (before && is(*before, "MaxPool") && before->inputs[0] == x) {
+            forward.outputs = {kept, y};
+            edit(*before, [&] { *before = std::move(forward); });
+        } else {
+            forward.outputs = {kept};  // what is pooled was computed again
+            insert_before(n, std::move(forward));
+        }
+    }
+    bool fits_places(const node& n) {
+        const attribute* kernel = n.find("kernel_shape");
+        const std::vector<std::int64_t> none, &k = kernel ? kernel->integers : none;
+        return is_float32(n.inputs[1]) && at(n.inputs[1]).extents.rank() == 4 && at(n.inputs[1]).extents.elements() > 0 &&
+               at(n.inputs[2]).extents.elements() > 0 && k.size() == 2 && k[0] <= 256 && k[1] <= 256 && k[0] * k[1] <= 256;
+    }
+
+    // The masks of all parts of a gradient are one mask of the whole, where the parts were joined: only what they were joined to is kept.
+    void join_masks(node& join) {
+        node* split = nullptr;
+        std::vector<node*> masks;
+        for (std::size_t i = 0; i < join.inputs.size(); ++i) {
+            node* mask = mask_of_part(join.inputs[i]);
+            if (!mask) return;
+            node* from = maker(mask->inputs[0]);
+            if ((split && from != split) || from->outputs.size() != join.inputs.size() || from->outputs[i] != mask->inputs[0] || !used_once(from->outputs[i]))
+                return;
+            split = from;
+            masks.push_back(mask);
+            if (mask->op_type != masks[0]->op_type || real(*mask, "min", 0) != real(*masks[0], "min", 0) || real(*mask, "max", 0) != real(*masks[0], "max", 0))
+                return;
+        }
+        const int rank = at(join.outputs[0]).extents.rank();
+        const auto axis = [&](const node& n) {
+            const std::int64_t given = integer(n, "axis", 0);
+            return given < 0 ? given + rank : given;
+        };
+        if (!split || axis(join) != axis(*split) || at(split->inputs[0]).extents != at(join.outputs[0]).extents) return;
+        // The mask of the whole takes the split's place, and the split that of the first mask.
+        node whole = *masks[0], parts = *split;
+        whole.inputs = {split->inputs[0], join.outputs[0]};
+        whole.outputs = {like(split->inputs[0], "_masked")};
+        parts.inputs[0] = whole.outputs[0];
+        for (std::size_t i = 0; i < masks.size(); ++i) parts.outputs[i] = masks[i]->outputs[0];
+        node* first = *std::min_element(masks.begin(), masks.end());
+        for (node* mask : masks) drop(*mask);
+        drop(*split);
+        put(*first, std::move(parts));
+        put(*split, std::move(whole));
+    }
+    // What masks a part of a split gradient by the value.
+    node* mask_of_part(value_id by) {
+        for (int i : readers(by)) {
+            node& n = g.nodes[static_cast<std::size_t>(i)];
+            if (is_mask(n) && n.inputs[1] == by && maker(n.inputs[0]) && is(*maker(n.inputs[0]), "Split")) return &n;
+        }
+        return nullptr;
+    }
+
+    // The gradient of an activation that follows a normalisation is masked by the normalisation's gradient as it reads it.
+    void mask_normalised(node& n) {
+        if (n.inputs.size() > 5 || n.find("activation")) return;
+        node* m = maker(n.inputs[0]);
+        if (!m || !is_mask(*m)) return;
+        const bool relu = is(*m, "ReluGrad", "graft");
+        // Others who read the masked gradient (a residual's other branch) get it from here, so they have to come later.
+        const value_id masked = n.inputs[0];
+        if (&g.nodes[static_cast<std::size_t>(readers(masked).front())] != &n) return;
+        const bool others = !used_once(masked);
+        edit({&n, m}, [&] {
+            n.inputs[0] = m->inputs[0];
+            n.inputs.resize(6, no_value);
+            n.inputs[5] = m->inputs[1];
+            m->outputs[0] = no_value;
+            if (others) n.outputs.resize(4, no_value), n.outputs[3] = masked;
+        });
+        set(n, "activation", static_cast<std::int64_t>(relu ? activation::relu : activation::clip));
+        set(n, "alpha", relu ? 0.0f : real(*m, "min", 0));
+        set(n, "beta", relu ? 0.0f : real(*m, "max", 0));
+        drop(*m);
+    }
+    // The gradient of a convolution's bias is summed where that of its weights reads the same numbers.
+    void sum_bias(node& n) {
+        if (!is_float32(n.inputs[0])) return;
+        const shape &dy = at(n.inputs[0]).extents, &to = at(n.outputs[0]).extents;
+        if (dy.rank() != 4 || to.elements() != dy[1] || (to.rank() != 3 && to.rank() != 4) || to[to.rank() - 3] != dy[1]) return;
+        // One that comes later would make the sum too late for whoever reads it.
+        for (int i : readers(n.inputs[0])) {
+            node& w = g.nodes[static_cast<std::size_t>(i)];
+            if (&w == &n) break;
+            if (!is(w, "ConvGradWeight", "graft") || w.inputs[1] != n.inputs[0] || w.outputs.size() > 1) continue;
+            const attribute* of = w.find("shape");
+            if (!of || of->integers.size() != 4 || integer(w, "shards", 0) != integer(n, "shards", 0)) continue;
+            const value_id sum = n.outputs[0];
+            drop(n);
+            edit(w, [&] { w.outputs.push_back(sum); });
+            break;
+        }
+    }
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// What training needs.
 inline const kernel_set& training_set() noexcept {
-    static constexpr kernel_set self = {
-        choose_training_kernel, [](graph& g, place_id on) { graft::detail::training_fuser(g, on).run(); },
-        [](graph& g, const lowering& with, const arithmetic& by) { return graft::detail::training_layouter(g, with, by).run(); }, bfloat16_wanted()};
+    static constexpr kernel_set self = {choose_training_kernel, [](graph& g, place_id on) { graft::detail::training_fuser(g, on).run(); },
+                                        [](graph& g, const lowering& with, const arithmetic& by) {
+                                            if (by.bfloat16) graft::detail::activation_saver(g, with.on).run();
+                                            return graft::detail::training_layouter(g, with, by).run();
+                                        },
+                                        bfloat16_wanted()};
     return self;
 }
 
@@ -23816,7 +24690,8 @@ GRAFT_BEGIN_NAMESPACE
 
 /// Appends to `g` what computes the gradient of `loss`, which holds one number, for each value of `wrt`, and returns those gradients:
 /// one of the shape of its value each, or no_value where the loss does not depend on it. Reverse mode; a value that several nodes read
-/// gets the sum of what comes back, in the reverse order of those nodes. What comes back through a node asks for its place. Shapes have to be known
+/// gets the sum of what comes back, in the reverse order of those nodes. What comes back through a node asks for its place, and is marked as `node::backward`.
+/// Shapes have to be known
 /// (`specialize`). Sums over the batch are trees over `shards`. Errors: train.no_gradient (names the node), memory.oom.
 result<std::vector<value_id>> differentiate(graph& g, value_id loss, const std::vector<value_id>& wrt, int shards, const limits& limit);
 
@@ -23894,7 +24769,7 @@ private:
             gradient_.resize(g_.values.size(), no_value);
             gradient_[n.inputs[k]] = joined;
         }
-        for (std::size_t k = before; k < g_.nodes.size(); ++k) g_.nodes[k].place = n.place;
+        for (std::size_t k = before; k < g_.nodes.size(); ++k) g_.nodes[k].place = n.place, g_.nodes[k].backward = true;
         return std::move(emit_.failure);
     }
 

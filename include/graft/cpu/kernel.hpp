@@ -24,9 +24,10 @@ struct kernel_query : op_context {
             if (out_layout[i] != layout::row_major) return false;
         return true;
     }
-    bool all_float32() const noexcept {
+    /// All inputs but the one, and all outputs.
+    bool all_float32(int but = -1) const noexcept {
         for (int i = 0; i < inputs; ++i)
-            if (has(i) && in[i].type != dtype::float32) return false;
+            if (i != but && has(i) && in[i].type != dtype::float32) return false;
         for (int i = 0; i < outputs; ++i)
             if (wants(i) && out[i].type != dtype::float32) return false;
         return true;

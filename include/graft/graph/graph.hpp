@@ -49,6 +49,7 @@ struct node {
     int version = 0;                 ///< of the operator set that `domain` is imported at
     const op_row* op = nullptr;      ///< its row of the op table, set by `verify_graph`
     place_id place = 0;              ///< lowered: where it runs; before, where it is to run, if that place takes it. 0: wherever is best
+    bool backward = false;           ///< of a training step: it was made by `differentiate`
     std::int64_t multiply_adds = 0;  ///< planned graphs only: of the convolutions and matrix products that it was made of
 
     const attribute* find(const char* attribute_name) const noexcept;

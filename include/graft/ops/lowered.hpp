@@ -51,12 +51,20 @@ inline op_table lowered_ops() {
 ///   SliceChannels(X)                   channels [start, start + channels of the output), in blocks
 ///   MaxPoolPlaces(X) -> places, Y?     max pooling that keeps which pixel of each window is the largest, a byte each
 ///   MaxPoolGradPlaces(dY, places)      its gradient
+///   ActivationTraining(X) -> Y, X?, Y? Activation, which gives both in bfloat16 as well
+///   ActivationAgain(X)                 of an input that was kept, in bfloat16 like it
+///   Narrow(X)                          float32 to bfloat16, however it lies
+///   Widen(X)                           and back
 inline op_table training_lowered_ops() {
     static constexpr op_row rows[] = {
         own("PackConvGradInputWeights").inputs_from(0).outputs_from(0),
         own("SliceChannels").inputs_from(0).outputs_from(0),
         own("MaxPoolPlaces").inputs_from(0).outputs_from(0),
         own("MaxPoolGradPlaces").inputs_from(0).outputs_from(0),
+        own("ActivationTraining").inputs_from(0).outputs_from(0),
+        own("ActivationAgain").inputs_from(0).outputs_from(0),
+        own("Narrow").inputs_from(0).outputs_from(0),
+        own("Widen").inputs_from(0).outputs_from(0),
     };
     return rows;
 }

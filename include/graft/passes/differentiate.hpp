@@ -9,7 +9,8 @@ GRAFT_BEGIN_NAMESPACE
 
 /// Appends to `g` what computes the gradient of `loss`, which holds one number, for each value of `wrt`, and returns those gradients:
 /// one of the shape of its value each, or no_value where the loss does not depend on it. Reverse mode; a value that several nodes read
-/// gets the sum of what comes back, in the reverse order of those nodes. What comes back through a node asks for its place. Shapes have to be known
+/// gets the sum of what comes back, in the reverse order of those nodes. What comes back through a node asks for its place, and is marked as `node::backward`.
+/// Shapes have to be known
 /// (`specialize`). Sums over the batch are trees over `shards`. Errors: train.no_gradient (names the node), memory.oom.
 result<std::vector<value_id>> differentiate(graph& g, value_id loss, const std::vector<value_id>& wrt, int shards, const limits& limit);
 
@@ -88,7 +89,7 @@ private:
             gradient_.resize(g_.values.size(), no_value);
             gradient_[n.inputs[k]] = joined;
         }
-        for (std::size_t k = before; k < g_.nodes.size(); ++k) g_.nodes[k].place = n.place;
+        for (std::size_t k = before; k < g_.nodes.size(); ++k) g_.nodes[k].place = n.place, g_.nodes[k].backward = true;
         return std::move(emit_.failure);
     }
 

@@ -39,6 +39,25 @@ TEST_CASE("the gradient of a convolution's weights agrees with a plain sum on ra
     }
 }
 
+TEST_CASE("the gradient of depthwise weights by an input that was kept in bfloat16 is that by the same numbers in float32") {
+    random_source random;
+    pool_executor three(3);
+    for (int round = 0; round < 60; ++round) {
+        const conv_problem p = random_problem(random, 1);
+        operands in(random, p);
+        for (float& x : in.x) x = to_float(to_bfloat16(static_cast<double>(x)));
+        for (isa set : sets()) {
+            conv_grad_weight_choice choice;
+            const weight_result want = weight_gradient(set, p, in, 8, true, three, &choice);
+            INFO(describe(set, p, choice.reason));
+            REQUIRE(choice.takes_narrow());
+            const weight_result got = weight_gradient(set, p, in, 8, true, three, nullptr, true);
+            CHECK(std::memcmp(got.dw.data(), want.dw.data(), want.dw.size() * sizeof(float)) == 0);
+            CHECK(std::memcmp(got.db.data(), want.db.data(), want.db.size() * sizeof(float)) == 0);
+        }
+    }
+}
+
 namespace {
 
 void check_input(const conv_problem& p, random_source& random, bool with_residual) {

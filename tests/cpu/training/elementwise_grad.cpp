@@ -1,5 +1,6 @@
 // Gradients of activations: against derivatives written out in double, tails, in place, any number of threads.
 #include <graft/cpu/training/elementwise_grad.hpp>
+#include <graft/cpu/training/saved.hpp>
 
 #include <doctest/doctest.h>
 
@@ -118,5 +119,46 @@ TEST_CASE("elementwise gradients have the same bits on any number of threads, at
             run_activation_grad(set, activation::silu, 0, 0, c.data(), x.data(), c.data(), n, three);
             CHECK(same(a, b));
             CHECK(same(a, c));
+        }
+}
+
+TEST_CASE("gradients of activations by what was kept in bfloat16 are those by the same numbers in float32, at any length") {
+    pool_executor three(3);
+    for (isa set : sets())
+        for (const std::int64_t n : {1, 7, 16, 33, 50001}) {
+            const std::vector<std::uint16_t> kept = narrowed(numbers(n, 3, -7, 7));
+            const std::vector<float> wide = widened(kept), dy = numbers(n, 5);
+            std::vector<float> want(wide.size()), got(wide.size());
+            for (activation kind : {activation::leaky_relu, activation::silu, activation::gelu, activation::hard_swish}) {
+                run_activation_grad(set, kind, 0.1f, 0, dy.data(), wide.data(), want.data(), n, three);
+                run_activation_grad(set, kind, 0.1f, 0, dy.data(), kept.data(), got.data(), n, three);
+                CHECK(same(got, want));
+            }
+            for (gradient_mask mask : {gradient_mask::none, gradient_mask::relu, gradient_mask::clip}) {
+                run_masked_grad(set, mask, 0, 6, dy.data(), wide.data(), want.data(), n, three);
+                run_masked_grad(set, mask, 0, 6, dy.data(), kept.data(), got.data(), n, three);
+                CHECK(same(got, want));
+            }
+        }
+}
+
+TEST_CASE("activations give what they read and make in bfloat16 as well, and of what was kept the same again, at any length") {
+    executor alone;
+    pool_executor three(3);
+    for (isa set : sets())
+        for (const std::int64_t n : {1, 16, 4099, 50001}) {
+            const std::vector<float> x = numbers(n, 3, -7, 7);
+            for (activation kind : {activation::silu, activation::gelu}) {
+                std::vector<float> in_place = x, y(x.size()), of_kept(x.size());
+                std::vector<std::uint16_t> x_narrow(x.size()), y_narrow(x.size()), again(x.size());
+                run_activation_training(set, kind, 0, 0, in_place.data(), in_place.data(), x_narrow.data(), y_narrow.data(), n, three);
+                run_activation_training(set, kind, 0, 0, x.data(), y.data(), nullptr, nullptr, n, alone);
+                CHECK(same(in_place, y));
+                CHECK(x_narrow == narrowed(x));
+                CHECK(y_narrow == narrowed(y));
+                run_activation_again(set, kind, 0, 0, x_narrow.data(), again.data(), n, three);
+                run_activation_training(set, kind, 0, 0, widened(x_narrow).data(), of_kept.data(), nullptr, nullptr, n, alone);
+                CHECK(again == narrowed(of_kept));
+            }
         }
 }

@@ -21,6 +21,7 @@ struct problem {
 
 struct forward_result {
     std::vector<float> y, new_mean, new_variance, mean, inverse;
+    std::vector<std::uint16_t> x_narrow, y_narrow;  // where they are wanted: as they lie
 };
 
 enum class form { planes, blocks };
@@ -53,20 +54,21 @@ std::vector<unsigned char> workspace(isa set, const norm_problem& q) {
     return std::vector<unsigned char>(static_cast<std::size_t>(norm_workspace_bytes(set, q)), 0xff);
 }
 
-forward_result forward(isa set, const problem& p, form f, const inputs& in, executor& pool, bool in_place = false) {
+forward_result forward(isa set, const problem& p, form f, const inputs& in, executor& pool, bool in_place = false, bool narrow = false) {
     const norm_problem q = made(p, f);
     const std::size_t c = static_cast<std::size_t>(p.c);
     forward_result r;
     std::vector<float> x = laid(in.x, p, set, f), residual = laid(in.residual, p, set, f), y(x.size());
     r.new_mean = in.running_mean, r.new_variance = in.running_variance;  // in place
     r.mean.resize(c), r.inverse.resize(c);
+    if (narrow) r.x_narrow.resize(x.size()), r.y_narrow.resize(x.size());
     std::vector<unsigned char> scratch = workspace(set, q);
-    REQUIRE(
-        run_batch_norm_training(set, q,
-                                {x.data(), in.scale.data(), in.bias.data(), r.new_mean.data(), r.new_variance.data(), p.residual ? residual.data() : nullptr,
-                                 in_place ? x.data() : y.data(), r.new_mean.data(), r.new_variance.data(), r.mean.data(), r.inverse.data()},
-                                scratch.data(), pool)
-            .ok());
+    REQUIRE(run_batch_norm_training(set, q,
+                                    {x.data(), in.scale.data(), in.bias.data(), r.new_mean.data(), r.new_variance.data(),
+                                     p.residual ? residual.data() : nullptr, in_place ? x.data() : y.data(), r.new_mean.data(), r.new_variance.data(),
+                                     r.mean.data(), r.inverse.data(), narrow ? r.x_narrow.data() : nullptr, narrow ? r.y_narrow.data() : nullptr},
+                                    scratch.data(), pool)
+                .ok());
     r.y = back(in_place ? x : y, p, set, f);
     return r;
 }
@@ -132,6 +134,21 @@ TEST_CASE("batch normalisation in training is the formula's, with running statis
             }
 }
 
+TEST_CASE("batch normalisation in training gives what it reads and makes in bfloat16 as well, and the rest as without that") {
+    pool_executor three(3);
+    for (isa set : sets())
+        for (const problem& p : problems)
+            for (form f : {form::planes, form::blocks}) {
+                if (p.act > activation::clip) continue;
+                const inputs in(p);
+                const forward_result plain = forward(set, p, f, in, three), r = forward(set, p, f, in, three, true, true);
+                CHECK(same(r.y, plain.y));
+                CHECK(same(r.inverse, plain.inverse));
+                CHECK(same(back(widened(r.x_narrow), p, set, f), widened(narrowed(in.x))));
+                CHECK(same(back(widened(r.y_narrow), p, set, f), widened(narrowed(plain.y))));
+            }
+}
+
 TEST_CASE("batch normalisation in training has the same bits in place and on any number of threads") {
     executor alone;
     pool_executor two(2), five(5);
@@ -182,15 +199,18 @@ struct backward_result {
 };
 
 backward_result backward(isa set, const problem& p, form f, const inputs& in, const forward_result& r, const std::vector<float>& dy_planes, executor& pool,
-                         bool in_place, bool masked) {
+                         bool in_place, bool masked, bool narrow = false) {
     const norm_problem q = made(p, f);
     backward_result b;
     std::vector<float> x = laid(in.x, p, set, f), y = laid(r.y, p, set, f), dy = laid(dy_planes, p, set, f), dx(x.size()), m(x.size());
     b.dscale.resize(static_cast<std::size_t>(p.c)), b.dbias.resize(static_cast<std::size_t>(p.c));
     std::vector<unsigned char> scratch = workspace(set, q);
+    saved_activation x_at = x.data(), y_at = y.data();
+    std::vector<std::uint16_t> narrow_x, narrow_y;
+    if (narrow) x_at = (narrow_x = narrowed(x)).data(), y_at = (narrow_y = narrowed(y)).data();
     REQUIRE(run_batch_norm_grad(set, q,
-                                {dy.data(), x.data(), in.scale.data(), r.mean.data(), r.inverse.data(), y.data(), in_place ? dy.data() : dx.data(),
-                                 b.dscale.data(), b.dbias.data(), masked ? m.data() : nullptr},
+                                {dy.data(), in.scale.data(), r.mean.data(), r.inverse.data(), x_at, y_at, in_place ? dy.data() : dx.data(), b.dscale.data(),
+                                 b.dbias.data(), masked ? m.data() : nullptr},
                                 scratch.data(), pool)
                 .ok());
     b.dx = back(in_place ? dy : dx, p, set, f);
@@ -199,6 +219,28 @@ backward_result backward(isa set, const problem& p, form f, const inputs& in, co
 }
 
 }  // namespace
+
+TEST_CASE("the gradient of batch normalisation by what was kept in bfloat16 is that by the same numbers in float32") {
+    executor alone;
+    pool_executor three(3);
+    for (isa set : sets())
+        for (problem p : problems)
+            for (form f : {form::planes, form::blocks})
+                for (bool masked : {false, true}) {
+                    if (p.act == activation::silu) p.act = activation::none;
+                    inputs in(p);
+                    in.x = widened(narrowed(in.x));
+                    forward_result r = forward(set, p, f, in, alone);
+                    r.y = widened(narrowed(r.y));
+                    const std::vector<float> dy = numbers(p.n * p.c * p.area, 9);
+                    const backward_result want = backward(set, p, f, in, r, dy, alone, false, masked);
+                    const backward_result got = backward(set, p, f, in, r, dy, three, !masked, masked, true);
+                    CHECK(same(got.dx, want.dx));
+                    CHECK(same(got.dscale, want.dscale));
+                    CHECK(same(got.dbias, want.dbias));
+                    CHECK(same(got.masked, want.masked));
+                }
+}
 
 TEST_CASE("the gradient of batch normalisation is the formula's, behind relu and clip too") {
     executor alone;

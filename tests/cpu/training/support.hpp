@@ -42,6 +42,18 @@ inline std::vector<float> to_planes(const std::vector<float>& x, std::int64_t n,
     return y;
 }
 
+/// Their bits in bfloat16, and what those stand for.
+inline std::vector<std::uint16_t> narrowed(const std::vector<float>& x) {
+    std::vector<std::uint16_t> bits;
+    for (float v : x) bits.push_back(graft::to_bfloat16(static_cast<double>(v)).bits);
+    return bits;
+}
+inline std::vector<float> widened(const std::vector<std::uint16_t>& x) {
+    std::vector<float> y;
+    for (std::uint16_t bits : x) y.push_back(graft::to_float(graft::bfloat16{bits}));
+    return y;
+}
+
 /// Whether two arrays have the same bits.
 inline bool same(const std::vector<float>& a, const std::vector<float>& b) {
     return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);

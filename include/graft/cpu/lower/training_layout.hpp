@@ -1,20 +1,27 @@
 // Layout for training on the CPU: gradients stay in blocks of channels wherever the activations that they belong to do.
 #pragma once
 
-#include "../ops/training/conv_grad.hpp"
-#include "../ops/training/matmul.hpp"
+#include "../ops/training/ops.hpp"
 #include "become_training.hpp"
-#include "layout.hpp"
+#include "kept_layout.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-class training_layouter final : public layouter {
+class training_layouter final : public kept_layouter {
 public:
-    using layouter::layouter;
+    using kept_layouter::kept_layouter;
 
 private:
+    // A node of the backward part, and then what it reads of the forward part as that was kept, where its kernel does.
     inline status place_node(node& n) override {
+        if (is_kept_view(n)) return place_kept_view(n);
+        const bool may = reads_kept(n);
+        GRAFT_TRY(place(n));
+        if (may) read_kept(g.nodes.back());
+        return {};
+    }
+    status place(node& n) {
         // Images among the inputs and the outputs, by bit; the others are vectors of a number a channel.
         static constexpr struct {
             const char* op;
@@ -36,6 +43,9 @@ private:
                       {"MaxPoolGradPlaces", "graft", &training_layouter::place_max_pool_grad},
                       {"AveragePoolGrad", "graft", &training_layouter::place_average_pool_grad},
                       {"SumTo", "graft", &training_layouter::place_sum},
+                      {"Narrow", "graft", &training_layouter::place_narrow},
+                      {"Widen", "graft", &training_layouter::place_widen},
+                      {"ActivationAgain", "graft", &training_layouter::place_as_input},
                       {"Split", "", &training_layouter::place_parts},
                       {"Slice", "", &training_layouter::place_parts}};
         for (const auto& row : others)

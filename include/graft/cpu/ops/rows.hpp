@@ -14,8 +14,8 @@ struct rows_parameters {
 };
 
 // The rows of input `x`: [outer, n, inner] around the axis, or [outer, n] with everything from it on.
-inline const char* read_rows(const kernel_query& q, int x, std::int64_t otherwise, bool to_the_end, rows_parameters& p) {
-    if (!q.all_float32() || !q.all_row_major()) return "it is not float32, row-major";
+inline const char* read_rows(const kernel_query& q, int x, std::int64_t otherwise, bool to_the_end, rows_parameters& p, int may_be_kept = -1) {
+    if (!q.all_float32(may_be_kept) || !q.all_row_major()) return "it is not float32, row-major";
     const shape& s = q.in[x].extents;
     std::int64_t axis = integer_of(q.n, "axis", otherwise);
     if (axis < 0) axis += s.rank();

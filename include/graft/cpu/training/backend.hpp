@@ -16,6 +16,7 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "../device.hpp"
+#include "../lower/saved_activations.hpp"
 #include "../lower/training_layout.hpp"
 #include "../lower/training_patterns.hpp"
 #include "../ops/training/ops.hpp"
@@ -25,9 +26,12 @@ namespace cpu {
 
 /// What training needs.
 inline const kernel_set& training_set() noexcept {
-    static constexpr kernel_set self = {
-        choose_training_kernel, [](graph& g, place_id on) { graft::detail::training_fuser(g, on).run(); },
-        [](graph& g, const lowering& with, const arithmetic& by) { return graft::detail::training_layouter(g, with, by).run(); }, bfloat16_wanted()};
+    static constexpr kernel_set self = {choose_training_kernel, [](graph& g, place_id on) { graft::detail::training_fuser(g, on).run(); },
+                                        [](graph& g, const lowering& with, const arithmetic& by) {
+                                            if (by.bfloat16) graft::detail::activation_saver(g, with.on).run();
+                                            return graft::detail::training_layouter(g, with, by).run();
+                                        },
+                                        bfloat16_wanted()};
     return self;
 }
 

@@ -4,6 +4,7 @@
 #include "../../core/shards.hpp"
 #include "../bfloat16_kernels.hpp"
 #include "../conv_kernels.hpp"
+#include "saved_kernels.hpp"
 
 #include <cstdint>
 
@@ -13,10 +14,11 @@ namespace cpu {
 /// One run of sums over all pixels of a batch: of x at a row, which is an input channel and a tap, times dy at an output channel. Both are rounded to bfloat16,
 /// and 32 pixels at a time multiplied, as the 32 channels of a pixel are in a convolution: rows are what pixels are there, dy is the weights. The rows are cut
 /// into chunks, the shards of the batch into parts; a task is one of each. A matrix is an image of one row, whose channels are its columns. Distances count
-/// floats; `vector` is that from a vector of channels to the next.
+/// elements; `vector` is that from a vector of channels to the next.
 struct bfloat16_grad_args {
     conv_problem p;  // of the forward convolution
-    const float *x = nullptr, *dy = nullptr;
+    saved_activation x;
+    const float* dy = nullptr;
     std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0, dy_image = 0, dy_pixel = 0, dy_vector = 0;
     bool whole_vectors = false;  // x and dy have room for lanes past the last channel
     graft::shards shards;

@@ -25,6 +25,8 @@ struct conv_grad_weight_choice {
     int shards = 1;                     ///< logical shards that the sum over the batch is cut into
     std::int64_t workspace_bytes = 0;   ///< what run_conv_grad_weight needs beside its arguments, aligned to 64
     layout::kind in = layout::blocked;  ///< how it reads x; dy is always blocked
+
+    bool takes_narrow() const noexcept { return algorithm == conv_grad_weight_algorithm::bfloat16 || algorithm == conv_grad_weight_algorithm::depthwise; }
 };
 
 /// Picks the algorithm. `forward` is the problem of the forward convolution; its `in` says how x is at hand (planes are taken as they
@@ -33,10 +35,10 @@ struct conv_grad_weight_choice {
 conv_grad_weight_choice choose_conv_grad_weight(isa set, const conv_problem& forward, int shards);
 
 /// dw[oc][ic / groups][kh][kw] (row-major) = sum over the batch and pixels of dy[oc][pixel] * x[ic][pixel * stride - pad + tap * dilation],
-/// and db[oc] = sum of dy where `db` is not null. x lies as the choice says, dy is blocked. Sums over the batch are the tree of
-/// `graft::shards`, so that their bits depend on the number of shards and the instruction set only.
-void run_conv_grad_weight(isa set, const conv_problem& forward, const conv_grad_weight_choice& choice, const float* x, const float* dy, float* dw, float* db,
-                          void* workspace, executor& pool);
+/// and db[oc] = sum of dy where `db` is not null. x lies as the choice says, and may be narrow where it `takes_narrow`; dy is blocked. Sums over the batch are
+/// the tree of `graft::shards`, so that their bits depend on the number of shards and the instruction set only.
+void run_conv_grad_weight(isa set, const conv_problem& forward, const conv_grad_weight_choice& choice, const saved_activation& x, const float* dy, float* dw,
+                          float* db, void* workspace, executor& pool);
 
 enum class conv_grad_input_algorithm : std::uint8_t {
     convolution,  ///< stride 1: a convolution of dy with the weights turned round

@@ -4,6 +4,7 @@
 #include "../../config.hpp"
 #include "../../core/shards.hpp"
 #include "../conv_kernels.hpp"
+#include "saved_kernels.hpp"
 
 #include <cstdint>
 
@@ -14,8 +15,8 @@ namespace cpu {
 /// channels by some input channels, all taps. A tile's partial sums are rows, (input channel, tap), of output channels; where the
 /// bias is wanted its row comes last. The shards of the batch are cut into `parts`, each of which has `levels` buffers of a tile.
 struct conv_grad_weight_args {
-    conv_problem p;  // of the forward convolution; a pointwise one comes as one long row
-    const float* x = nullptr;
+    conv_problem p;      // of the forward convolution; a pointwise one comes as one long row
+    saved_activation x;  // narrow of depthwise ones alone
     const float* dy = nullptr;
     float* dw = nullptr;
     float* db = nullptr;  // may be null

@@ -211,7 +211,7 @@ inline void run_grad_winograd(isa set, grad_winograd_plan& plan, executor& pool)
     w.workspace = a.sums + plan.together * a.slots * a.slot_floats;
     conv_args x;
     x.p = w.p;
-    x.x = w.x;
+    x.x = w.x.floats();
     x.wino = a.wino;
     x.tiles_high = a.tiles_high, x.tiles_wide = a.tiles_wide;
     while (a.end.shard < w.shards.count) {
@@ -330,8 +330,8 @@ GRAFT_INLINE conv_grad_weight_choice choose_conv_grad_weight(isa set, const conv
     return c;
 }
 
-GRAFT_INLINE void run_conv_grad_weight(isa set, const conv_problem& p, const conv_grad_weight_choice& choice, const float* x, const float* dy, float* dw,
-                                       float* db, void* workspace, executor& pool) {
+GRAFT_INLINE void run_conv_grad_weight(isa set, const conv_problem& p, const conv_grad_weight_choice& choice, const saved_activation& x, const float* dy,
+                                       float* dw, float* db, void* workspace, executor& pool) {
     const conv_grad_kernels& k = *training_kernels(set).conv_grad;
     if (p.oc == 0 || p.groups == 0) return;
     if (choice.algorithm == conv_grad_weight_algorithm::bfloat16) {

@@ -9,9 +9,10 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// dx[i] = dy[i] where y[i] passes the mask (for clip: low < y[i] < high), else 0; n elements. dx may be dy.
-void run_masked_grad(isa set, gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n, executor& pool);
+void run_masked_grad(isa set, gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n, executor& pool);
 /// dx[i] = dy[i] * act'(x[i]) for n elements, x the activation's input. dx may be dy.
-void run_activation_grad(isa set, activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n, executor& pool);
+void run_activation_grad(isa set, activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n,
+                         executor& pool);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -28,17 +29,18 @@ constexpr std::int64_t gradient_grain = 16384;
 
 }  // namespace detail
 
-GRAFT_INLINE void run_masked_grad(isa set, gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n,
+GRAFT_INLINE void run_masked_grad(isa set, gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n,
                                   executor& pool) {
     const elementwise_grad_kernels& k = *training_kernels(set).elementwise_grad;
-    parallel_for_pieces(pool, n, detail::gradient_grain, [&](std::int64_t i, std::int64_t count) { k.masked(mask, low, high, dy + i, y + i, dx + i, count); });
+    parallel_for_pieces(pool, n, detail::gradient_grain,
+                        [&](std::int64_t i, std::int64_t count) { k.masked(mask, low, high, dy + i, y.from(i), dx + i, count); });
 }
 
-GRAFT_INLINE void run_activation_grad(isa set, activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n,
+GRAFT_INLINE void run_activation_grad(isa set, activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n,
                                       executor& pool) {
     const elementwise_grad_kernels& k = *training_kernels(set).elementwise_grad;
     parallel_for_pieces(pool, n, detail::gradient_grain,
-                        [&](std::int64_t i, std::int64_t count) { k.activation_grad(kind, alpha, beta, dy + i, x + i, dx + i, count); });
+                        [&](std::int64_t i, std::int64_t count) { k.activation_grad(kind, alpha, beta, dy + i, x.from(i), dx + i, count); });
 }
 
 }  // namespace cpu

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../../graph/activation.hpp"
+#include "saved_kernels.hpp"
 
 #include <cstdint>
 
@@ -18,9 +19,9 @@ enum class gradient_mask : std::uint8_t {
 /// The gradients of elementwise functions of one instruction set; n elements each, dx may be dy.
 struct elementwise_grad_kernels {
     /// dx[i] = dy[i] where y[i] passes the mask, else 0.
-    void (*masked)(gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n);
+    void (*masked)(gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n);
     /// dx[i] = dy[i] * act'(x[i]).
-    void (*activation_grad)(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n);
+    void (*activation_grad)(activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n);
 };
 
 }  // namespace cpu

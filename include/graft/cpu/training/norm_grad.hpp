@@ -21,10 +21,11 @@ struct norm_problem {
 };
 
 /// What a training pass reads and writes. Arrays of c numbers; those that are null are not written. running_* and new_* may be
-/// the same memory, and so may x and y.
+/// the same memory, and so may x and y. x_narrow and y_narrow take x and y in bfloat16, y where the activation is at most a clip.
 struct norm_forward_arrays {
     const float *x, *scale, *bias, *running_mean, *running_variance, *residual;
     float *y, *new_mean, *new_variance, *saved_mean, *saved_inverse;
+    std::uint16_t *x_narrow, *y_narrow;
 };
 
 /// y = act((x - mean) / sqrt(variance + epsilon) * scale + bias + residual) with the mean and the (biased) variance of the batch;
@@ -34,10 +35,11 @@ struct norm_forward_arrays {
 status run_batch_norm_training(isa set, const norm_problem& problem, const norm_forward_arrays& arrays, void* workspace, executor& pool,
                                communicator* group = nullptr);
 
-/// What the backward pass reads and writes. y, which relu and clip look at, else null. masked (null: not wanted) takes dy after the
+/// What the backward pass reads and writes. x, and y, which relu and clip look at, else null, are of one type. masked (null: not wanted) takes dy after the
 /// activation. dx may be dy.
 struct norm_backward_arrays {
-    const float *dy, *x, *scale, *saved_mean, *saved_inverse, *y;
+    const float *dy, *scale, *saved_mean, *saved_inverse;
+    saved_activation x, y;
     float *dx, *dscale, *dbias, *masked;
 };
 
@@ -248,6 +250,7 @@ GRAFT_INLINE status run_batch_norm_training(isa set, const norm_problem& p, cons
         const std::int64_t o = image * u.image_step + unit * u.unit_step + first * whole.step, c = unit * u.width;
         norm_forward g = base;
         g.x = a.x + o, g.y = a.y + o, g.residual = a.residual ? a.residual + o : nullptr;
+        g.x_narrow = a.x_narrow ? a.x_narrow + o : nullptr, g.y_narrow = a.y_narrow ? a.y_narrow + o : nullptr;
         g.mean = at.numbers[0] + c, g.scale = at.numbers[1] + c, g.shift = at.numbers[2] + c;
         k.normalize(r, g);
         if (p.ep.act <= activation::clip) return;
@@ -269,7 +272,7 @@ GRAFT_INLINE status run_batch_norm_grad(isa set, const norm_problem& p, const no
         const norm_rows rows = u.of(unit, images, step);
         const std::int64_t to = u.slot(s) * at.padded + unit * u.width, o = u.tree.first(u.images, s) * u.image_step + unit * u.unit_step;
         norm_backward g = base;
-        g.dy = a.dy + o, g.x = a.x + o, g.y = g.mask == gradient_mask::none ? nullptr : a.y + o;
+        g.dy = a.dy + o, g.x = a.x.from(o), g.y = a.y.from(o);
         g.mean = a.saved_mean + unit * u.width;
         g.masked = a.masked ? a.masked + o : nullptr;
         k.sums(rows, g, images, step, at.first + to, at.second + to);
@@ -305,7 +308,7 @@ GRAFT_INLINE status run_batch_norm_grad(isa set, const norm_problem& p, const no
         const norm_rows whole = u.of(unit), r = detail::some_rows(whole, first, rows);
         const std::int64_t o = image * u.image_step + unit * u.unit_step + first * whole.step, c = unit * u.width;
         norm_backward g = second;
-        g.dy = (a.masked ? a.masked : a.dy) + o, g.x = a.x + o, g.y = g.mask == gradient_mask::none ? nullptr : a.y + o, g.dx = a.dx + o;
+        g.dy = (a.masked ? a.masked : a.dy) + o, g.x = a.x.from(o), g.y = a.y.from(o), g.dx = a.dx + o;
         g.mean = at.numbers[0] + c, g.scale = at.numbers[1] + c, g.slope = at.numbers[2] + c, g.shift = at.numbers[3] + c;
         k.gradient(r, g);
     };

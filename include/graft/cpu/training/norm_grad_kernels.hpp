@@ -2,6 +2,7 @@
 #pragma once
 
 #include "elementwise_grad_kernels.hpp"
+#include "saved_kernels.hpp"
 
 #include <cstdint>
 
@@ -16,16 +17,19 @@ struct norm_rows {
     int channels;  ///< lanes that are channels; 0: all lanes are of one channel
 };
 
-/// y = clamp((x - mean) * scale + shift + residual); a null residual is 0. One number for each lane's channel.
+/// y = clamp((x - mean) * scale + shift + residual); a null residual is 0. One number for each lane's channel. `x_narrow` and `y_narrow` (or null) take both in
+/// bfloat16.
 struct norm_forward {
     const float *x, *residual, *mean, *scale, *shift;
     float* y;
+    std::uint16_t *x_narrow, *y_narrow;
     float low, high;
 };
 
 /// The backward pass: `mask` looks at y, and `masked` (or null) takes what it left of dy. dx = (dy - shift - (x - mean) * slope) * scale.
 struct norm_backward {
-    const float *dy, *x, *y, *mean, *scale, *slope, *shift;
+    const float *dy, *mean, *scale, *slope, *shift;
+    saved_activation x, y;  ///< of one type
     float *masked, *dx;
     gradient_mask mask;
     float low, high;

@@ -10,7 +10,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// dx = y * (dy - sum(dy * y)), the sum along the middle dimension of [outer, n, inner]; dx may be dy.
-void run_softmax_grad(isa set, const float* dy, const float* y, float* dx, std::int64_t outer, std::int64_t n, std::int64_t inner, executor& pool);
+void run_softmax_grad(isa set, const float* dy, const saved_activation& y, float* dx, std::int64_t outer, std::int64_t n, std::int64_t inner, executor& pool);
 
 /// dx = inverse * (g - mean(g) - x' * mean(g * x')) for each row, with g = dy * scale and x' = (x - mean) * inverse.
 void run_layer_norm_grad(isa set, const normalized_rows_grad& arrays, executor& pool);
@@ -34,23 +34,23 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-GRAFT_INLINE void run_softmax_grad(isa set, const float* dy, const float* y, float* dx, std::int64_t outer, std::int64_t n, std::int64_t inner,
+GRAFT_INLINE void run_softmax_grad(isa set, const float* dy, const saved_activation& y, float* dx, std::int64_t outer, std::int64_t n, std::int64_t inner,
                                    executor& pool) {
     const rows_grad_kernels& k = *training_kernels(set).rows_grad;
     if (outer <= 0 || n <= 0 || inner <= 0) return;
     if (inner == 1)
         return detail::groups_of_rows(outer, n, pool,
-                                      [&](std::int64_t first, std::int64_t rows) { k.softmax(dy + first * n, y + first * n, dx + first * n, rows, n); });
+                                      [&](std::int64_t first, std::int64_t rows) { k.softmax(dy + first * n, y.from(first * n), dx + first * n, rows, n); });
     detail::stripes_of_columns(outer, n, inner, pool, [&](std::int64_t o, std::int64_t first, std::int64_t count) {
         const std::int64_t at = o * n * inner + first;
-        k.softmax_columns(dy + at, y + at, dx + at, n, inner, count);
+        k.softmax_columns(dy + at, y.from(at), dx + at, n, inner, count);
     });
 }
 
 namespace detail {
 // Rows [first, first + count).
 inline normalized_rows_grad some_rows(normalized_rows_grad g, std::int64_t first, std::int64_t count) {
-    g.dy += first * g.n, g.x += first * g.n, g.inverse += first;
+    g.dy += first * g.n, g.x = g.x.from(first * g.n), g.inverse += first;
     if (g.mean) g.mean += first;
     if (g.dx) g.dx += first * g.n;
     g.rows = count;

@@ -1,7 +1,7 @@
 // Gradients of functions along rows that each instruction set fills: softmax, layer normalisation.
 #pragma once
 
-#include "../../config.hpp"
+#include "saved_kernels.hpp"
 
 #include <cstdint>
 
@@ -10,7 +10,8 @@ namespace cpu {
 
 /// Rows of n that were normalised: x' = (x - mean) * inverse with a mean and an inverse for each.
 struct normalized_rows_grad {
-    const float *dy, *x;
+    const float* dy;
+    saved_activation x;
     const float* mean;  ///< null: 0, and its gradient is left out (RMS norm)
     const float* inverse;
     const float* scale;  ///< null: 1
@@ -21,9 +22,9 @@ struct normalized_rows_grad {
 /// The kernels of one instruction set; dx may be dy.
 struct rows_grad_kernels {
     /// dx = y * (dy - sum(dy * y)) of rows of n.
-    void (*softmax)(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n);
+    void (*softmax)(const float* dy, const saved_activation& y, float* dx, std::int64_t rows, std::int64_t n);
     /// The same along the first dimension of [n, inner], for `count` columns.
-    void (*softmax_columns)(const float* dy, const float* y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count);
+    void (*softmax_columns)(const float* dy, const saved_activation& y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count);
     /// dx = inverse * (g - mean(g) - x' * mean(g * x')) with g = dy * scale.
     void (*layer_norm)(const normalized_rows_grad&);
     /// Adds the sums over rows of dy * x' and of dy (either null: not wanted) for `count` columns from `first` on.

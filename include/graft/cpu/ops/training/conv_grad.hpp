@@ -3,6 +3,7 @@
 
 #include "../../training/conv_grad.hpp"
 #include "../conv.hpp"
+#include "saved.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -22,11 +23,12 @@ struct conv_grad_weight_parameters {
 inline const char* choose_conv_grad_weight_kernel(const kernel_query& q, kernel_choice& choice) {
     conv_grad_weight_parameters p;
     if (!problem_in(q.n, p.problem)) return "its parameters are missing";
-    if (!q.all_float32()) return "it is not float32";
+    if (!q.all_float32(0) || !is_saved(q.in[0])) return "it is not float32";
     const std::int64_t shards = integer_of(q.n, "shards", 8);
     if (!shards::legal(shards)) return "its number of shards is not a power of two";
     p.choice = choose_conv_grad_weight(q.level, p.problem, static_cast<int>(shards));
     if (p.choice.in != q.in_layout[0].as || q.in_layout[1] != layout::blocked) return "its inputs lie in another layout";
+    if (q.in[0].type != dtype::float32 && !p.choice.takes_narrow()) return "its algorithm reads float32";
     choice.workspace_bytes = p.choice.workspace_bytes;
     choice.note = p.choice.reason;
     choice.set(p);
@@ -34,7 +36,7 @@ inline const char* choose_conv_grad_weight_kernel(const kernel_query& q, kernel_
 }
 inline void run_conv_grad_weight_kernel(const kernel_call& c) {
     const conv_grad_weight_parameters& p = c.parameters<conv_grad_weight_parameters>();
-    run_conv_grad_weight(c.level, p.problem, p.choice, c.input(0), c.input(1), c.output(0), c.outputs > 1 ? c.output(1) : nullptr, c.workspace, c.pool);
+    run_conv_grad_weight(c.level, p.problem, p.choice, saved_input(c, 0), c.input(1), c.output(0), c.outputs > 1 ? c.output(1) : nullptr, c.workspace, c.pool);
 }
 
 struct conv_grad_input_parameters {

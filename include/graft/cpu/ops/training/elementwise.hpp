@@ -2,8 +2,7 @@
 #pragma once
 
 #include "../../training/elementwise_grad.hpp"
-#include "../attributes.hpp"
-#include "../elementwise.hpp"
+#include "saved.hpp"
 
 #include <limits>
 
@@ -18,7 +17,7 @@ struct activation_grad_parameters {
 
 // Gradient and function lie in the same layout, so what stands in the gaps of blocks meets what stands in gaps.
 inline const char* refuse_gradient_operands(const kernel_query& q) {
-    if (!q.all_float32() || q.inputs < 2) return "it is not float32";
+    if (q.inputs < 2 || !q.all_float32(1) || !is_saved(q.in[1])) return "it is not float32";
     if (q.in[0].extents != q.in[1].extents || q.in[0].extents != q.out[0].extents) return "its shapes differ";
     if (q.in_layout[0] != q.in_layout[1] || q.in_layout[0] != q.out_layout[0]) return "its operands lie differently";
     return nullptr;
@@ -41,7 +40,7 @@ inline const char* choose_clip_grad(const kernel_query& q, kernel_choice& choice
 inline void run_masked_grad_kernel(const kernel_call& c) {
     const auto& p = c.parameters<activation_grad_parameters>();
     const gradient_mask mask = p.kind == activation::relu ? gradient_mask::relu : gradient_mask::clip;
-    run_masked_grad(c.level, mask, p.alpha, p.beta, c.input(0), c.input(1), c.output(0), p.elements, c.pool);
+    run_masked_grad(c.level, mask, p.alpha, p.beta, c.input(0), saved_input(c, 1), c.output(0), p.elements, c.pool);
 }
 
 inline const char* choose_activation_grad(const kernel_query& q, kernel_choice& choice) {
@@ -53,7 +52,7 @@ inline const char* choose_activation_grad(const kernel_query& q, kernel_choice& 
 }
 inline void run_activation_grad_kernel(const kernel_call& c) {
     const auto& p = c.parameters<activation_grad_parameters>();
-    run_activation_grad(c.level, p.kind, p.alpha, p.beta, c.input(0), c.input(1), c.output(0), p.elements, c.pool);
+    run_activation_grad(c.level, p.kind, p.alpha, p.beta, c.input(0), saved_input(c, 1), c.output(0), p.elements, c.pool);
 }
 
 inline kernel_rows elementwise_grad_kernel_rows() {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../../training/norm_grad.hpp"
-#include "../attributes.hpp"
+#include "saved.hpp"
 #include "../../../core/decimal.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -10,7 +10,6 @@ namespace cpu {
 
 // What both passes have in common; `x` is the input that holds the images.
 inline const char* norm_problem_of(const kernel_query& q, int x, int last_image_input, norm_problem& p) {
-    if (!q.all_float32()) return "it is not float32";
     const shape& s = q.in[x].extents;
     if (s.rank() < 2 || s.elements() == 0) return "it is empty or has no channels";
     const std::int64_t count = integer_of(q.n, "shards", shards().count);
@@ -34,10 +33,13 @@ inline const char* norm_problem_of(const kernel_query& q, int x, int last_image_
 inline const char* choose_batch_norm_training(const kernel_query& q, kernel_choice& choice) {
     norm_problem p;
     if (const char* reason = norm_problem_of(q, 0, 5, p)) return reason;
+    for (int i = 0; i < q.inputs; ++i)
+        if (q.has(i) && q.in[i].type != dtype::float32) return "it is not float32";
+    if (q.wants(6) && p.ep.act > activation::clip) return "its result is not there before its activation";
     if (q.inputs < 5) return "its running statistics are left out";
     if (q.has(6)) return "its statistics are given";
     for (int i = 1; i < q.outputs; ++i)
-        if (q.wants(i) && q.out_layout[i] != layout::row_major) return "its operands lie differently";
+        if (q.wants(i) && q.out_layout[i] != (i < 5 ? layout() : q.in_layout[0])) return "its operands lie differently";
     choice.workspace_bytes = norm_workspace_bytes(q.level, p);
     if (choice.workspace_bytes < 0) return "its size overflows";
     choice.set(p);
@@ -46,14 +48,19 @@ inline const char* choose_batch_norm_training(const kernel_query& q, kernel_choi
 }
 inline void run_batch_norm_training_kernel(const kernel_call& c) {
     const auto out = [&](int i) { return i < c.outputs ? c.output(i) : nullptr; };
-    c.failed = run_batch_norm_training(c.level, c.parameters<norm_problem>(),
-                                       {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3), out(4)},
-                                       c.workspace, c.pool, c.group);
+    const auto narrow = [&](int i) { return i < c.outputs ? c.out[i].as<std::uint16_t>() : nullptr; };
+    c.failed = run_batch_norm_training(
+        c.level, c.parameters<norm_problem>(),
+        {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3), out(4), narrow(5), narrow(6)}, c.workspace,
+        c.pool, c.group);
 }
 
 inline const char* choose_batch_norm_grad(const kernel_query& q, kernel_choice& choice) {
     norm_problem p;
     if (const char* reason = norm_problem_of(q, 1, 5, p)) return reason;
+    for (int i = 0; i < q.inputs; ++i)
+        if (q.has(i) && q.in[i].type != (i == 1 || i == 5 ? q.in[1].type : dtype::float32)) return "it is not float32";
+    if (!is_saved(q.in[1])) return "it is not float32";
     if (q.inputs < 5) return "its saved statistics are left out";
     if (q.has(6)) return "its sums are given";
     if (p.ep.act > activation::clip) return "its activation is neither relu nor clip";
@@ -69,8 +76,8 @@ inline const char* choose_batch_norm_grad(const kernel_query& q, kernel_choice& 
 inline void run_batch_norm_grad_kernel(const kernel_call& c) {
     const auto out = [&](int i) { return i < c.outputs ? c.output(i) : nullptr; };
     c.failed = run_batch_norm_grad(c.level, c.parameters<norm_problem>(),
-                                   {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3)}, c.workspace,
-                                   c.pool, c.group);
+                                   {c.input(0), c.input(2), c.input(3), c.input(4), saved_input(c, 1), saved_input(c, 5), out(0), out(1), out(2), out(3)},
+                                   c.workspace, c.pool, c.group);
 }
 
 inline kernel_rows norm_grad_kernel_rows() {

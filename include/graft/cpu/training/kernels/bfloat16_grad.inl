@@ -23,10 +23,11 @@ public:
         if (++y_ == a_.p.oh) y_ = 0, ++image_;
     }
     GRAFT_VECTOR const float* dy() const { return a_.dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel; }
-    GRAFT_VECTOR const float* x(std::int64_t down, std::int64_t right) const {
+    template <class T>
+    GRAFT_VECTOR const T* in(const T* x, std::int64_t down, std::int64_t right) const {
         const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
         const bool inside = iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
-        return inside ? a_.x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
+        return inside ? x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
     }
 
 private:
@@ -34,7 +35,12 @@ private:
     std::int64_t left_, image_, y_, x_;
 };
 
-GRAFT_VECTOR V grad_lanes(const float* from, std::int64_t lanes, bool whole) { return load_lanes(from, whole && lanes > 0 ? V::W : lanes); }
+// Some lanes, or all of them where there is room past the last; zeros behind them.
+template <class T>
+GRAFT_VECTOR V grad_lanes(const T* from, std::int64_t lanes, bool whole) {
+    if (lanes <= 0) return V::zero();
+    return whole || lanes >= V::W ? training::load_saved(from) : training::load_saved(from, static_cast<int>(lanes));
+}
 
 // dy of some blocks of a shard's pixels and 32 output channels, as weights.
 template <bool Tiles>
@@ -66,17 +72,18 @@ inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_blo
 inline std::int64_t grad_pitch(std::int64_t channels) { return (channels + V::W - 1) / V::W * V::W; }
 
 // For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
-template <class F>
-GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
+template <class T, class F>
+GRAFT_FORCE_INLINE void gather_taps_of(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                       const F& gather) {
     const conv_problem& p = a.p;
     const std::int64_t pitch = grad_pitch(channels);
     for (int ky = 0, t = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++t) {
             shard_pixels at(a, shard, block * bfloat16_block);
-            const float* from[bfloat16_block];  // null outside the image
-            bool inside = true;                 // all of them
-            for (const float*& pixel : from) {
-                pixel = at.more() ? at.x(std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
+            const T* from[bfloat16_block];  // null outside the image
+            bool inside = true;             // all of them
+            for (const T*& pixel : from) {
+                pixel = at.more() ? at.in(x, std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
                 inside &= pixel != nullptr;
                 at.next();
             }
@@ -84,11 +91,16 @@ GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std:
                 const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
                 const bool whole = a.whole_vectors || lanes >= V::W;
                 const auto pixel = [&](int i) {
-                    return inside && whole ? V::load(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
+                    return inside && whole ? training::load_saved(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
                 };
                 gather(pixel, t * pitch + c);
             }
         }
+}
+
+template <class F>
+GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
+    training::with_saved(a.x, [&](const auto* x) { gather_taps_of(a, x, shard, block, channel, channels, gather); });
 }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {

@@ -258,7 +258,7 @@ inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::
                 const std::int64_t offset = (c - t.in0) * p.kh * p.kw * out.row;
                 mine.to = to + offset;
                 mine.levels += offset;
-                taps(a, a.x + (n * in_blocks + c / V::W) * in_plane, dy, images, row, row1, column, column1, lane, static_cast<int>(length), mine);
+                taps(a, a.x.floats() + (n * in_blocks + c / V::W) * in_plane, dy, images, row, row1, column, column1, lane, static_cast<int>(length), mine);
             }
             if (t.bias) {
                 grad_sums mine = out;

@@ -5,10 +5,10 @@ constexpr int grad_depthwise_pixels(int taps) {
     return V::registers == 32 ? (taps == 1 ? 8 : taps == 7 ? 3 : 4) : taps == 1 ? 8 : taps == 3 ? 3 : taps == 5 ? 2 : 1;
 }
 
-// KW taps of one row of the kernel, over rows of some images. `s.x` is what column 0 reads for the first of the taps; columns[k] are
+// KW taps of one row of the kernel, over rows of some images. `first` is what column 0 reads for the first of the taps; columns[k] are
 // the outputs whose tap k is inside. Adjacent taps of adjacent pixels share their loads.
-template <int KW, bool Adjacent>
-GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_range* columns, std::int64_t tap_step, const grad_sums& out) {
+template <int KW, bool Adjacent, class T>
+GRAFT_NOINLINE inline void grad_depthwise_pass(const T* first, const grad_strip& s, const grad_range* columns, std::int64_t tap_step, const grad_sums& out) {
     constexpr int U = grad_depthwise_pixels(KW);
     V sum[U][KW];
     GRAFT_UNROLL
@@ -25,17 +25,18 @@ GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_r
     const std::int64_t x_pixel = s.x_pixel;
     for (std::int64_t i = 0; i < s.images; ++i)
         for (std::int64_t r = 0; r < s.rows; ++r) {
-            const float *x = s.x + i * s.x_image + r * s.x_row, *dy = s.dy + i * s.dy_image + r * s.dy_row;
+            const T* const x = first + i * s.x_image + r * s.x_row;
+            const float* const dy = s.dy + i * s.dy_image + r * s.dy_row;
             std::int64_t column = low;
             for (; column + U <= high; column += U) {
-                const float* from = x + column * x_pixel;
+                const T* from = x + column * x_pixel;
                 V d[U];
                 GRAFT_UNROLL
                 for (int u = 0; u < U; ++u) d[u] = V::load(dy + (column + u) * V::W);
                 if (Adjacent) {
                     GRAFT_UNROLL
                     for (int j = 0; j < U + KW - 1; ++j) {
-                        const V a = V::load(from + j * V::W);
+                        const V a = load_saved(from + j * V::W);
                         GRAFT_UNROLL
                         for (int k = 0; k < KW; ++k)
                             if (j - k >= 0 && j - k < U) sum[j - k][k] = fma(a, d[j - k], sum[j - k][k]);
@@ -44,23 +45,23 @@ GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_r
                     GRAFT_UNROLL
                     for (int u = 0; u < U; ++u) {
                         GRAFT_UNROLL
-                        for (int k = 0; k < KW; ++k) sum[u][k] = fma(V::load(from + u * x_pixel + k * tap_step), d[u], sum[u][k]);
+                        for (int k = 0; k < KW; ++k) sum[u][k] = fma(load_saved(from + u * x_pixel + k * tap_step), d[u], sum[u][k]);
                     }
                 }
             }
             for (; column < high; ++column) {
                 const V d = V::load(dy + column * V::W);
                 GRAFT_UNROLL
-                for (int k = 0; k < KW; ++k) sum[0][k] = fma(V::load(x + column * x_pixel + k * tap_step), d, sum[0][k]);
+                for (int k = 0; k < KW; ++k) sum[0][k] = fma(load_saved(x + column * x_pixel + k * tap_step), d, sum[0][k]);
             }
             // Pixels that have some of the taps only.
             GRAFT_UNROLL
             for (int k = 0; k < KW; ++k) {
                 const std::int64_t left = low < columns[k].last ? low : columns[k].last, right = high > columns[k].first ? high : columns[k].first;
                 for (std::int64_t c = columns[k].first; c < left; ++c)
-                    sum[0][k] = fma(V::load(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
+                    sum[0][k] = fma(load_saved(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
                 for (std::int64_t c = right; c < columns[k].last; ++c)
-                    sum[0][k] = fma(V::load(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
+                    sum[0][k] = fma(load_saved(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
             }
         }
     V all[KW][1];
@@ -73,16 +74,18 @@ GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_r
     grad_store(all, out);
 }
 
-GRAFT_FORCE_INLINE void grad_depthwise_row(int count, const grad_strip& s, const grad_range* columns, std::int64_t tap_step, bool adjacent,
+template <bool Adjacent, class T>
+GRAFT_FORCE_INLINE void grad_depthwise_row(int count, const T* first, const grad_strip& s, const grad_range* columns, std::int64_t tap_step,
                                            const grad_sums& out) {
-    if (count == 7) return adjacent ? grad_depthwise_pass<7, true>(s, columns, tap_step, out) : grad_depthwise_pass<7, false>(s, columns, tap_step, out);
-    if (count == 5) return adjacent ? grad_depthwise_pass<5, true>(s, columns, tap_step, out) : grad_depthwise_pass<5, false>(s, columns, tap_step, out);
-    if (count == 3) return adjacent ? grad_depthwise_pass<3, true>(s, columns, tap_step, out) : grad_depthwise_pass<3, false>(s, columns, tap_step, out);
-    adjacent ? grad_depthwise_pass<1, true>(s, columns, tap_step, out) : grad_depthwise_pass<1, false>(s, columns, tap_step, out);
+    if (count == 7) return grad_depthwise_pass<7, Adjacent>(first, s, columns, tap_step, out);
+    if (count == 5) return grad_depthwise_pass<5, Adjacent>(first, s, columns, tap_step, out);
+    if (count == 3) return grad_depthwise_pass<3, Adjacent>(first, s, columns, tap_step, out);
+    grad_depthwise_pass<1, Adjacent>(first, s, columns, tap_step, out);
 }
 
 // One part of the shards of one block of channels.
-inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
+template <class T>
+inline void grad_weight_depthwise_of(const conv_grad_weight_args& a, const T* all, std::int64_t tile, std::int64_t part) {
     const conv_problem& p = a.p;
     const std::int64_t blocks = (p.oc + V::W - 1) / V::W, in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
     float* const buffers = grad_buffers(a, tile, part);
@@ -106,7 +109,8 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
             out.last = images == 0 || (n + images >= last && row1 == p.oh);
             out.to = buffers + out.merges * a.tile_floats;
             out.levels = buffers;
-            const float *x = a.x + (n * blocks + tile) * in_plane, *dy = a.dy + (n * blocks + tile) * out_plane;
+            const T* const x = all + (n * blocks + tile) * in_plane;
+            const float* const dy = a.dy + (n * blocks + tile) * out_plane;
             for (int ky = 0; ky < p.kh; ++ky) {
                 const std::int64_t down = std::int64_t(ky) * p.dh - p.pt;
                 const grad_range rows = grad_inside(row, row1, down, p.ih, p.sh);
@@ -119,9 +123,12 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
                     s.images = images;
                     s.rows = rows.last - rows.first;
                     if (s.rows == 0) s.images = 0;
-                    s.x = x + ((rows.first * p.sh + down) * p.iw + right) * V::W;
+                    const T* const from = x + ((rows.first * p.sh + down) * p.iw + right) * V::W;
                     s.dy = dy + rows.first * p.ow * V::W;
-                    grad_depthwise_row(count, s, columns, std::int64_t(p.dw) * V::W, p.sw == 1 && p.dw == 1, out);
+                    if (p.sw == 1 && p.dw == 1)
+                        grad_depthwise_row<true>(count, from, s, columns, V::W, out);
+                    else
+                        grad_depthwise_row<false>(count, from, s, columns, std::int64_t(p.dw) * V::W, out);
                     out.to += count * V::W;
                     out.levels += count * V::W;
                 }
@@ -138,6 +145,9 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
             if (row == 0) n += images;
         }
     }
+}
+inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
+    with_saved(a.x, [&](const auto* x) { grad_weight_depthwise_of(a, x, tile, part); });
 }
 
 inline void grad_weight_depthwise_end(const conv_grad_weight_args& a, std::int64_t tile) {

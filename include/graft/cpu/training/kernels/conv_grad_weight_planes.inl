@@ -89,7 +89,7 @@ inline void grad_weight_planes(const conv_grad_weight_args& a, std::int64_t tile
                     for (std::int64_t r = 0; r < (row1 - row - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1; ++r) {
                         const std::int64_t iy = row * p.sh - p.pt + r;
                         const bool inside = iy >= 0 && iy < p.ih;
-                        grad_copy_row(a.x + ((n * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, column * p.sw - p.pl,
+                        grad_copy_row(a.x.floats() + ((n * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, column * p.sw - p.pl,
                                       (column1 - column - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, copy + (c * tall + r) * wide);
                     }
                 s.x = copy;

@@ -10,35 +10,41 @@ GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
     return dy;
 }
 
-template <gradient_mask Mask>
-GRAFT_FORCE_INLINE void masked_loop(float low, float high, const float* dy, const float* y, float* dx, std::int64_t n) {
+template <gradient_mask Mask, class T>
+GRAFT_FORCE_INLINE void masked_loop(float low, float high, const float* dy, const T* y, float* dx, std::int64_t n) {
     const V l = V::set1(low), h = V::set1(high);
     for (std::int64_t i = 0; i < n; i += V::W) {
         const int lanes = lanes_from(n - i);
-        store_some(pass_gradient<Mask>(load_some(dy + i, lanes), load_some(y + i, lanes), l, h), dx + i, lanes);
+        store_some(pass_gradient<Mask>(load_some(dy + i, lanes), load_saved(y + i, lanes), l, h), dx + i, lanes);
     }
 }
-inline void masked(gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n) {
-    switch (mask) {
-    case gradient_mask::none: return masked_loop<gradient_mask::none>(low, high, dy, dy, dx, n);
-    case gradient_mask::relu: return masked_loop<gradient_mask::relu>(low, high, dy, y, dx, n);
-    case gradient_mask::clip: return masked_loop<gradient_mask::clip>(low, high, dy, y, dx, n);
-    }
+inline void masked(gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n) {
+    with_saved(y, [&](const auto* of) {
+        switch (mask) {
+        case gradient_mask::none: return masked_loop<gradient_mask::none>(low, high, dy, of, dx, n);
+        case gradient_mask::relu: return masked_loop<gradient_mask::relu>(low, high, dy, of, dx, n);
+        case gradient_mask::clip: return masked_loop<gradient_mask::clip>(low, high, dy, of, dx, n);
+        }
+    });
 }
 
-inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n) {
+template <class T>
+inline void activation_grad_of(activation kind, float alpha, float beta, const float* dy, const T* x, float* dx, std::int64_t n) {
     switch (kind) {
 #define GRAFT_X(id, first, second) \
     case activation::id: \
         for (std::int64_t i = 0; i < n; i += V::W) { \
             const int lanes = lanes_from(n - i); \
-            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes); \
+            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_saved(x + i, lanes), alpha, beta), dx + i, lanes); \
         } \
         return;
         GRAFT_X(none, , )
         GRAFT_ACTIVATION_LIST(GRAFT_X)
 #undef GRAFT_X
     }
+}
+inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n) {
+    with_saved(x, [&](const auto* of) { activation_grad_of(kind, alpha, beta, dy, of, dx, n); });
 }
 
 inline const elementwise_grad_kernels* elementwise_grad_table() {

@@ -107,29 +107,44 @@ inline void moments(const norm_rows& r, const float* x, std::int64_t images, std
     for (int j = 0; j < (r.channels ? V::W : 1); ++j) mean[j] = all_mean[j], square[j] = all_square[j];
 }
 
-template <bool Residual>
+template <bool Residual, bool Narrow>
 GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V shift = channel_values(g.shift, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     std::int64_t at = 0;
     for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
-        V v = fma(V::load(g.x + at) - mean, scale, shift);
+        const V x = V::load(g.x + at);
+        V v = fma(x - mean, scale, shift);
         if constexpr (Residual) v = v + V::load(g.residual + at);
-        clamp(v, low, high).store(g.y + at);
+        v = clamp(v, low, high);
+        if constexpr (Narrow) {
+            if (g.x_narrow) store_bf16(x, g.x_narrow + at);
+            if (g.y_narrow) store_bf16(v, g.y_narrow + at);
+        }
+        v.store(g.y + at);
     }
     for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
-        V v = fma(V::load_partial(g.x + at, r.tail_lanes) - mean, scale, shift);
+        const V x = V::load_partial(g.x + at, r.tail_lanes);
+        V v = fma(x - mean, scale, shift);
         if constexpr (Residual) v = v + V::load_partial(g.residual + at, r.tail_lanes);
-        clamp(v, low, high).store_partial(g.y + at, r.tail_lanes);
+        v = clamp(v, low, high);
+        if constexpr (Narrow) {
+            if (g.x_narrow) store_saved(x, g.x_narrow + at, r.tail_lanes);
+            if (g.y_narrow) store_saved(v, g.y_narrow + at, r.tail_lanes);
+        }
+        v.store_partial(g.y + at, r.tail_lanes);
     }
 }
 inline void normalize(const norm_rows& r, const norm_forward& g) {
-    if (g.residual) return normalize_rows<true>(r, g);
-    normalize_rows<false>(r, g);
+    if (g.x_narrow || g.y_narrow) return g.residual ? normalize_rows<true, true>(r, g) : normalize_rows<false, true>(r, g);
+    if (g.residual) return normalize_rows<true, false>(r, g);
+    normalize_rows<false, false>(r, g);
 }
 
-template <gradient_mask Mask, bool Store>
-GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
+template <gradient_mask Mask, bool Store, class T>
+GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, const T* x, std::int64_t images, std::int64_t image_step, double* sum,
+                                double* product) {
+    const T* const y = static_cast<const T*>(g.y.data);
     const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     const std::int64_t rows = r.whole + r.tail;
     const int width = r.channels ? V::W : 1;
@@ -147,26 +162,26 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std:
                 for (int j = 0; j < 4; ++j) {
                     const std::int64_t o = at + j * r.step;
                     V dy = V::load(g.dy + o);
-                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + o), low, high);
+                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + o), low, high);
                     if constexpr (Store) dy.store(g.masked + o);
                     a[j] = a[j] + dy;
-                    b[j] = fma(dy, V::load(g.x + o) - mean, b[j]);
+                    b[j] = fma(dy, load_saved(x + o) - mean, b[j]);
                 }
             }
             for (; i < c.whole; ++i, at += r.step) {
                 V dy = V::load(g.dy + at);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + at), low, high);
+                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
                 if constexpr (Store) dy.store(g.masked + at);
                 a[0] = a[0] + dy;
-                b[0] = fma(dy, V::load(g.x + at) - mean, b[0]);
+                b[0] = fma(dy, load_saved(x + at) - mean, b[0]);
             }
             for (std::int64_t t = 0; t < c.tail; ++t, at += r.step) {
                 V dy = V::load_partial(g.dy + at, r.tail_lanes);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load_partial(g.y + at, r.tail_lanes), low, high);
+                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
                 if constexpr (Store) dy.store_partial(g.masked + at, r.tail_lanes);
                 // Lanes that are not there have a gradient of 0.
                 a[t & 1] = a[t & 1] + dy;
-                b[t & 1] = fma(dy, V::load_partial(g.x + at, r.tail_lanes) - mean, b[t & 1]);
+                b[t & 1] = fma(dy, load_saved(x + at, r.tail_lanes) - mean, b[t & 1]);
             }
             widen((a[0] + a[1]) + (a[2] + a[3]), r.channels, part);
             for (int j = 0; j < width; ++j) sum[j] += part[j];
@@ -176,37 +191,42 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std:
 }
 inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
     constexpr gradient_mask none = gradient_mask::none, relu = gradient_mask::relu, clip = gradient_mask::clip;
-    if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, images, image_step, sum, product);
-    if (g.mask == relu) return sums_of<relu, false>(r, g, images, image_step, sum, product);
-    if (g.mask == clip && g.masked) return sums_of<clip, true>(r, g, images, image_step, sum, product);
-    if (g.mask == clip) return sums_of<clip, false>(r, g, images, image_step, sum, product);
-    if (g.masked) return sums_of<none, true>(r, g, images, image_step, sum, product);
-    sums_of<none, false>(r, g, images, image_step, sum, product);
+    with_saved(g.x, [&](const auto* x) {
+        if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, x, images, image_step, sum, product);
+        if (g.mask == relu) return sums_of<relu, false>(r, g, x, images, image_step, sum, product);
+        if (g.mask == clip && g.masked) return sums_of<clip, true>(r, g, x, images, image_step, sum, product);
+        if (g.mask == clip) return sums_of<clip, false>(r, g, x, images, image_step, sum, product);
+        if (g.masked) return sums_of<none, true>(r, g, x, images, image_step, sum, product);
+        sums_of<none, false>(r, g, x, images, image_step, sum, product);
+    });
 }
 
-template <gradient_mask Mask>
-GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
+template <gradient_mask Mask, class T>
+GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g, const T* x) {
+    const T* const y = static_cast<const T*>(g.y.data);
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
     const V low = V::set1(g.low), high = V::set1(g.high);
     std::int64_t at = 0;
     for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
         V dy = V::load(g.dy + at);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + at), low, high);
-        (fnma(V::load(g.x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
+        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
+        (fnma(load_saved(x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
     }
     for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
         V dy = V::load_partial(g.dy + at, r.tail_lanes);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load_partial(g.y + at, r.tail_lanes), low, high);
-        (fnma(V::load_partial(g.x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
+        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
+        (fnma(load_saved(x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
     }
 }
 inline void norm_gradient(const norm_rows& r, const norm_backward& g) {
-    switch (g.mask) {
-    case gradient_mask::none: return gradient_rows<gradient_mask::none>(r, g);
-    case gradient_mask::relu: return gradient_rows<gradient_mask::relu>(r, g);
-    case gradient_mask::clip: return gradient_rows<gradient_mask::clip>(r, g);
-    }
+    with_saved(g.x, [&](const auto* x) {
+        switch (g.mask) {
+        case gradient_mask::none: return gradient_rows<gradient_mask::none>(r, g, x);
+        case gradient_mask::relu: return gradient_rows<gradient_mask::relu>(r, g, x);
+        case gradient_mask::clip: return gradient_rows<gradient_mask::clip>(r, g, x);
+        }
+    });
 }
 
 inline const norm_grad_kernels* norm_grad_table() {

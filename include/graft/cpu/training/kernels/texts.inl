@@ -2,6 +2,8 @@
 
 namespace training {
 
+#include "saved.inl"
+
 #include "conv_grad_weight.inl"
 #include "conv_grad_weight_planes.inl"
 #include "conv_grad_weight_depthwise.inl"
