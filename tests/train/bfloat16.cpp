@@ -22,12 +22,7 @@ graft::graph linear_layers() {
     x = b.apply("MatMul", {x, b.constant("back.weight", small_steps::numbered(82, {96, 40}, 0.2))});
     x = b.apply("ReduceMean", {x}, {graft::integers_attribute("axes", {1}), graft::integer_attribute("keepdims", 0)});
     x = b.apply("Gemm", {x, b.constant("fc.weight", small_steps::numbered(83, {40, 10}, 0.2)), b.constant("fc.bias", small_steps::numbered(84, {10}))});
-    b.output(x, "logits");
-    graft::graph g = b.finish();
-    g.at(x).type = graft::dtype::float32;
-    g.at(x).has_shape = true;
-    g.at(x).extents = {graft::shape::unknown, 10};
-    return small_steps::loaded(std::move(g));
+    return small_steps::finished(b, x, 10);
 }
 
 // Of the weights; what the optimizer keeps comes behind them.

@@ -37,6 +37,19 @@ inline graft::graph architecture(const char* name, std::int64_t side = 0, std::i
     o.seed = 3;
     return loaded(graft::build_architecture(name, o));
 }
+/// The graph of a builder that does not know the shape of its logits; of that operator set, where it is not 0.
+inline graft::graph finished(graft::builder& b, graft::value_id logits, std::int64_t classes, int opset = 0) {
+    b.output(logits, "logits");
+    graft::graph g = b.finish();
+    g.at(logits).type = graft::dtype::float32;
+    g.at(logits).has_shape = true;
+    g.at(logits).extents = {graft::shape::unknown, classes};
+    if (opset) {
+        g.opsets[0].version = opset;
+        for (graft::node& n : g.nodes) n.version = opset;
+    }
+    return loaded(std::move(g));
+}
 
 /// A convolution, GroupNormalization, Dropout and a classifier over pictures [3, 8, 8].
 inline graft::graph group_norm_dropout() {
@@ -53,14 +66,7 @@ inline graft::graph group_norm_dropout() {
     x = b.apply("Dropout", {x, b.constant("ratio", graft::tensor::from(&ratio, {}))});
     x = b.apply("Gemm", {x, b.constant("fc.weight", numbered(72, {5, 512}, 0.05)), b.constant("fc.bias", numbered(73, {5}))},
                 {graft::integer_attribute("transB", 1)});
-    b.output(x, "logits");
-    graft::graph g = b.finish();
-    g.at(x).type = graft::dtype::float32;
-    g.at(x).has_shape = true;
-    g.at(x).extents = {graft::shape::unknown, 5};
-    g.opsets[0].version = 21;
-    for (graft::node& n : g.nodes) n.version = 21;
-    return loaded(std::move(g));
+    return finished(b, x, 5, 21);
 }
 
 /// A step over a network, and batches for it.
