@@ -23620,6 +23620,82 @@ inline std::vector<value_id> memory_of_inputs(const node& n, const std::vector<v
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_GRAPH_QUERIES_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_GRAPH_QUERIES_HPP
+// ---- graft/passes/graph_queries.hpp
+// What passes ask of a graph's values.
+
+#ifndef GRAFT_SINGLE_GRAFT_GRAPH_CAPTURES_HPP
+#define GRAFT_SINGLE_GRAFT_GRAPH_CAPTURES_HPP
+// ---- graft/graph/captures.hpp
+// What the bodies of If, Loop and Scan read of the graph around them.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Values that the bodies of a node read from around it, in the order in which a runner is given them.
+inline void append_captures(const node& n, std::vector<value_id>& ids) {
+    for (const attribute& a : n.attributes)
+        if (a.graph)
+            for (const capture& c : a.graph->captures) ids.push_back(c.outer);
+}
+
+// What the bodies of a node capture, after values around it were renamed. Bodies are shared, so they are copied first.
+inline void rename_captures(node& n, const std::vector<value_id>& map) {
+    for (attribute& a : n.attributes)
+        if (a.graph && !a.graph->captures.empty()) {
+            auto copy = std::make_shared<graph>(*a.graph);
+            for (capture& c : copy->captures) c.outer = map[c.outer];
+            a.graph = std::move(copy);
+        }
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// How often each value is read, outputs of the graph counted.
+inline std::vector<int> readers_of(const graph& g) {
+    std::vector<int> readers(g.values.size(), 0);
+    std::vector<value_id> ids;
+    for (const node& n : g.nodes) {
+        ids = n.inputs;
+        append_captures(n, ids);
+        for (value_id id : ids)
+            if (id != no_value) ++readers[id];
+    }
+    for (value_id id : g.outputs) ++readers[id];
+    return readers;
+}
+
+// Marks what the first `nodes` nodes make of values that are marked.
+inline void mark_dependents(const graph& g, std::size_t nodes, std::vector<char>& depends) {
+    for (std::size_t i = 0; i < nodes; ++i) {
+        bool any = false;
+        for (value_id id : g.nodes[i].inputs) any |= id != no_value && depends[id];
+        for (value_id id : g.nodes[i].outputs)
+            if (id != no_value && any) depends[id] = 1;
+    }
+}
+
+// Weights of float32 that no caller can replace.
+inline bool is_weight(const graph& g, value_id id) {
+    return id != no_value && g.at(id).constant && g.at(id).constant.type() == dtype::float32 && g.at(id).constant.elements() > 0 &&
+           std::find(g.inputs.begin(), g.inputs.end(), id) == g.inputs.end();
+}
+
+inline bool is_named(const node& n, const char* op_type) { return (n.domain.empty() || n.domain == "ai.onnx") && n.op_type == op_type; }
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 
 #include <algorithm>
 #include <limits>
@@ -23742,12 +23818,7 @@ private:
         std::vector<char> depends(g_.values.size(), 0);
         for (value_id id : fits_.of_samples) depends[id] = 1;
         std::vector<int> reader(g_.values.size(), -1);
-        for (std::size_t i = 0; i < count_; ++i) {
-            bool any = false;
-            for (value_id id : g_.nodes[i].inputs) any |= id != no_value && depends[id];
-            for (value_id id : g_.nodes[i].outputs)
-                if (id != no_value && any) depends[id] = 1;
-        }
+        mark_dependents(g_, count_, depends);
         for (std::size_t i = count_; i-- > 0;) {
             const node& n = g_.nodes[i];
             int first = -1;
@@ -24223,35 +24294,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/passes/specialize.hpp
 // Gives every value its shape for one set of input shapes, and folds whatever is constant then.
 
-#ifndef GRAFT_SINGLE_GRAFT_GRAPH_CAPTURES_HPP
-#define GRAFT_SINGLE_GRAFT_GRAPH_CAPTURES_HPP
-// ---- graft/graph/captures.hpp
-// What the bodies of If, Loop and Scan read of the graph around them.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Values that the bodies of a node read from around it, in the order in which a runner is given them.
-inline void append_captures(const node& n, std::vector<value_id>& ids) {
-    for (const attribute& a : n.attributes)
-        if (a.graph)
-            for (const capture& c : a.graph->captures) ids.push_back(c.outer);
-}
-
-// What the bodies of a node capture, after values around it were renamed. Bodies are shared, so they are copied first.
-inline void rename_captures(node& n, const std::vector<value_id>& map) {
-    for (attribute& a : n.attributes)
-        if (a.graph && !a.graph->captures.empty()) {
-            auto copy = std::make_shared<graph>(*a.graph);
-            for (capture& c : copy->captures) c.outer = map[c.outer];
-            a.graph = std::move(copy);
-        }
-}
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
 
 #include <cmath>
 #include <deque>
@@ -57708,18 +57750,25 @@ protected:
     // Whether there is a kernel for it then: what else keeps one away, such as an attribute of an older operator set, the kernel itself knows.
     bool kernel_on(node n, layout lies) {
         be_on_blocks(n);
-        std::vector<tensor_view> in;
         std::vector<layout> lie;
-        for (std::size_t i = 0; i < n.inputs.size(); ++i) {
-            const bool given = n.inputs[i] != no_value;
-            in.push_back(given ? view_at_hand(at(n.inputs[i])) : tensor_view{});
-            lie.push_back(given && follows_layout(n, i) ? lies : layout());
-        }
-        tensor_view out = view_at_hand(at(n.outputs[0]));
-        const cpu::kernel_query query{{n, in.data(), static_cast<int>(in.size()), &out, 1, with_.limit}, lie.data(), &lies, level_, with_.exact};
+        for (std::size_t i = 0; i < n.inputs.size(); ++i) lie.push_back(n.inputs[i] != no_value && follows_layout(n, i) ? lies : layout());
+        lie.push_back(lies);
+        return kernel_for(n, lie, cpu::choose_kernel);
+    }
+    // Whether `choose` finds one for a node whose inputs, and behind them outputs, lie so.
+    bool kernel_for(const node& n, const std::vector<layout>& lie, decltype(&cpu::choose_kernel) choose) {
+        std::vector<tensor_view> views;
+        for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs})
+            for (value_id id : *ids) views.push_back(id == no_value ? tensor_view{} : view_at_hand(at(id)));
+        const std::size_t inputs = n.inputs.size();
+        const cpu::kernel_query query{{n, views.data(), static_cast<int>(inputs), views.data() + inputs, static_cast<int>(n.outputs.size()), with_.limit},
+                                      lie.data(),
+                                      lie.data() + inputs,
+                                      level_,
+                                      with_.exact};
         cpu::kernel_choice choice;
         const char* refusal = nullptr;
-        return cpu::choose_kernel(query, choice, refusal) != nullptr;
+        return choose(query, choice, refusal) != nullptr;
     }
     // Numbers are one operand of these, wherever the other lies.
     bool broadcasts(const node& n) {

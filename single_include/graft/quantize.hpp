@@ -303,43 +303,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/passes/fold_batch_norm.hpp
 // Folds batch normalisation into the convolutions before it.
 
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_GRAPH_QUERIES_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_GRAPH_QUERIES_HPP
-// ---- graft/passes/graph_queries.hpp
-// What passes ask of a graph's values.
-
-
-#include <algorithm>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// How often each value is read, outputs of the graph counted.
-inline std::vector<int> readers_of(const graph& g) {
-    std::vector<int> readers(g.values.size(), 0);
-    std::vector<value_id> ids;
-    for (const node& n : g.nodes) {
-        ids = n.inputs;
-        append_captures(n, ids);
-        for (value_id id : ids)
-            if (id != no_value) ++readers[id];
-    }
-    for (value_id id : g.outputs) ++readers[id];
-    return readers;
-}
-
-// Weights of float32 that no caller can replace.
-inline bool is_weight(const graph& g, value_id id) {
-    return id != no_value && g.at(id).constant && g.at(id).constant.type() == dtype::float32 && g.at(id).constant.elements() > 0 &&
-           std::find(g.inputs.begin(), g.inputs.end(), id) == g.inputs.end();
-}
-
-inline bool is_named(const node& n, const char* op_type) { return (n.domain.empty() || n.domain == "ai.onnx") && n.op_type == op_type; }
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
 
 #include <string>
 #include <utility>

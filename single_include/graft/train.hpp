@@ -6447,13 +6447,7 @@ public:
         const std::size_t forward = g_.nodes.size();
         std::vector<char> depends(g_.values.size(), 0);
         for (value_id id : wrt) depends[id] = 1;
-        for (std::size_t i = 0; i < forward; ++i) {
-            const node& n = g_.nodes[i];
-            bool any = false;
-            for (value_id id : n.inputs) any |= id != no_value && depends[id];
-            for (value_id id : n.outputs)
-                if (id != no_value && any) depends[id] = 1;
-        }
+        mark_dependents(g_, forward, depends);
         gradient_.assign(g_.values.size(), no_value);
         auto one = tensor::make(g_.at(loss).type, g_.at(loss).extents);
         if (!one.ok()) return one.take_status();
@@ -6573,6 +6567,16 @@ inline void become_training(node& n, const char* op, place_id on) {
     n.op = ops::find_training_op("graft", op, newest_opset);
 }
 
+// A new one that makes `to` of `from`.
+inline node training_node(const graph& g, const char* op, place_id on, value_id from, value_id to) {
+    node n;
+    n.name = g.at(to).name;
+    become_training(n, op, on);
+    n.inputs = {from};
+    n.outputs = {to};
+    return n;
+}
+
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
@@ -6603,12 +6607,7 @@ private:
         of_samples_.assign(g.values.size(), 0);
         for (value_id id : g.inputs) of_samples_[id] = 1;
         for (const state_pair& s : g.states) of_samples_[g.inputs[static_cast<std::size_t>(s.input)]] = 0;
-        for (const node& n : g.nodes) {
-            bool any = false;
-            for (value_id id : n.inputs) any |= id != no_value && of_samples_[id];
-            for (value_id id : n.outputs)
-                if (id != no_value) of_samples_[id] = any ? 1 : 0;
-        }
+        mark_dependents(g, g.nodes.size(), of_samples_);
     }
 
     // Images and sequences. A number for each row of them is a statistic, and what dropout multiplies by is the same number all over.
@@ -6637,19 +6636,20 @@ private:
         const std::vector<int> reading = readers(id);
         if (from == no_value) {
             narrow_[id] = in_bfloat16(id);
-            insert_behind(*writer(id, reading), conversion("Narrow", id, narrow_[id]));
+            insert_behind(*writer(id, reading), training_node(g, "Narrow", on_, id, narrow_[id]));
         }
         for (int i : reading) {
             if (i < turn_) continue;
             node& n = g.nodes[static_cast<std::size_t>(i)];
             value_id narrow = narrow_[id];
             if (from != no_value) {
-                node again = conversion("ActivationAgain", from, narrow = in_bfloat16(id));
+                narrow = in_bfloat16(id);
+                node again = training_node(g, "ActivationAgain", on_, from, narrow);
                 again.attributes = made.attributes;
                 insert_before(n, std::move(again));
             }
             const value_id wide = like(id, "_widened");
-            insert_before(n, conversion("Widen", narrow, wide));
+            insert_before(n, training_node(g, "Widen", on_, narrow, wide));
             edit(n, [&] { std::replace(n.inputs.begin(), n.inputs.end(), id, wide); });
         }
     }
@@ -6667,15 +6667,6 @@ private:
         }
         return maker(id);
     }
-    node conversion(const char* op, value_id from, value_id to) const {
-        node n;
-        n.name = g.at(to).name;
-        become_training(n, op, on_);
-        n.inputs = {from};
-        n.outputs = {to};
-        return n;
-    }
-
     int turn_ = 0;  // where the backward part begins
     std::vector<char> of_samples_;
     std::vector<value_id> narrow_;  // of each value what is kept of it
@@ -19877,7 +19868,8 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_SAVED_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_SAVED_HPP
 // ---- graft/cpu/ops/training/saved.hpp
-// Kernels of graft.Narrow and graft.Widen: activations between the forward part of a step, which computes in float32, and the backward part.
+// Kernels of graft.Narrow, graft.Widen, graft.ActivationTraining and graft.ActivationAgain: activations between the forward part of a step, which computes in
+// float32, and the backward part.
 
 #ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_SAVED_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_TRAINING_SAVED_HPP
@@ -19938,8 +19930,10 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// Whether an input may be what was kept of an activation.
+/// Whether an input has a type that activations are kept in.
 inline bool is_saved(const tensor_view& x) { return x.type == dtype::float32 || x.type == dtype::bfloat16; }
+/// Whether input i has, and all others are float32.
+inline bool float32_but_saved(const kernel_query& q, int i) { return q.all_float32(i) && is_saved(q.in[i]); }
 /// It, as kernels read it.
 inline saved_activation saved_input(const kernel_call& c, int i) {
     if (i >= c.inputs) return {};
@@ -20002,7 +19996,7 @@ struct conv_grad_weight_parameters {
 inline const char* choose_conv_grad_weight_kernel(const kernel_query& q, kernel_choice& choice) {
     conv_grad_weight_parameters p;
     if (!problem_in(q.n, p.problem)) return "its parameters are missing";
-    if (!q.all_float32(0) || !is_saved(q.in[0])) return "it is not float32";
+    if (!float32_but_saved(q, 0)) return "it is not float32";
     const std::int64_t shards = integer_of(q.n, "shards", 8);
     if (!shards::legal(shards)) return "its number of shards is not a power of two";
     p.choice = choose_conv_grad_weight(q.level, p.problem, static_cast<int>(shards));
@@ -20233,7 +20227,7 @@ struct activation_grad_parameters {
 
 // Gradient and function lie in the same layout, so what stands in the gaps of blocks meets what stands in gaps.
 inline const char* refuse_gradient_operands(const kernel_query& q) {
-    if (q.inputs < 2 || !q.all_float32(1) || !is_saved(q.in[1])) return "it is not float32";
+    if (q.inputs < 2 || !float32_but_saved(q, 1)) return "it is not float32";
     if (q.in[0].extents != q.in[1].extents || q.in[0].extents != q.out[0].extents) return "its shapes differ";
     if (q.in_layout[0] != q.in_layout[1] || q.in_layout[0] != q.out_layout[0]) return "its operands lie differently";
     return nullptr;
@@ -20310,7 +20304,7 @@ inline const char* product_sum_of(const node& n, const shape& x, const shape& dy
 }
 
 inline const char* choose_matmul_grad_weight(const kernel_query& q, kernel_choice& choice) {
-    if (!q.all_row_major() || q.inputs < 2 || !q.all_float32(0) || !is_saved(q.in[0])) return "it is not float32, row-major";
+    if (!q.all_row_major() || q.inputs < 2 || !float32_but_saved(q, 0)) return "it is not float32, row-major";
     product_sum_problem p;
     if (const char* refused = product_sum_of(q.n, q.in[0].extents, q.in[1].extents, p)) return refused;
     const bool transposed = integer_of(q.n, "transposed", 0) != 0;
@@ -20714,8 +20708,9 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-// What both passes have in common; `x` is the input that holds the images.
+// What both passes have in common; `x` is the input that holds the images. It and the last one are of one type, all others are float32.
 inline const char* norm_problem_of(const kernel_query& q, int x, int last_image_input, norm_problem& p) {
+    if (q.in[0].type != dtype::float32 || !is_saved(q.in[x])) return "it is not float32";
     const shape& s = q.in[x].extents;
     if (s.rank() < 2 || s.elements() == 0) return "it is empty or has no channels";
     const std::int64_t count = integer_of(q.n, "shards", shards().count);
@@ -20728,6 +20723,7 @@ inline const char* norm_problem_of(const kernel_query& q, int x, int last_image_
     p.ep = epilogue_of(q.n);
     for (int i = 0; i < q.inputs; ++i) {
         if (!q.has(i)) continue;
+        if (q.in[i].type != (i == x || i == last_image_input ? q.in[x].type : dtype::float32)) return "it is not float32";
         const bool image = i == 0 || i == x || i == last_image_input;
         const bool fits = image ? q.in[i].extents == s && q.in_layout[i] == q.in_layout[x] : q.in[i].elements() == p.c && q.in_layout[i] == layout::row_major;
         if (!fits) return "its operands lie differently";
@@ -20739,8 +20735,6 @@ inline const char* norm_problem_of(const kernel_query& q, int x, int last_image_
 inline const char* choose_batch_norm_training(const kernel_query& q, kernel_choice& choice) {
     norm_problem p;
     if (const char* reason = norm_problem_of(q, 0, 5, p)) return reason;
-    for (int i = 0; i < q.inputs; ++i)
-        if (q.has(i) && q.in[i].type != dtype::float32) return "it is not float32";
     if (q.wants(6) && p.ep.act > activation::clip) return "its result is not there before its activation";
     if (q.inputs < 5) return "its running statistics are left out";
     if (q.has(6)) return "its statistics are given";
@@ -20764,9 +20758,6 @@ inline void run_batch_norm_training_kernel(const kernel_call& c) {
 inline const char* choose_batch_norm_grad(const kernel_query& q, kernel_choice& choice) {
     norm_problem p;
     if (const char* reason = norm_problem_of(q, 1, 5, p)) return reason;
-    for (int i = 0; i < q.inputs; ++i)
-        if (q.has(i) && q.in[i].type != (i == 1 || i == 5 ? q.in[1].type : dtype::float32)) return "it is not float32";
-    if (!is_saved(q.in[1])) return "it is not float32";
     if (q.inputs < 5) return "its saved statistics are left out";
     if (q.has(6)) return "its sums are given";
     if (p.ep.act > activation::clip) return "its activation is neither relu nor clip";
@@ -21869,36 +21860,25 @@ protected:
     value_id kept(value_id id) const { return id == no_value || static_cast<std::size_t>(id) >= kept_.size() ? no_value : kept_[id]; }
     // Whether there is a kernel for the node as it is.
     bool takes(const node& n) {
-        std::vector<tensor_view> in, out;
-        std::vector<layout> in_layout, out_layout;
-        const auto add = [&](value_id id, std::vector<tensor_view>& views, std::vector<layout>& lie) {
-            views.push_back(id == no_value ? tensor_view{} : view_at_hand(at(id)));
-            lie.push_back(id == no_value ? layout() : at(id).layout);
-        };
-        for (value_id id : n.inputs) add(id, in, in_layout);
-        for (value_id id : n.outputs) add(id, out, out_layout);
-        const cpu::kernel_query query{{n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), with_.limit},
-                                      in_layout.data(),
-                                      out_layout.data(),
-                                      level_,
-                                      with_.exact};
-        cpu::kernel_choice choice;
-        const char* refusal = nullptr;
-        return cpu::choose_training_kernel(query, choice, refusal) != nullptr;
+        std::vector<layout> lie;
+        for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs})
+            for (value_id id : *ids) lie.push_back(id == no_value ? layout() : at(id).layout);
+        return kernel_for(n, lie, cpu::choose_training_kernel);
     }
 
     // Normalisations and activations write what they read and what they make in bfloat16 as well, while they have it at hand.
     status place_narrow(node& n) {
         at(n.outputs[0]).layout = at(n.inputs[0]).layout;
-        node by = g.nodes.back();
-        if (is(by, "Activation", "graft")) become_training(by, "ActivationTraining", on_);
-        const bool normalizes = is(by, "BatchNormalizationTraining", "graft");
-        if (normalizes || is(by, "ActivationTraining", "graft")) {
-            const bool reads = n.inputs[0] == by.inputs[0], makes = n.inputs[0] == by.outputs[0];
-            const std::size_t first = normalizes ? 5 : 1;  // of the two outputs
+        const node& before = g.nodes.back();
+        const bool normalizes = is(before, "BatchNormalizationTraining", "graft");
+        const bool writes = normalizes || is(before, "Activation", "graft") || is(before, "ActivationTraining", "graft");
+        if (writes && (n.inputs[0] == before.inputs[0] || n.inputs[0] == before.outputs[0])) {
+            node by = before;
+            if (!normalizes) become_training(by, "ActivationTraining", on_);
+            const std::size_t first = normalizes ? 5 : 1;  // of the two outputs, of what it reads and of what it makes
             by.outputs.resize(first + 2, no_value);
-            by.outputs[first + makes] = n.outputs[0];
-            if ((reads || makes) && takes(by)) {
+            by.outputs[first + (n.inputs[0] == by.outputs[0])] = n.outputs[0];
+            if (takes(by)) {
                 g.nodes.back() = std::move(by);
                 return {};
             }
@@ -21921,11 +21901,7 @@ protected:
     status place_kept_view(node& n) {
         const value_id wide = n.outputs[0], narrow = like(wide, "_bfloat16");
         at(narrow).type = dtype::bfloat16;
-        node widen;
-        widen.name = at(wide).name;
-        become_training(widen, "Widen", on_);
-        widen.inputs = {narrow};
-        widen.outputs = {wide};
+        node widen = training_node(g, "Widen", on_, narrow, wide);
         n.inputs[0] = kept(n.inputs[0]);
         n.outputs[0] = narrow;
         GRAFT_TRY(layouter::place_node(n));
@@ -22075,12 +22051,8 @@ private:
             at(packed).constant = data;
             return {};
         }
-        node pack;
-        pack.name = at(packed).name;
-        become_training(pack, "PackConvGradInputWeights", on_);
+        node pack = training_node(g, "PackConvGradInputWeights", on_, weight, packed);
         cpu::set_problem(pack, p);
-        pack.inputs = {weight};
-        pack.outputs = {packed};
         g.nodes.push_back(std::move(pack));
         return {};
     }
@@ -22120,12 +22092,8 @@ private:
         }
         const value_id source = n.inputs[0];
         for (value_id id : n.outputs) {
-            node part;
-            part.name = at(id).name;
-            become_training(part, "SliceChannels", on_);
+            node part = training_node(g, "SliceChannels", on_, source, id);
             set(part, "start", start);
-            part.inputs = {source};
-            part.outputs = {id};
             at(id).layout = blocks_;
             start += at(id).extents[1];
             g.nodes.push_back(std::move(part));
@@ -24710,13 +24678,7 @@ public:
         const std::size_t forward = g_.nodes.size();
         std::vector<char> depends(g_.values.size(), 0);
         for (value_id id : wrt) depends[id] = 1;
-        for (std::size_t i = 0; i < forward; ++i) {
-            const node& n = g_.nodes[i];
-            bool any = false;
-            for (value_id id : n.inputs) any |= id != no_value && depends[id];
-            for (value_id id : n.outputs)
-                if (id != no_value && any) depends[id] = 1;
-        }
+        mark_dependents(g_, forward, depends);
         gradient_.assign(g_.values.size(), no_value);
         auto one = tensor::make(g_.at(loss).type, g_.at(loss).extents);
         if (!one.ok()) return one.take_status();
@@ -28099,16 +28061,13 @@ private:
         const std::int64_t n = g_.at(g_.inputs[step_inputs::batch]).extents[0];
         std::vector<char> depends(g_.values.size(), 0);
         depends[g_.inputs[step_inputs::batch]] = 1;
-        for (const node& m : g_.nodes) {
-            bool any = false;
-            for (value_id id : m.inputs) any |= id != no_value && depends[id];
+        mark_dependents(g_, g_.nodes.size(), depends);
+        for (const node& m : g_.nodes)
             for (value_id id : m.outputs) {
-                if (id == no_value || !any) continue;
-                depends[id] = 1;
+                if (id == no_value || !depends[id]) continue;
                 const value& v = g_.at(id);
                 if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] % n != 0)) return across("'" + (m.name.empty() ? m.op_type : m.name) + "'");
             }
-        }
         return {};
     }
 
@@ -31755,43 +31714,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/passes/fold_batch_norm.hpp
 // Folds batch normalisation into the convolutions before it.
 
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_GRAPH_QUERIES_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_GRAPH_QUERIES_HPP
-// ---- graft/passes/graph_queries.hpp
-// What passes ask of a graph's values.
-
-
-#include <algorithm>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// How often each value is read, outputs of the graph counted.
-inline std::vector<int> readers_of(const graph& g) {
-    std::vector<int> readers(g.values.size(), 0);
-    std::vector<value_id> ids;
-    for (const node& n : g.nodes) {
-        ids = n.inputs;
-        append_captures(n, ids);
-        for (value_id id : ids)
-            if (id != no_value) ++readers[id];
-    }
-    for (value_id id : g.outputs) ++readers[id];
-    return readers;
-}
-
-// Weights of float32 that no caller can replace.
-inline bool is_weight(const graph& g, value_id id) {
-    return id != no_value && g.at(id).constant && g.at(id).constant.type() == dtype::float32 && g.at(id).constant.elements() > 0 &&
-           std::find(g.inputs.begin(), g.inputs.end(), id) == g.inputs.end();
-}
-
-inline bool is_named(const node& n, const char* op_type) { return (n.domain.empty() || n.domain == "ai.onnx") && n.op_type == op_type; }
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
 
 #include <string>
 #include <utility>

@@ -3,11 +3,11 @@
 
 #include "../emulated_products.hpp"
 #include "../skipped.hpp"
+#include "in_bfloat16.hpp"
 #include "sets.hpp"
 
 #include <doctest/doctest.h>
 
-#include <graft/core/dtype.hpp>
 #include <graft/cpu/bfloat16_kernels.hpp>
 #include <graft/cpu/dispatch.hpp>
 
@@ -28,7 +28,5 @@ void on_all_products(const F& f, bool every_set = false) {
     }
     if (!any) say_skipped("neither this machine nor this build multiplies bfloat16");
 }
-
-inline float rounded(float x) { return graft::to_float(graft::to_bfloat16(static_cast<double>(x))); }
 
 }  // namespace kernel_test

@@ -29,6 +29,7 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include "../graph/memory_roots.hpp"
 #include "count.hpp"
+#include "graph_queries.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -151,12 +152,7 @@ private:
         std::vector<char> depends(g_.values.size(), 0);
         for (value_id id : fits_.of_samples) depends[id] = 1;
         std::vector<int> reader(g_.values.size(), -1);
-        for (std::size_t i = 0; i < count_; ++i) {
-            bool any = false;
-            for (value_id id : g_.nodes[i].inputs) any |= id != no_value && depends[id];
-            for (value_id id : g_.nodes[i].outputs)
-                if (id != no_value && any) depends[id] = 1;
-        }
+        mark_dependents(g_, count_, depends);
         for (std::size_t i = count_; i-- > 0;) {
             const node& n = g_.nodes[i];
             int first = -1;

@@ -18,6 +18,7 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "../ops/gradients.hpp"
+#include "graph_queries.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -30,13 +31,7 @@ public:
         const std::size_t forward = g_.nodes.size();
         std::vector<char> depends(g_.values.size(), 0);
         for (value_id id : wrt) depends[id] = 1;
-        for (std::size_t i = 0; i < forward; ++i) {
-            const node& n = g_.nodes[i];
-            bool any = false;
-            for (value_id id : n.inputs) any |= id != no_value && depends[id];
-            for (value_id id : n.outputs)
-                if (id != no_value && any) depends[id] = 1;
-        }
+        mark_dependents(g_, forward, depends);
         gradient_.assign(g_.values.size(), no_value);
         auto one = tensor::make(g_.at(loss).type, g_.at(loss).extents);
         if (!one.ok()) return one.take_status();

@@ -24,6 +24,16 @@ inline std::vector<int> readers_of(const graph& g) {
     return readers;
 }
 
+// Marks what the first `nodes` nodes make of values that are marked.
+inline void mark_dependents(const graph& g, std::size_t nodes, std::vector<char>& depends) {
+    for (std::size_t i = 0; i < nodes; ++i) {
+        bool any = false;
+        for (value_id id : g.nodes[i].inputs) any |= id != no_value && depends[id];
+        for (value_id id : g.nodes[i].outputs)
+            if (id != no_value && any) depends[id] = 1;
+    }
+}
+
 // Weights of float32 that no caller can replace.
 inline bool is_weight(const graph& g, value_id id) {
     return id != no_value && g.at(id).constant && g.at(id).constant.type() == dtype::float32 && g.at(id).constant.elements() > 0 &&

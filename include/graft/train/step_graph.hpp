@@ -3,6 +3,7 @@
 
 #include "../graph/verify.hpp"
 #include "../passes/differentiate.hpp"
+#include "../passes/graph_queries.hpp"
 #include "../passes/recompute.hpp"
 #include "../passes/specialize.hpp"
 #include "../passes/spread_norms.hpp"
@@ -278,16 +279,13 @@ private:
         const std::int64_t n = g_.at(g_.inputs[step_inputs::batch]).extents[0];
         std::vector<char> depends(g_.values.size(), 0);
         depends[g_.inputs[step_inputs::batch]] = 1;
-        for (const node& m : g_.nodes) {
-            bool any = false;
-            for (value_id id : m.inputs) any |= id != no_value && depends[id];
+        mark_dependents(g_, g_.nodes.size(), depends);
+        for (const node& m : g_.nodes)
             for (value_id id : m.outputs) {
-                if (id == no_value || !any) continue;
-                depends[id] = 1;
+                if (id == no_value || !depends[id]) continue;
                 const value& v = g_.at(id);
                 if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] % n != 0)) return across("'" + (m.name.empty() ? m.op_type : m.name) + "'");
             }
-        }
         return {};
     }
 

@@ -16,11 +16,6 @@ using namespace kernel_test;
 
 namespace {
 
-std::vector<float> all_rounded(std::vector<float> x) {
-    for (float& f : x) f = rounded(f);
-    return x;
-}
-
 struct both {
     std::vector<float> dw, dx;
 };
@@ -31,7 +26,7 @@ both run(isa set, const conv_problem& p, const operands& in, int shards, executo
     buffer x = blocked(set, in.x, p.n, p.ic, p.ih * p.iw), dy = blocked(set, in.dy, p.n, p.oc, p.oh * p.ow);
     bfloat16_grad_args of = bfloat16_grad_of(set, p, shards);
     buffer space = room(bfloat16_grad_workspace(of) / 4);
-    const std::vector<std::uint16_t> narrow_x = kept(x);
+    const std::vector<std::uint16_t> narrow_x = narrowed(x);
     run_bfloat16_grad(set, of, narrow ? saved_activation(narrow_x.data()) : floats(x), floats(dy), out.dw.data(), space.data(), pool);
     out.dx = input_gradient(set, p, in, true, pool);
     return out;
@@ -43,7 +38,7 @@ void check(isa set, conv_problem p, random_source& random, int shards) {
     p.bfloat16 = true;
     const operands in(random, p);
     operands narrow = in;
-    narrow.x = all_rounded(in.x), narrow.w = all_rounded(in.w), narrow.dy = all_rounded(in.dy);
+    for (std::vector<float>* x : {&narrow.x, &narrow.w, &narrow.dy}) *x = widened(narrowed(*x));
     gradients want(p, narrow);
     for (std::size_t i = 0; i < want.dx.size(); ++i) want.dx[i] += double(in.residual[i]);
     INFO(describe(set, p, "gradients") << ", " << shards << " shards");
@@ -142,7 +137,7 @@ TEST_CASE("bfloat16: gradients of matrix products equal sums in double of rounde
                         }
                         want.push_back(sum), mass.push_back(size);
                     }
-                const std::vector<std::uint16_t> narrow = kept(a.data(), a.size());
+                const std::vector<std::uint16_t> narrow = narrowed(a);
                 const auto product = [&](executor& pool, const saved_activation& x) {
                     std::vector<float> c(want.size(), std::nanf(""));
                     bfloat16_grad_args of = bfloat16_grad_of(set, p);

@@ -45,7 +45,7 @@ TEST_CASE("the gradient of depthwise weights by an input that was kept in bfloat
     for (int round = 0; round < 60; ++round) {
         const conv_problem p = random_problem(random, 1);
         operands in(random, p);
-        for (float& x : in.x) x = to_float(to_bfloat16(static_cast<double>(x)));
+        in.x = widened(narrowed(in.x));
         for (isa set : sets()) {
             conv_grad_weight_choice choice;
             const weight_result want = weight_gradient(set, p, in, 8, true, three, &choice);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../conv_support.hpp"
+#include "../in_bfloat16.hpp"
 
 #include <graft/cpu/reorder.hpp>
 #include <graft/cpu/training/conv_grad.hpp>
@@ -67,13 +68,7 @@ constexpr double tolerance = 4e-7;
 struct weight_result {
     std::vector<float> dw, db;
 };
-/// Numbers as they are kept in bfloat16.
-inline std::vector<std::uint16_t> kept(const float* x, std::size_t n) {
-    std::vector<std::uint16_t> bits;
-    for (std::size_t i = 0; i < n; ++i) bits.push_back(to_bfloat16(static_cast<double>(x[i])).bits);
-    return bits;
-}
-inline std::vector<std::uint16_t> kept(const buffer& x) { return kept(floats(x), x.bytes() / sizeof(float)); }
+inline std::vector<std::uint16_t> narrowed(const buffer& x) { return narrowed(floats(x), x.bytes() / sizeof(float)); }
 inline weight_result weight_gradient(isa set, const conv_problem& p, const operands& in, int shards, bool with_bias, executor& pool,
                                      conv_grad_weight_choice* chosen = nullptr, bool narrow = false) {
     const conv_grad_weight_choice choice = choose_conv_grad_weight(set, p, shards);
@@ -81,7 +76,7 @@ inline weight_result weight_gradient(isa set, const conv_problem& p, const opera
     buffer space = room(choice.workspace_bytes / 4);
     buffer x = blocked(set, in.x, p.n, p.ic, p.ih * p.iw), dy = blocked(set, in.dy, p.n, p.oc, p.oh * p.ow);
     weight_result r{std::vector<float>(in.w.size(), std::nanf("")), std::vector<float>(with_bias ? static_cast<std::size_t>(p.oc) : 0, std::nanf(""))};
-    const std::vector<std::uint16_t> narrow_x = narrow ? kept(x) : std::vector<std::uint16_t>();
+    const std::vector<std::uint16_t> narrow_x = narrow ? narrowed(x) : std::vector<std::uint16_t>();
     const saved_activation from = narrow ? saved_activation(narrow_x.data()) : choice.in == layout::row_major ? in.x.data() : floats(x);
     run_conv_grad_weight(set, p, choice, from, floats(dy), r.dw.data(), with_bias ? r.db.data() : nullptr, space.data(), pool);
     return r;

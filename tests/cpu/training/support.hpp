@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../../difference.hpp"
+#include "../in_bfloat16.hpp"
 #include "../sets.hpp"
 
 #include <cmath>
@@ -12,7 +13,9 @@
 
 namespace training_test {
 
+using kernel_test::narrowed;
 using kernel_test::sets;
+using kernel_test::widened;
 
 /// Numbers in [low, high), the same for the same seed.
 inline std::vector<float> numbers(std::int64_t n, std::uint32_t seed, float low = -1, float high = 1) {
@@ -39,18 +42,6 @@ inline std::vector<float> to_planes(const std::vector<float>& x, std::int64_t n,
         for (std::int64_t k = 0; k < c; ++k)
             for (std::int64_t p = 0; p < pixels; ++p)
                 y[static_cast<std::size_t>((i * c + k) * pixels + p)] = x[static_cast<std::size_t>(((i * blocks + k / w) * pixels + p) * w + k % w)];
-    return y;
-}
-
-/// Their bits in bfloat16, and what those stand for.
-inline std::vector<std::uint16_t> narrowed(const std::vector<float>& x) {
-    std::vector<std::uint16_t> bits;
-    for (float v : x) bits.push_back(graft::to_bfloat16(static_cast<double>(v)).bits);
-    return bits;
-}
-inline std::vector<float> widened(const std::vector<std::uint16_t>& x) {
-    std::vector<float> y;
-    for (std::uint16_t bits : x) y.push_back(graft::to_float(graft::bfloat16{bits}));
     return y;
 }
 

@@ -15,5 +15,15 @@ inline void become_training(node& n, const char* op, place_id on) {
     n.op = ops::find_training_op("graft", op, newest_opset);
 }
 
+// A new one that makes `to` of `from`.
+inline node training_node(const graph& g, const char* op, place_id on, value_id from, value_id to) {
+    node n;
+    n.name = g.at(to).name;
+    become_training(n, op, on);
+    n.inputs = {from};
+    n.outputs = {to};
+    return n;
+}
+
 }  // namespace detail
 GRAFT_END_NAMESPACE

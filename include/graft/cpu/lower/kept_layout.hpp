@@ -31,36 +31,25 @@ protected:
     value_id kept(value_id id) const { return id == no_value || static_cast<std::size_t>(id) >= kept_.size() ? no_value : kept_[id]; }
     // Whether there is a kernel for the node as it is.
     bool takes(const node& n) {
-        std::vector<tensor_view> in, out;
-        std::vector<layout> in_layout, out_layout;
-        const auto add = [&](value_id id, std::vector<tensor_view>& views, std::vector<layout>& lie) {
-            views.push_back(id == no_value ? tensor_view{} : view_at_hand(at(id)));
-            lie.push_back(id == no_value ? layout() : at(id).layout);
-        };
-        for (value_id id : n.inputs) add(id, in, in_layout);
-        for (value_id id : n.outputs) add(id, out, out_layout);
-        const cpu::kernel_query query{{n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), with_.limit},
-                                      in_layout.data(),
-                                      out_layout.data(),
-                                      level_,
-                                      with_.exact};
-        cpu::kernel_choice choice;
-        const char* refusal = nullptr;
-        return cpu::choose_training_kernel(query, choice, refusal) != nullptr;
+        std::vector<layout> lie;
+        for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs})
+            for (value_id id : *ids) lie.push_back(id == no_value ? layout() : at(id).layout);
+        return kernel_for(n, lie, cpu::choose_training_kernel);
     }
 
     // Normalisations and activations write what they read and what they make in bfloat16 as well, while they have it at hand.
     status place_narrow(node& n) {
         at(n.outputs[0]).layout = at(n.inputs[0]).layout;
-        node by = g.nodes.back();
-        if (is(by, "Activation", "graft")) become_training(by, "ActivationTraining", on_);
-        const bool normalizes = is(by, "BatchNormalizationTraining", "graft");
-        if (normalizes || is(by, "ActivationTraining", "graft")) {
-            const bool reads = n.inputs[0] == by.inputs[0], makes = n.inputs[0] == by.outputs[0];
-            const std::size_t first = normalizes ? 5 : 1;  // of the two outputs
+        const node& before = g.nodes.back();
+        const bool normalizes = is(before, "BatchNormalizationTraining", "graft");
+        const bool writes = normalizes || is(before, "Activation", "graft") || is(before, "ActivationTraining", "graft");
+        if (writes && (n.inputs[0] == before.inputs[0] || n.inputs[0] == before.outputs[0])) {
+            node by = before;
+            if (!normalizes) become_training(by, "ActivationTraining", on_);
+            const std::size_t first = normalizes ? 5 : 1;  // of the two outputs, of what it reads and of what it makes
             by.outputs.resize(first + 2, no_value);
-            by.outputs[first + makes] = n.outputs[0];
-            if ((reads || makes) && takes(by)) {
+            by.outputs[first + (n.inputs[0] == by.outputs[0])] = n.outputs[0];
+            if (takes(by)) {
                 g.nodes.back() = std::move(by);
                 return {};
             }
@@ -83,11 +72,7 @@ protected:
     status place_kept_view(node& n) {
         const value_id wide = n.outputs[0], narrow = like(wide, "_bfloat16");
         at(narrow).type = dtype::bfloat16;
-        node widen;
-        widen.name = at(wide).name;
-        become_training(widen, "Widen", on_);
-        widen.inputs = {narrow};
-        widen.outputs = {wide};
+        node widen = training_node(g, "Widen", on_, narrow, wide);
         n.inputs[0] = kept(n.inputs[0]);
         n.outputs[0] = narrow;
         GRAFT_TRY(layouter::place_node(n));

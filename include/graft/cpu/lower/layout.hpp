@@ -142,18 +142,25 @@ protected:
     // Whether there is a kernel for it then: what else keeps one away, such as an attribute of an older operator set, the kernel itself knows.
     bool kernel_on(node n, layout lies) {
         be_on_blocks(n);
-        std::vector<tensor_view> in;
         std::vector<layout> lie;
-        for (std::size_t i = 0; i < n.inputs.size(); ++i) {
-            const bool given = n.inputs[i] != no_value;
-            in.push_back(given ? view_at_hand(at(n.inputs[i])) : tensor_view{});
-            lie.push_back(given && follows_layout(n, i) ? lies : layout());
-        }
-        tensor_view out = view_at_hand(at(n.outputs[0]));
-        const cpu::kernel_query query{{n, in.data(), static_cast<int>(in.size()), &out, 1, with_.limit}, lie.data(), &lies, level_, with_.exact};
+        for (std::size_t i = 0; i < n.inputs.size(); ++i) lie.push_back(n.inputs[i] != no_value && follows_layout(n, i) ? lies : layout());
+        lie.push_back(lies);
+        return kernel_for(n, lie, cpu::choose_kernel);
+    }
+    // Whether `choose` finds one for a node whose inputs, and behind them outputs, lie so.
+    bool kernel_for(const node& n, const std::vector<layout>& lie, decltype(&cpu::choose_kernel) choose) {
+        std::vector<tensor_view> views;
+        for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs})
+            for (value_id id : *ids) views.push_back(id == no_value ? tensor_view{} : view_at_hand(at(id)));
+        const std::size_t inputs = n.inputs.size();
+        const cpu::kernel_query query{{n, views.data(), static_cast<int>(inputs), views.data() + inputs, static_cast<int>(n.outputs.size()), with_.limit},
+                                      lie.data(),
+                                      lie.data() + inputs,
+                                      level_,
+                                      with_.exact};
         cpu::kernel_choice choice;
         const char* refusal = nullptr;
-        return cpu::choose_kernel(query, choice, refusal) != nullptr;
+        return choose(query, choice, refusal) != nullptr;
     }
     // Numbers are one operand of these, wherever the other lies.
     bool broadcasts(const node& n) {

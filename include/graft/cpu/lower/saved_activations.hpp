@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../../lower/rewriter.hpp"
+#include "../../passes/graph_queries.hpp"
 #include "become_training.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -30,12 +31,7 @@ private:
         of_samples_.assign(g.values.size(), 0);
         for (value_id id : g.inputs) of_samples_[id] = 1;
         for (const state_pair& s : g.states) of_samples_[g.inputs[static_cast<std::size_t>(s.input)]] = 0;
-        for (const node& n : g.nodes) {
-            bool any = false;
-            for (value_id id : n.inputs) any |= id != no_value && of_samples_[id];
-            for (value_id id : n.outputs)
-                if (id != no_value) of_samples_[id] = any ? 1 : 0;
-        }
+        mark_dependents(g, g.nodes.size(), of_samples_);
     }
 
     // Images and sequences. A number for each row of them is a statistic, and what dropout multiplies by is the same number all over.
@@ -64,19 +60,20 @@ private:
         const std::vector<int> reading = readers(id);
         if (from == no_value) {
             narrow_[id] = in_bfloat16(id);
-            insert_behind(*writer(id, reading), conversion("Narrow", id, narrow_[id]));
+            insert_behind(*writer(id, reading), training_node(g, "Narrow", on_, id, narrow_[id]));
         }
         for (int i : reading) {
             if (i < turn_) continue;
             node& n = g.nodes[static_cast<std::size_t>(i)];
             value_id narrow = narrow_[id];
             if (from != no_value) {
-                node again = conversion("ActivationAgain", from, narrow = in_bfloat16(id));
+                narrow = in_bfloat16(id);
+                node again = training_node(g, "ActivationAgain", on_, from, narrow);
                 again.attributes = made.attributes;
                 insert_before(n, std::move(again));
             }
             const value_id wide = like(id, "_widened");
-            insert_before(n, conversion("Widen", narrow, wide));
+            insert_before(n, training_node(g, "Widen", on_, narrow, wide));
             edit(n, [&] { std::replace(n.inputs.begin(), n.inputs.end(), id, wide); });
         }
     }
@@ -94,15 +91,6 @@ private:
         }
         return maker(id);
     }
-    node conversion(const char* op, value_id from, value_id to) const {
-        node n;
-        n.name = g.at(to).name;
-        become_training(n, op, on_);
-        n.inputs = {from};
-        n.outputs = {to};
-        return n;
-    }
-
     int turn_ = 0;  // where the backward part begins
     std::vector<char> of_samples_;
     std::vector<value_id> narrow_;  // of each value what is kept of it

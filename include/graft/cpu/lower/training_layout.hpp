@@ -140,12 +140,8 @@ private:
             at(packed).constant = data;
             return {};
         }
-        node pack;
-        pack.name = at(packed).name;
-        become_training(pack, "PackConvGradInputWeights", on_);
+        node pack = training_node(g, "PackConvGradInputWeights", on_, weight, packed);
         cpu::set_problem(pack, p);
-        pack.inputs = {weight};
-        pack.outputs = {packed};
         g.nodes.push_back(std::move(pack));
         return {};
     }
@@ -185,12 +181,8 @@ private:
         }
         const value_id source = n.inputs[0];
         for (value_id id : n.outputs) {
-            node part;
-            part.name = at(id).name;
-            become_training(part, "SliceChannels", on_);
+            node part = training_node(g, "SliceChannels", on_, source, id);
             set(part, "start", start);
-            part.inputs = {source};
-            part.outputs = {id};
             at(id).layout = blocks_;
             start += at(id).extents[1];
             g.nodes.push_back(std::move(part));

@@ -23,7 +23,7 @@ struct conv_grad_weight_parameters {
 inline const char* choose_conv_grad_weight_kernel(const kernel_query& q, kernel_choice& choice) {
     conv_grad_weight_parameters p;
     if (!problem_in(q.n, p.problem)) return "its parameters are missing";
-    if (!q.all_float32(0) || !is_saved(q.in[0])) return "it is not float32";
+    if (!float32_but_saved(q, 0)) return "it is not float32";
     const std::int64_t shards = integer_of(q.n, "shards", 8);
     if (!shards::legal(shards)) return "its number of shards is not a power of two";
     p.choice = choose_conv_grad_weight(q.level, p.problem, static_cast<int>(shards));

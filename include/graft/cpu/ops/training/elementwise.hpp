@@ -17,7 +17,7 @@ struct activation_grad_parameters {
 
 // Gradient and function lie in the same layout, so what stands in the gaps of blocks meets what stands in gaps.
 inline const char* refuse_gradient_operands(const kernel_query& q) {
-    if (q.inputs < 2 || !q.all_float32(1) || !is_saved(q.in[1])) return "it is not float32";
+    if (q.inputs < 2 || !float32_but_saved(q, 1)) return "it is not float32";
     if (q.in[0].extents != q.in[1].extents || q.in[0].extents != q.out[0].extents) return "its shapes differ";
     if (q.in_layout[0] != q.in_layout[1] || q.in_layout[0] != q.out_layout[0]) return "its operands lie differently";
     return nullptr;

@@ -26,7 +26,7 @@ inline const char* product_sum_of(const node& n, const shape& x, const shape& dy
 }
 
 inline const char* choose_matmul_grad_weight(const kernel_query& q, kernel_choice& choice) {
-    if (!q.all_row_major() || q.inputs < 2 || !q.all_float32(0) || !is_saved(q.in[0])) return "it is not float32, row-major";
+    if (!q.all_row_major() || q.inputs < 2 || !float32_but_saved(q, 0)) return "it is not float32, row-major";
     product_sum_problem p;
     if (const char* refused = product_sum_of(q.n, q.in[0].extents, q.in[1].extents, p)) return refused;
     const bool transposed = integer_of(q.n, "transposed", 0) != 0;

@@ -8,8 +8,9 @@
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-// What both passes have in common; `x` is the input that holds the images.
+// What both passes have in common; `x` is the input that holds the images. It and the last one are of one type, all others are float32.
 inline const char* norm_problem_of(const kernel_query& q, int x, int last_image_input, norm_problem& p) {
+    if (q.in[0].type != dtype::float32 || !is_saved(q.in[x])) return "it is not float32";
     const shape& s = q.in[x].extents;
     if (s.rank() < 2 || s.elements() == 0) return "it is empty or has no channels";
     const std::int64_t count = integer_of(q.n, "shards", shards().count);
@@ -22,6 +23,7 @@ inline const char* norm_problem_of(const kernel_query& q, int x, int last_image_
     p.ep = epilogue_of(q.n);
     for (int i = 0; i < q.inputs; ++i) {
         if (!q.has(i)) continue;
+        if (q.in[i].type != (i == x || i == last_image_input ? q.in[x].type : dtype::float32)) return "it is not float32";
         const bool image = i == 0 || i == x || i == last_image_input;
         const bool fits = image ? q.in[i].extents == s && q.in_layout[i] == q.in_layout[x] : q.in[i].elements() == p.c && q.in_layout[i] == layout::row_major;
         if (!fits) return "its operands lie differently";
@@ -33,8 +35,6 @@ inline const char* norm_problem_of(const kernel_query& q, int x, int last_image_
 inline const char* choose_batch_norm_training(const kernel_query& q, kernel_choice& choice) {
     norm_problem p;
     if (const char* reason = norm_problem_of(q, 0, 5, p)) return reason;
-    for (int i = 0; i < q.inputs; ++i)
-        if (q.has(i) && q.in[i].type != dtype::float32) return "it is not float32";
     if (q.wants(6) && p.ep.act > activation::clip) return "its result is not there before its activation";
     if (q.inputs < 5) return "its running statistics are left out";
     if (q.has(6)) return "its statistics are given";
@@ -58,9 +58,6 @@ inline void run_batch_norm_training_kernel(const kernel_call& c) {
 inline const char* choose_batch_norm_grad(const kernel_query& q, kernel_choice& choice) {
     norm_problem p;
     if (const char* reason = norm_problem_of(q, 1, 5, p)) return reason;
-    for (int i = 0; i < q.inputs; ++i)
-        if (q.has(i) && q.in[i].type != (i == 1 || i == 5 ? q.in[1].type : dtype::float32)) return "it is not float32";
-    if (!is_saved(q.in[1])) return "it is not float32";
     if (q.inputs < 5) return "its saved statistics are left out";
     if (q.has(6)) return "its sums are given";
     if (p.ep.act > activation::clip) return "its activation is neither relu nor clip";

@@ -1,4 +1,5 @@
-// Kernels of graft.Narrow and graft.Widen: activations between the forward part of a step, which computes in float32, and the backward part.
+// Kernels of graft.Narrow, graft.Widen, graft.ActivationTraining and graft.ActivationAgain: activations between the forward part of a step, which computes in
+// float32, and the backward part.
 #pragma once
 
 #include "../../move.hpp"
@@ -9,8 +10,10 @@
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// Whether an input may be what was kept of an activation.
+/// Whether an input has a type that activations are kept in.
 inline bool is_saved(const tensor_view& x) { return x.type == dtype::float32 || x.type == dtype::bfloat16; }
+/// Whether input i has, and all others are float32.
+inline bool float32_but_saved(const kernel_query& q, int i) { return q.all_float32(i) && is_saved(q.in[i]); }
 /// It, as kernels read it.
 inline saved_activation saved_input(const kernel_call& c, int i) {
     if (i >= c.inputs) return {};
