@@ -14,7 +14,7 @@ std::uint64_t xxh64(const void* bytes, std::size_t size, std::uint64_t seed = 0)
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#include <cstring>
+#include <initializer_list>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -24,11 +24,13 @@ constexpr std::uint64_t xxh_prime4 = 0x85ebca77c2b2ae63u, xxh_prime5 = 0x27d4eb2
 
 inline std::uint64_t rotate_left(std::uint64_t x, int n) noexcept { return x << n | x >> (64 - n); }
 
-// Little-endian whatever the machine; compilers make one load of it.
-inline std::uint64_t little_endian(const std::uint8_t* p, int n) noexcept {
-    std::uint64_t v = 0;
-    for (int i = 0; i < n; ++i) v |= std::uint64_t(p[i]) << (8 * i);
-    return v;
+// Little-endian whatever the machine. Compilers make one load of it as it is written here, and eight of a loop.
+inline std::uint64_t little_endian_4(const std::uint8_t* p) noexcept {
+    return std::uint64_t(p[0]) | std::uint64_t(p[1]) << 8 | std::uint64_t(p[2]) << 16 | std::uint64_t(p[3]) << 24;
+}
+inline std::uint64_t little_endian_8(const std::uint8_t* p) noexcept {
+    return std::uint64_t(p[0]) | std::uint64_t(p[1]) << 8 | std::uint64_t(p[2]) << 16 | std::uint64_t(p[3]) << 24 | std::uint64_t(p[4]) << 32 |
+           std::uint64_t(p[5]) << 40 | std::uint64_t(p[6]) << 48 | std::uint64_t(p[7]) << 56;
 }
 
 inline std::uint64_t xxh_round(std::uint64_t lane, std::uint64_t word) noexcept { return rotate_left(lane + word * xxh_prime2, 31) * xxh_prime1; }
@@ -41,19 +43,21 @@ GRAFT_INLINE std::uint64_t xxh64(const void* bytes, std::size_t size, std::uint6
     std::size_t left = size;
     std::uint64_t hash = seed + xxh_prime5;
     if (size >= 32) {
-        std::uint64_t lanes[4] = {seed + xxh_prime1 + xxh_prime2, seed + xxh_prime2, seed, seed - xxh_prime1};
-        for (; left >= 32; left -= 32)
-            for (std::uint64_t& lane : lanes) {
-                lane = xxh_round(lane, little_endian(p, 8));
-                p += 8;
-            }
-        hash = rotate_left(lanes[0], 1) + rotate_left(lanes[1], 7) + rotate_left(lanes[2], 12) + rotate_left(lanes[3], 18);
-        for (const std::uint64_t lane : lanes) hash = (hash ^ xxh_round(0, lane)) * xxh_prime1 + xxh_prime4;
+        // Numbers of their own, which stay in registers.
+        std::uint64_t a = seed + xxh_prime1 + xxh_prime2, b = seed + xxh_prime2, c = seed, d = seed - xxh_prime1;
+        for (; left >= 32; left -= 32, p += 32) {
+            a = xxh_round(a, little_endian_8(p));
+            b = xxh_round(b, little_endian_8(p + 8));
+            c = xxh_round(c, little_endian_8(p + 16));
+            d = xxh_round(d, little_endian_8(p + 24));
+        }
+        hash = rotate_left(a, 1) + rotate_left(b, 7) + rotate_left(c, 12) + rotate_left(d, 18);
+        for (const std::uint64_t lane : {a, b, c, d}) hash = (hash ^ xxh_round(0, lane)) * xxh_prime1 + xxh_prime4;
     }
     hash += size;
-    for (; left >= 8; left -= 8, p += 8) hash = rotate_left(hash ^ xxh_round(0, little_endian(p, 8)), 27) * xxh_prime1 + xxh_prime4;
+    for (; left >= 8; left -= 8, p += 8) hash = rotate_left(hash ^ xxh_round(0, little_endian_8(p)), 27) * xxh_prime1 + xxh_prime4;
     if (left >= 4) {
-        hash = rotate_left(hash ^ little_endian(p, 4) * xxh_prime1, 23) * xxh_prime2 + xxh_prime3;
+        hash = rotate_left(hash ^ little_endian_4(p) * xxh_prime1, 23) * xxh_prime2 + xxh_prime3;
         left -= 4;
         p += 4;
     }
