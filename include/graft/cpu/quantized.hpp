@@ -208,8 +208,15 @@ GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int6
 
 GRAFT_INLINE std::int32_t quantized_bias(const quantized_conv_problem& p, const std::int16_t* weights, std::int32_t bias) {
     if (!p.unsigned_pixels()) return bias;
-    std::int64_t sum = 0;
-    for (std::int64_t i = 0, n = (p.depthwise() ? 1 : p.ic) * p.kh * p.kw; i < n; ++i) sum += weights[i];
+    constexpr std::int64_t together = 32;  // compilers make vectors of as many
+    const std::int64_t n = (p.depthwise() ? 1 : p.ic) * p.kh * p.kw;
+    std::int64_t sum = 0, i = 0;
+    for (; i + together <= n; i += together) {
+        std::int32_t some = 0;
+        for (std::int64_t j = 0; j < together; ++j) some += weights[i + j];
+        sum += some;
+    }
+    for (; i < n; ++i) sum += weights[i];
     return static_cast<std::int32_t>(bias - sum * p.unsigned_zero());
 }
 

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -268,15 +269,25 @@ private:
             std::memcpy(to + i, made, n * sizeof *made);
         }
     }
-    // Whether the differences of all channels are signed bytes.
+    // Whether all differences from `zero` are signed bytes.
+    template <class T>
+    static bool fit_bytes(const T* from, std::int64_t count, int zero) {
+        constexpr std::int64_t together = 64;
+        const int least = zero - 128, most = zero + 127;
+        if (least <= std::numeric_limits<T>::min() && most >= std::numeric_limits<T>::max()) return true;
+        const auto outside = [&](T w) { return static_cast<unsigned>(w < least) | static_cast<unsigned>(w > most); };
+        unsigned any = 0;
+        std::int64_t i = 0;
+        for (; i + together <= count; i += together)
+            for (std::int64_t j = 0; j < together; ++j) any |= outside(from[i + j]);
+        for (; i < count; ++i) any |= outside(from[i]);
+        return any == 0;
+    }
     bool fit_bytes(const constants& k, const tensor& weight, std::int64_t channels, std::int64_t per_channel) {
         std::atomic<bool> all{true};
         parallel_for(with_.pool, channels, [&](std::int64_t m) {
-            const auto check = [&](const auto* from) {
-                const auto range = std::minmax_element(from, from + per_channel);
-                if (*range.first - zero_of(k, m) < -128 || *range.second - zero_of(k, m) > 127) all = false;
-            };
-            k.weight.type() == dtype::int8 ? check(weight.data<std::int8_t>() + m * per_channel) : check(weight.data<std::uint8_t>() + m * per_channel);
+            const auto fit = [&](const auto* from) { return fit_bytes(from + m * per_channel, per_channel, zero_of(k, m)); };
+            if (!(k.weight.type() == dtype::int8 ? fit(weight.data<std::int8_t>()) : fit(weight.data<std::uint8_t>()))) all = false;
         });
         return all;
     }
