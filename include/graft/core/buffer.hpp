@@ -54,6 +54,10 @@ public:
     /// Some of the bytes, aligned, to be read once: a copy that had to be made goes with what is returned, and so do pages of the file.
     /// `begin` is that of an element. Errors: memory.oom.
     result<buffer> to_read_once(std::size_t begin, std::size_t size) const;
+    /// Tells the system that bytes of a file were read and need not stay in memory. They are there as before.
+    void let_go() const noexcept {
+        if (kind_ == kind::lent) let_lent_go();
+    }
     std::size_t bytes() const noexcept { return bytes_; }
     /// Whether there is memory at all.
     explicit operator bool() const noexcept { return data_ || kind_ == kind::lent; }
@@ -71,6 +75,7 @@ private:
     const lender& from() const noexcept;
     std::byte* copied() const;
     status copy_lent() const;
+    void let_lent_go() const noexcept;
 
     std::shared_ptr<const void> owner_;  // of lent bytes their lender
     std::byte* data_ = nullptr;          // null of lent bytes
@@ -183,6 +188,9 @@ GRAFT_INLINE std::byte* buffer::at_hand() const noexcept { return kind_ == kind:
 GRAFT_INLINE const std::byte* buffer::unaligned() const {
     if (kind_ != kind::lent) return data_;
     return from().by ? copied() : from().bytes;
+}
+GRAFT_INLINE void buffer::let_lent_go() const noexcept {
+    if (from().let_go) from().let_go(from().bytes, bytes_);
 }
 GRAFT_INLINE bool buffer::allocated() const noexcept { return kind_ == kind::allocated || (kind_ == kind::lent && !from().there); }
 GRAFT_INLINE result<buffer> buffer::to_read_once(std::size_t begin, std::size_t size) const GRAFT_MEMORY_TRY {

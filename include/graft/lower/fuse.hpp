@@ -9,9 +9,39 @@
 
 #include <cmath>
 #include <cstring>
+#include <memory>
+#include <utility>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
+
+// Weights [rows][channels][inner] times a factor for each channel, or one for all. Made when they are packed, one layer after another, and not at all where
+// they have been.
+class scaled_weights final : public buffer::maker {
+public:
+    scaled_weights(tensor weight, tensor factors, std::int64_t channels, std::int64_t inner, std::shared_ptr<memory_budget> budget)
+        : weight_(std::move(weight)), factors_(std::move(factors)), channels_(channels), inner_(inner), budget_(std::move(budget)) {}
+    GRAFT_COLD ~scaled_weights() override {}
+    result<buffer> make() const override {
+        buffer made;
+        GRAFT_TRY_ASSIGN(made, buffer::allocate(weight_.bytes(), budget_));
+        if (!weight_.bytes()) return made;
+        std::memcpy(made.data(), weight_.storage().unaligned(), weight_.bytes());
+        weight_.storage().let_go();
+        float *w = reinterpret_cast<float*>(made.data()), *const end = w + weight_.elements();
+        const float* const by = factors_.data<float>();
+        const std::int64_t step = factors_.elements() == 1 ? 0 : 1;
+        while (w < end)
+            for (std::int64_t c = 0; c < channels_; ++c)
+                for (std::int64_t i = 0; i < inner_; ++i) *w++ *= by[c * step];
+        return made;
+    }
+
+private:
+    tensor weight_, factors_;
+    std::int64_t channels_, inner_;
+    std::shared_ptr<memory_budget> budget_;
+};
 
 // Lowered operators that end in an epilogue; attributes "activation", "alpha", "beta", "residual" (1: before the activation,
 // 2: after it), the residual itself as the last input.
@@ -296,7 +326,7 @@ private:
     }
     bool fits_channels(value_id id, const shape& y, int axis, bool known) { return id == no_value || known || per_channel(id, y, axis); }
 
-    bool absorb(node& m, bool conv, std::int64_t channels, value_id factor, value_id term) {
+    GRAFT_COLD bool absorb(node& m, bool conv, std::int64_t channels, value_id factor, value_id term) {
         const value_id bias_id = m.inputs.size() > 2 ? m.inputs[2] : no_value;
         if (bias_id != no_value && (!is_constant(bias_id) || at(bias_id).constant.elements() != channels)) return false;
         tensor bias, weight;
@@ -316,15 +346,13 @@ private:
             const std::initializer_list<const tensor*> sources = {&at(m.inputs[1]).constant, &at(factor).constant};
             if (with_.packed && is_constant(m.inputs[1])) weight = with_.packed->derived(how, sources);
             if (!weight) {
-                if (!copy_floats(m.inputs[1], weight)) return false;
-                const std::int64_t inner = first ? extents.product(1, extents.rank()) : 1;
-                float *w = weight.data<float>(), *const end = w + weight.elements();
-                const tensor& factors = at(factor).constant;
-                const float* const by = factors.data<float>();
-                const std::int64_t step = factors.elements() == 1 ? 0 : 1;
-                for (; w < end; w += channels * inner)
-                    for (std::int64_t c = 0; c < channels; ++c)
-                        for (std::int64_t i = 0; i < inner; ++i) w[c * inner + i] *= by[c * step];
+                if (!is_constant(m.inputs[1]) || at(m.inputs[1]).type != dtype::float32) return false;
+                const tensor& from = at(m.inputs[1]).constant;
+                auto made =
+                    buffer::on_demand(from.bytes(), std::unique_ptr<const buffer::maker>(new scaled_weights(
+                                                        from, at(factor).constant, channels, first ? extents.product(1, extents.rank()) : 1, with_.budget)));
+                if (!made.ok()) return give_up(made.take_status());
+                weight = tensor(dtype::float32, extents, std::move(made).value());
                 derive(weight, how, sources);
             }
             for (std::int64_t c = 0; c < channels; ++c) bias.data<float>()[c] *= element(factor, c);
