@@ -1,11 +1,16 @@
 // The smallest program that predicts: loads a model, runs it once on zeros, prints the likeliest class. bench/footprint measures it.
+// Compiled with PACKED, it keeps the weights' form in a file for the next start.
 #include <graft/graft.hpp>
 
 #include <cstdio>
 
 int main(int count, char** arguments) {
-    if (count < 2) return std::fprintf(stderr, "usage: %s MODEL\n", arguments[0]), 2;
-    auto net = graft::load(arguments[1]);
+    if (count < 2) return std::fprintf(stderr, "usage: %s MODEL [PACKED]\n", arguments[0]), 2;
+    graft::load_options options;
+#ifdef PACKED
+    if (count > 2) options.packed = graft::open_packed_weights(arguments[2]).value();
+#endif
+    auto net = graft::load(arguments[1], options);
     if (!net.ok()) return std::fprintf(stderr, "%s\n", net.error().what()), 1;
     graft::session session(net.value());
     std::vector<graft::named_tensor> inputs;

@@ -112,6 +112,7 @@ void add_common(option_list& list, common_options& common) {
     list.add("--deterministic", common.deterministic, "On a GPU, only algorithms that give the same bits every time");
     list.add("--strict-placement", common.strict_placement, "Fail where an operator would run on the CPU beside a GPU");
     list.add("--exact", common.exact, "No algorithms that reorder sums, such as Winograd's");
+    list.add("--packed", common.packed_file, "File that weights are kept in as kernels read them, so that the next start need not pack them", "FILE");
     list.add("--color", common.color, "auto, always or never", "WHEN").one_of({"auto", "always", "never"});
 }
 
@@ -174,6 +175,11 @@ int start(int argc, char** argv) {
     }
     std::size_t chosen = 0;
     while (!app.got_subcommand(verbs[chosen].name)) ++chosen;
+    if (!common.packed_file.empty()) {
+        auto opened = graft::open_packed_weights(common.packed_file, common.quiet ? nullptr : graft::warn_on_stderr);
+        if (!opened.ok()) return report(opened.error());
+        common.packed = std::move(opened).value();
+    }
     graft::result<int> done = actions[chosen](common);
     if (!done.ok()) return report(done.error());
     if (std::fflush(stdout) != 0 || std::ferror(stdout))

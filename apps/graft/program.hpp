@@ -32,6 +32,8 @@ struct common_options {
     std::uint64_t seed = 0;
     std::string device, precision = "auto", memory_limit;
     bool deterministic = false, strict_placement = false;
+    std::string packed_file;
+    std::shared_ptr<const graft::packed_store> packed;  ///< of that file; null: of none
     std::string color = "auto";
     std::string command, resume_command;  ///< the command line for a shell: as it was typed, and to go on with the run that it began
 };

@@ -110,6 +110,7 @@ graft::load_options load_options_of(const common_options& common, std::shared_pt
     options.exact = common.exact;
     options.seed = common.seed;
     options.threads = common.threads;
+    options.packed = common.packed;
     return options;
 }
 graft::result<graft::load_options> load_options_of(const common_options& common) {

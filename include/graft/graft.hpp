@@ -16,6 +16,7 @@
 #include "data/resize.hpp"
 #include "data/to_image.hpp"
 #include "cpu/backend.hpp"
+#include "exec/packed_weights.hpp"
 #include "exec/session.hpp"
 #include "exec/session_pool.hpp"
 #include "graph/batch_carrier.hpp"

@@ -17176,24 +17176,23 @@ private:
     // A constant as it lies on the device; shared by the plans of a model.
     result<tensor> arranged(const tensor& from, dtype type, layout lies) {
         const std::string key = std::string("device ") + name(type) + (lies == layout::channels_last ? " channels last" : "");
-        tensor made = with_.packed ? with_.packed->find(from, key) : tensor();
-        if (made) return made;
-        GRAFT_TRY_ASSIGN(made, tensor::make(type, from.shape()));
-        tensor read;
-        GRAFT_TRY_ASSIGN(read, from.to_read_once());
-        const shape& s = from.shape();
-        const std::int64_t outer = s.rank() ? s[0] : 1, channels = s.rank() > 1 ? s[1] : 1, inner = s.rank() > 2 ? s.product(2, s.rank()) : 1;
-        std::vector<double> row(static_cast<std::size_t>(channels * inner)), turned(row.size());
-        for (std::int64_t o = 0; o < outer; ++o) {
-            load_as_double(from.type(), read.raw(), o * channels * inner, channels * inner, row.data());
-            for (std::int64_t c = 0; c < channels; ++c)
-                for (std::int64_t i = 0; i < inner; ++i)
-                    turned[static_cast<std::size_t>(lies == layout::channels_last ? i * channels + c : c * inner + i)] =
-                        row[static_cast<std::size_t>(c * inner + i)];
-            store_from_double(type, made.raw(), o * channels * inner, channels * inner, turned.data());
-        }
-        if (with_.packed) with_.packed->add(from, key, made);
-        return made;
+        const auto fill = [&](tensor& made) -> status {
+            tensor read;
+            GRAFT_TRY_ASSIGN(read, from.to_read_once());
+            const shape& s = from.shape();
+            const std::int64_t outer = s.rank() ? s[0] : 1, channels = s.rank() > 1 ? s[1] : 1, inner = s.rank() > 2 ? s.product(2, s.rank()) : 1;
+            std::vector<double> row(static_cast<std::size_t>(channels * inner)), turned(row.size());
+            for (std::int64_t o = 0; o < outer; ++o) {
+                load_as_double(from.type(), read.raw(), o * channels * inner, channels * inner, row.data());
+                for (std::int64_t c = 0; c < channels; ++c)
+                    for (std::int64_t i = 0; i < inner; ++i)
+                        turned[static_cast<std::size_t>(lies == layout::channels_last ? i * channels + c : c * inner + i)] =
+                            row[static_cast<std::size_t>(c * inner + i)];
+                store_from_double(type, made.raw(), o * channels * inner, channels * inner, turned.data());
+            }
+            return {};
+        };
+        return packed_once(with_, from, key, type, from.shape(), fill);
     }
 
     // What a library does not do behind its product becomes nodes of their own.

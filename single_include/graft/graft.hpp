@@ -725,6 +725,10 @@ public:
     /// Some of the bytes, aligned, to be read once: a copy that had to be made goes with what is returned, and so do pages of the file.
     /// `begin` is that of an element. Errors: memory.oom.
     result<buffer> to_read_once(std::size_t begin, std::size_t size) const;
+    /// Tells the system that bytes of a file were read and need not stay in memory. They are there as before.
+    void let_go() const noexcept {
+        if (kind_ == kind::lent) let_lent_go();
+    }
     std::size_t bytes() const noexcept { return bytes_; }
     /// Whether there is memory at all.
     explicit operator bool() const noexcept { return data_ || kind_ == kind::lent; }
@@ -742,6 +746,7 @@ private:
     const lender& from() const noexcept;
     std::byte* copied() const;
     status copy_lent() const;
+    void let_lent_go() const noexcept;
 
     std::shared_ptr<const void> owner_;  // of lent bytes their lender
     std::byte* data_ = nullptr;          // null of lent bytes
@@ -854,6 +859,9 @@ GRAFT_INLINE std::byte* buffer::at_hand() const noexcept { return kind_ == kind:
 GRAFT_INLINE const std::byte* buffer::unaligned() const {
     if (kind_ != kind::lent) return data_;
     return from().by ? copied() : from().bytes;
+}
+GRAFT_INLINE void buffer::let_lent_go() const noexcept {
+    if (from().let_go) from().let_go(from().bytes, bytes_);
 }
 GRAFT_INLINE bool buffer::allocated() const noexcept { return kind_ == kind::allocated || (kind_ == kind::lent && !from().there); }
 GRAFT_INLINE result<buffer> buffer::to_read_once(std::size_t begin, std::size_t size) const GRAFT_MEMORY_TRY {
@@ -1221,7 +1229,7 @@ std::uint64_t xxh64(const void* bytes, std::size_t size, std::uint64_t seed = 0)
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#include <cstring>
+#include <initializer_list>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -1231,11 +1239,13 @@ constexpr std::uint64_t xxh_prime4 = 0x85ebca77c2b2ae63u, xxh_prime5 = 0x27d4eb2
 
 inline std::uint64_t rotate_left(std::uint64_t x, int n) noexcept { return x << n | x >> (64 - n); }
 
-// Little-endian whatever the machine; compilers make one load of it.
-inline std::uint64_t little_endian(const std::uint8_t* p, int n) noexcept {
-    std::uint64_t v = 0;
-    for (int i = 0; i < n; ++i) v |= std::uint64_t(p[i]) << (8 * i);
-    return v;
+// Little-endian whatever the machine. Compilers make one load of it as it is written here, and eight of a loop.
+inline std::uint64_t little_endian_4(const std::uint8_t* p) noexcept {
+    return std::uint64_t(p[0]) | std::uint64_t(p[1]) << 8 | std::uint64_t(p[2]) << 16 | std::uint64_t(p[3]) << 24;
+}
+inline std::uint64_t little_endian_8(const std::uint8_t* p) noexcept {
+    return std::uint64_t(p[0]) | std::uint64_t(p[1]) << 8 | std::uint64_t(p[2]) << 16 | std::uint64_t(p[3]) << 24 | std::uint64_t(p[4]) << 32 |
+           std::uint64_t(p[5]) << 40 | std::uint64_t(p[6]) << 48 | std::uint64_t(p[7]) << 56;
 }
 
 inline std::uint64_t xxh_round(std::uint64_t lane, std::uint64_t word) noexcept { return rotate_left(lane + word * xxh_prime2, 31) * xxh_prime1; }
@@ -1248,19 +1258,21 @@ GRAFT_INLINE std::uint64_t xxh64(const void* bytes, std::size_t size, std::uint6
     std::size_t left = size;
     std::uint64_t hash = seed + xxh_prime5;
     if (size >= 32) {
-        std::uint64_t lanes[4] = {seed + xxh_prime1 + xxh_prime2, seed + xxh_prime2, seed, seed - xxh_prime1};
-        for (; left >= 32; left -= 32)
-            for (std::uint64_t& lane : lanes) {
-                lane = xxh_round(lane, little_endian(p, 8));
-                p += 8;
-            }
-        hash = rotate_left(lanes[0], 1) + rotate_left(lanes[1], 7) + rotate_left(lanes[2], 12) + rotate_left(lanes[3], 18);
-        for (const std::uint64_t lane : lanes) hash = (hash ^ xxh_round(0, lane)) * xxh_prime1 + xxh_prime4;
+        // Numbers of their own, which stay in registers.
+        std::uint64_t a = seed + xxh_prime1 + xxh_prime2, b = seed + xxh_prime2, c = seed, d = seed - xxh_prime1;
+        for (; left >= 32; left -= 32, p += 32) {
+            a = xxh_round(a, little_endian_8(p));
+            b = xxh_round(b, little_endian_8(p + 8));
+            c = xxh_round(c, little_endian_8(p + 16));
+            d = xxh_round(d, little_endian_8(p + 24));
+        }
+        hash = rotate_left(a, 1) + rotate_left(b, 7) + rotate_left(c, 12) + rotate_left(d, 18);
+        for (const std::uint64_t lane : {a, b, c, d}) hash = (hash ^ xxh_round(0, lane)) * xxh_prime1 + xxh_prime4;
     }
     hash += size;
-    for (; left >= 8; left -= 8, p += 8) hash = rotate_left(hash ^ xxh_round(0, little_endian(p, 8)), 27) * xxh_prime1 + xxh_prime4;
+    for (; left >= 8; left -= 8, p += 8) hash = rotate_left(hash ^ xxh_round(0, little_endian_8(p)), 27) * xxh_prime1 + xxh_prime4;
     if (left >= 4) {
-        hash = rotate_left(hash ^ little_endian(p, 4) * xxh_prime1, 23) * xxh_prime2 + xxh_prime3;
+        hash = rotate_left(hash ^ little_endian_4(p) * xxh_prime1, 23) * xxh_prime2 + xxh_prime3;
         left -= 4;
         p += 4;
     }
@@ -22989,30 +23001,47 @@ GRAFT_END_NAMESPACE
 // Constants in the form that kernels want them, shared by the plans of a model.
 
 
+#include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <string>
 
 GRAFT_BEGIN_NAMESPACE
 
+/// Where what was packed is kept beyond a process; open_packed_weights keeps it in a file. Safe from many threads, as models may share one. Functions, and
+/// not virtual ones: a program that opens none does not link what does it.
+struct packed_store {
+    /// A number for bytes: the same for the same ones in another process, and as good as never for others.
+    std::function<std::uint64_t(const void* bytes, std::size_t size, executor& pool)> number_of;
+    /// What was kept of a constant in a form, in memory as `buffer::allocate` gives it; empty where there is nothing of so many bytes.
+    std::function<buffer(std::uint64_t constant, std::uint64_t form, std::size_t bytes, executor& pool)> find;
+    std::function<void(std::uint64_t constant, std::uint64_t form, const buffer& packed)> add;
+    /// A plan is made: what was added can be written.
+    std::function<void(executor& pool)> keep;
+};
+
 /// What plans have made of constants, so that the next plan finds it. It keeps what was made, not what it was made of: an entry lives as
 /// long as the constants that it comes from. Safe from many threads.
 class pack_cache {
 public:
-    pack_cache();
+    /// `store` (or null): where it is kept beyond the process.
+    explicit pack_cache(std::shared_ptr<const packed_store> store = nullptr);
     ~pack_cache();
     pack_cache(const pack_cache&) = delete;
     pack_cache& operator=(const pack_cache&) = delete;
-    /// What was made of `source` under `key`, or an empty tensor.
-    tensor find(const tensor& source, const std::string& key) const;
+    /// What was made of `source` under `key`, of that type and shape, or an empty tensor.
+    tensor find(const tensor& source, const std::string& key, dtype type, const shape& extents, executor& pool);
     /// Keeps `packed`.
     void add(const tensor& source, const std::string& key, const tensor& packed);
     /// Tells that `made` follows from `sources` in the way `how`: what is kept of it is found again by whoever makes it again of the same.
     void derive(const tensor& made, const std::string& how, std::initializer_list<const tensor*> sources);
     /// What was made so and somebody still holds, or an empty tensor.
     tensor derived(const std::string& how, std::initializer_list<const tensor*> sources);
-    /// Forgets what comes from memory that was given back: before a plan is made.
+    /// Before a plan is made: forgets what comes from memory that was given back.
     void sweep();
+    /// After it: the store may write.
+    void keep(executor& pool);
 
 private:
     struct state;
@@ -23038,19 +23067,24 @@ struct pack_cache::state {
         int origin;
     };
     struct origin {
-        std::string recipe;                 // "" of constants that came with the graph
+        std::string how;                    // of constants that came with the graph their type and shape
+        std::vector<int> sources;           // origins; of those none
         std::vector<buffer::watch> leaves;  // those it comes from in the end
+        std::uint64_t number = 0;           // what the store knows it by; 0: not asked yet
     };
     struct entry {
         int origin;
         std::string key;
         tensor packed;
     };
+    const std::shared_ptr<const packed_store> store;
     mutable std::mutex lock;
     std::vector<known> tensors;
     std::unordered_map<int, origin> origins;
     std::vector<entry> entries;
     int next = 0;
+
+    explicit state(std::shared_ptr<const packed_store> s) : store(std::move(s)) {}
 
     // -1: it was never seen.
     int find(const tensor& t) const {
@@ -23058,27 +23092,47 @@ struct pack_cache::state {
             if (k.type == t.type() && k.memory.watches(t.storage())) return k.origin;
         return -1;
     }
-    int origin_of(const tensor& t) {
+    GRAFT_COLD int origin_of(const tensor& t) {
         const int found = find(t);
         if (found >= 0) return found;
-        origins[next] = {"", {buffer::watch(t.storage())}};
+        origins[next] = {name(t.type()) + text(t.shape()), {}, {buffer::watch(t.storage())}};
         tensors.push_back({buffer::watch(t.storage()), t.type(), t.shape(), next});
         return next++;
     }
-    int origin_of(const std::string& how, std::initializer_list<const tensor*> sources) {
-        origin from{how, {}};
+    GRAFT_COLD int origin_of(const std::string& how, std::initializer_list<const tensor*> sources) {
+        origin from{how, {}, {}};
         for (const tensor* s : sources) {
-            const int source = origin_of(*s);
-            from.recipe += " " + std::to_string(source);
-            const std::vector<buffer::watch>& leaves = origins[source].leaves;
+            from.sources.push_back(origin_of(*s));
+            const std::vector<buffer::watch>& leaves = origins[from.sources.back()].leaves;
             from.leaves.insert(from.leaves.end(), leaves.begin(), leaves.end());
         }
         for (const auto& o : origins)
-            if (o.second.recipe == from.recipe) return o.first;
+            if (o.second.how == from.how && o.second.sources == from.sources) return o.first;
         origins[next] = std::move(from);
         return next++;
     }
-    void sweep() {
+    // Of the contents and of the way, as addresses and names are others in the next process. 0: the contents are gone.
+    GRAFT_COLD std::uint64_t number_of(int which, executor& pool) {
+        origin& o = origins[which];
+        if (o.number) return o.number;
+        std::string text = o.how;
+        const auto append = [&text](std::uint64_t number) { text.append(reinterpret_cast<const char*>(&number), sizeof number); };
+        for (const int source : o.sources) {
+            const std::uint64_t number = number_of(source, pool);
+            if (!number) return 0;
+            append(number);
+        }
+        if (o.sources.empty()) {
+            const buffer memory = o.leaves[0].hold();
+            if (!memory) return 0;
+            append(store->number_of(memory.unaligned(), memory.bytes(), pool));
+            memory.let_go();
+        }
+        return o.number = store->number_of(text.data(), text.size(), pool);
+    }
+    GRAFT_COLD std::uint64_t form_of(const std::string& key, executor& pool) { return store->number_of(key.data(), key.size(), pool); }
+
+    GRAFT_COLD void sweep() {
         tensors.erase(std::remove_if(tensors.begin(), tensors.end(), [](const known& k) { return k.memory.gone(); }), tensors.end());
         for (auto i = origins.begin(); i != origins.end();)
             i = std::any_of(i->second.leaves.begin(), i->second.leaves.end(), [](const buffer::watch& w) { return w.gone(); }) ? origins.erase(i)
@@ -23086,24 +23140,35 @@ struct pack_cache::state {
         entries.erase(std::remove_if(entries.begin(), entries.end(), [this](const entry& e) { return !origins.count(e.origin); }), entries.end());
     }
 };
-GRAFT_INLINE pack_cache::pack_cache() : state_(new state) {}
+GRAFT_INLINE GRAFT_COLD pack_cache::pack_cache(std::shared_ptr<const packed_store> store) : state_(new state(std::move(store))) {}
 GRAFT_INLINE pack_cache::~pack_cache() = default;
-GRAFT_INLINE tensor pack_cache::find(const tensor& source, const std::string& key) const {
+GRAFT_INLINE GRAFT_COLD tensor pack_cache::find(const tensor& source, const std::string& key, dtype type, const shape& extents, executor& pool) {
     std::lock_guard<std::mutex> guard(state_->lock);
-    const int origin = state_->find(source);
+    const int origin = state_->store ? state_->origin_of(source) : state_->find(source);
+    if (origin < 0) return {};
     for (const auto& e : state_->entries)
-        if (origin >= 0 && e.origin == origin && e.key == key) return e.packed;
-    return {};
+        if (e.origin == origin && e.key == key) return e.packed;
+    if (!state_->store) return {};
+    const std::uint64_t constant = state_->number_of(origin, pool);
+    if (!constant) return {};
+    const buffer kept = state_->store->find(constant, state_->form_of(key, pool), static_cast<std::size_t>(extents.elements()) * size_of(type), pool);
+    if (!kept) return {};
+    state_->entries.push_back({origin, key, tensor(type, extents, kept)});
+    return state_->entries.back().packed;
 }
-GRAFT_INLINE void pack_cache::add(const tensor& source, const std::string& key, const tensor& packed) {
+GRAFT_INLINE GRAFT_COLD void pack_cache::add(const tensor& source, const std::string& key, const tensor& packed) {
     std::lock_guard<std::mutex> guard(state_->lock);
-    state_->entries.push_back({state_->origin_of(source), key, packed});
+    const int origin = state_->origin_of(source);
+    state_->entries.push_back({origin, key, packed});
+    if (!state_->store) return;
+    executor serial;
+    if (const std::uint64_t constant = state_->number_of(origin, serial)) state_->store->add(constant, state_->form_of(key, serial), packed.storage());
 }
-GRAFT_INLINE void pack_cache::derive(const tensor& made, const std::string& how, std::initializer_list<const tensor*> sources) {
+GRAFT_INLINE GRAFT_COLD void pack_cache::derive(const tensor& made, const std::string& how, std::initializer_list<const tensor*> sources) {
     std::lock_guard<std::mutex> guard(state_->lock);
     state_->tensors.push_back({buffer::watch(made.storage()), made.type(), made.shape(), state_->origin_of(how, sources)});
 }
-GRAFT_INLINE tensor pack_cache::derived(const std::string& how, std::initializer_list<const tensor*> sources) {
+GRAFT_INLINE GRAFT_COLD tensor pack_cache::derived(const std::string& how, std::initializer_list<const tensor*> sources) {
     std::lock_guard<std::mutex> guard(state_->lock);
     const int origin = state_->origin_of(how, sources);
     for (const auto& k : state_->tensors)
@@ -23112,15 +23177,20 @@ GRAFT_INLINE tensor pack_cache::derived(const std::string& how, std::initializer
     return {};
 }
 
-GRAFT_INLINE void pack_cache::sweep() {
+GRAFT_INLINE GRAFT_COLD void pack_cache::sweep() {
     std::lock_guard<std::mutex> guard(state_->lock);
     state_->sweep();
+}
+GRAFT_INLINE GRAFT_COLD void pack_cache::keep(executor& pool) {
+    std::lock_guard<std::mutex> guard(state_->lock);
+    if (state_->store) state_->store->keep(pool);
 }
 
 GRAFT_END_NAMESPACE
 #endif
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23136,6 +23206,11 @@ struct lowering {
     std::shared_ptr<memory_budget> budget = nullptr;  ///< what the constants that it makes count against
     place_id on = 0;                                  ///< whose nodes are rewritten
 };
+
+/// A constant in the form that `key` tells of, a tensor that `make` fills: made once for all plans of a model, and found again in
+/// later processes where the cache has a store. Errors: memory.oom, memory.budget, and those of `make`.
+result<tensor> packed_once(const lowering& with, const tensor& source, const std::string& key, dtype type, const shape& extents,
+                           const std::function<status(tensor&)>& make);
 
 /// How the devices of a back end are used.
 struct device_options {
@@ -23164,6 +23239,20 @@ struct placement {
 };
 
 GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+GRAFT_INLINE GRAFT_COLD result<tensor> packed_once(const lowering& with, const tensor& source, const std::string& key, dtype type, const shape& extents,
+                                                   const std::function<status(tensor&)>& make) {
+    tensor packed = with.packed ? with.packed->find(source, key, type, extents, with.pool) : tensor();
+    if (packed) return packed;
+    GRAFT_TRY_ASSIGN(packed, tensor::make(type, extents, with.budget));
+    GRAFT_TRY(make(packed));
+    if (with.packed) with.packed->add(source, key, packed);
+    return packed;
+}
+GRAFT_END_NAMESPACE
+#endif
 // ---- graft/tensor/print.hpp
 // Tensors, shapes and element types as text, for messages, logs and streams of any kind.
 
@@ -23312,7 +23401,8 @@ struct load_options {
     std::int64_t stage_bytes = 0;                     ///< of memory that a stage may take for what it computes and its weights; 0: no limit
     bool open_batch = false;  ///< a network with one input that was exported for a fixed batch takes any, where graft::open_batch can prove it; else it stays
     int threads = 0;          ///< that weights are brought into the form of kernels by; 0: default_threads()
-    std::shared_ptr<trace_recorder> trace;  ///< takes down the runs of all its sessions and the steps in them, while it records; null: nothing does
+    std::shared_ptr<const packed_store> packed;  ///< where weights are kept as kernels read them, for the next process: open_packed_weights; null: nowhere
+    std::shared_ptr<trace_recorder> trace;       ///< takes down the runs of all its sessions and the steps in them, while it records; null: nothing does
 };
 
 /// Options that load onto a device that is open; null: onto the CPU, without a look at other devices.
@@ -24828,7 +24918,7 @@ GRAFT_INLINE status takes_any_batch(const graph& g, const shape& input, executor
 }
 GRAFT_MEMORY_CATCH("takes_any_batch")
 
-GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     std::vector<value_id> open;
     for (value_id id : g.inputs)
         if (!g.at(id).constant) open.push_back(id);
@@ -25280,9 +25370,10 @@ struct execution_options {
 };
 
 /// What an app gives, by the names that its options have in load_options and in step_options alike; the places are the host's device and, where
-/// it is not null, the one beside it.
+/// it is not null, the one beside it. `store`, if any, keeps what is packed.
 template <class Options>
-execution_options execution_of(const Options& given, std::shared_ptr<device> host, std::shared_ptr<device> beside) {
+execution_options execution_of(const Options& given, std::shared_ptr<device> host, std::shared_ptr<device> beside,
+                               std::shared_ptr<const packed_store> store = nullptr) {
     execution_options how;
     how.limit = given.limits;
     how.exact = given.exact;
@@ -25290,7 +25381,7 @@ execution_options execution_of(const Options& given, std::shared_ptr<device> hos
     how.strict_placement = given.strict_placement;
     how.seed = given.seed;
     how.trace = given.trace;
-    how.packed = std::make_shared<pack_cache>();
+    how.packed = std::make_shared<pack_cache>(std::move(store));
     how.places.push_back(std::move(host));
     if (beside) how.places.push_back(std::move(beside));
     return how;
@@ -26661,6 +26752,7 @@ GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const
     for (std::size_t i = 0; i < p->places.size(); ++i)
         if (std::any_of(p->segments.begin(), p->segments.end(), [&](const plan_segment& s) { return s.place == i; }))
             GRAFT_TRY_ASSIGN(p->places[i].loaded, p->places[i].on->load(*p, static_cast<place_id>(i), pool));
+    if (how.packed) how.packed->keep(pool);
     return std::shared_ptr<const plan>(std::move(p));
 }
 
@@ -27536,7 +27628,7 @@ inline status verifier::sort(graph& g, const std::vector<int>& maker) {
     return {};
 }
 
-inline status verifier::run(graph& g, int depth) {
+inline GRAFT_COLD status verifier::run(graph& g, int depth) {
     if (depth >= limit_.nesting) return fail(errc::model_too_deep, "graph '" + g.name + "'", "graphs nest deeper than " + std::to_string(limit_.nesting));
     std::vector<int> maker;
     GRAFT_TRY(check_ids(g));
@@ -28016,6 +28108,8 @@ void remove_stale_temporaries(const std::string& folder, const std::string& pref
 // Whether a device, a pipe or a folder has that name. A new file would take its place, which for all other programs would be gone: root may do
 // that to /dev/null. Windows is not asked: always false there.
 bool no_regular_file(const std::string& path);
+// Whether anything has that name, or its folder does not say.
+inline bool file_exists(const std::string& path);
 }  // namespace detail
 
 GRAFT_END_NAMESPACE
@@ -28166,6 +28260,11 @@ GRAFT_INLINE atomic_file::~atomic_file() {
     if (descriptor_ >= 0) ::close(descriptor_);
 }
 
+inline bool detail::file_exists(const std::string& path) {
+    struct stat info;
+    return ::lstat(path.c_str(), &info) == 0 || errno != ENOENT;
+}
+
 GRAFT_INLINE bool detail::no_regular_file(const std::string& path) {
     struct stat about;
     return ::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode);
@@ -28210,6 +28309,7 @@ GRAFT_INLINE status atomic_file::commit() {
 
 #else
 
+inline bool detail::file_exists(const std::string& path) { return ::_access(path.c_str(), 0) == 0; }
 GRAFT_INLINE bool detail::no_regular_file(const std::string&) { return false; }
 
 GRAFT_INLINE mapped_file::~mapped_file() { ::operator delete(const_cast<std::uint8_t*>(data_)); }
@@ -30303,7 +30403,8 @@ GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& want
 }
 GRAFT_MEMORY_CATCH("open_device")
 
-GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count, bool typed_outputs) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count,
+                                                 bool typed_outputs) GRAFT_MEMORY_TRY {
     if (options.reference) GRAFT_TRY(detail::host_precision(options.on_device.precision));
     std::shared_ptr<device> on = options.reference ? nullptr : options.opened;
     if (options.stages.empty() && (options.parts != 1 || options.stage_bytes != 0))
@@ -30333,7 +30434,7 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     if (on && on->in_host_memory()) host = std::move(on);
     for (int i = 0; i < count && !host; ++i)
         if (backends[i]->host) GRAFT_TRY_ASSIGN(host, backends[i]->open(backends[i]->name, {}, nullptr));
-    state->folded.how = execution_of(options, std::move(host), on);
+    state->folded.how = execution_of(options, std::move(host), on, options.packed);
     state->folded.how.budget = state->budget;
     for (const value_info& o : state->outputs)
         if (typed_outputs) state->folded.declared.push_back(o.type);
@@ -31848,9 +31949,39 @@ GRAFT_END_NAMESPACE
 
 #include <cmath>
 #include <cstring>
+#include <memory>
+#include <utility>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
+
+// Weights [rows][channels][inner] times a factor for each channel, or one for all. Made when they are packed, one layer after another, and not at all where
+// they have been.
+class scaled_weights final : public buffer::maker {
+public:
+    scaled_weights(tensor weight, tensor factors, std::int64_t channels, std::int64_t inner, std::shared_ptr<memory_budget> budget)
+        : weight_(std::move(weight)), factors_(std::move(factors)), channels_(channels), inner_(inner), budget_(std::move(budget)) {}
+    GRAFT_COLD ~scaled_weights() override {}
+    result<buffer> make() const override {
+        buffer made;
+        GRAFT_TRY_ASSIGN(made, buffer::allocate(weight_.bytes(), budget_));
+        if (!weight_.bytes()) return made;
+        std::memcpy(made.data(), weight_.storage().unaligned(), weight_.bytes());
+        weight_.storage().let_go();
+        float *w = reinterpret_cast<float*>(made.data()), *const end = w + weight_.elements();
+        const float* const by = factors_.data<float>();
+        const std::int64_t step = factors_.elements() == 1 ? 0 : 1;
+        while (w < end)
+            for (std::int64_t c = 0; c < channels_; ++c)
+                for (std::int64_t i = 0; i < inner_; ++i) *w++ *= by[c * step];
+        return made;
+    }
+
+private:
+    tensor weight_, factors_;
+    std::int64_t channels_, inner_;
+    std::shared_ptr<memory_budget> budget_;
+};
 
 // Lowered operators that end in an epilogue; attributes "activation", "alpha", "beta", "residual" (1: before the activation,
 // 2: after it), the residual itself as the last input.
@@ -32135,7 +32266,7 @@ private:
     }
     bool fits_channels(value_id id, const shape& y, int axis, bool known) { return id == no_value || known || per_channel(id, y, axis); }
 
-    bool absorb(node& m, bool conv, std::int64_t channels, value_id factor, value_id term) {
+    GRAFT_COLD bool absorb(node& m, bool conv, std::int64_t channels, value_id factor, value_id term) {
         const value_id bias_id = m.inputs.size() > 2 ? m.inputs[2] : no_value;
         if (bias_id != no_value && (!is_constant(bias_id) || at(bias_id).constant.elements() != channels)) return false;
         tensor bias, weight;
@@ -32155,15 +32286,13 @@ private:
             const std::initializer_list<const tensor*> sources = {&at(m.inputs[1]).constant, &at(factor).constant};
             if (with_.packed && is_constant(m.inputs[1])) weight = with_.packed->derived(how, sources);
             if (!weight) {
-                if (!copy_floats(m.inputs[1], weight)) return false;
-                const std::int64_t inner = first ? extents.product(1, extents.rank()) : 1;
-                float *w = weight.data<float>(), *const end = w + weight.elements();
-                const tensor& factors = at(factor).constant;
-                const float* const by = factors.data<float>();
-                const std::int64_t step = factors.elements() == 1 ? 0 : 1;
-                for (; w < end; w += channels * inner)
-                    for (std::int64_t c = 0; c < channels; ++c)
-                        for (std::int64_t i = 0; i < inner; ++i) w[c * inner + i] *= by[c * step];
+                if (!is_constant(m.inputs[1]) || at(m.inputs[1]).type != dtype::float32) return false;
+                const tensor& from = at(m.inputs[1]).constant;
+                auto made =
+                    buffer::on_demand(from.bytes(), std::unique_ptr<const buffer::maker>(new scaled_weights(
+                                                        from, at(factor).constant, channels, first ? extents.product(1, extents.rank()) : 1, with_.budget)));
+                if (!made.ok()) return give_up(made.take_status());
+                weight = tensor(dtype::float32, extents, std::move(made).value());
                 derive(weight, how, sources);
             }
             for (std::int64_t c = 0; c < channels; ++c) bias.data<float>()[c] *= element(factor, c);
@@ -54439,6 +54568,8 @@ bool takes_bfloat16_product(const gemm_problem& problem);
 
 bfloat16_weights bfloat16_weights_of(const conv_problem& problem);
 bfloat16_weights bfloat16_weights_of(const gemm_problem& problem);
+/// What tells weights packed for this set's kernels from those for others.
+const char* bfloat16_form(isa set) noexcept;
 /// Bytes of all weights packed; packed memory wants an alignment of 64.
 std::int64_t packed_bfloat16_bytes(const bfloat16_weights& weights);
 /// Rounds and packs the weights of output channels [begin, end), the first of which is a multiple of 32, in the order of this set's kernels; `weight` points to
@@ -54607,6 +54738,7 @@ GRAFT_INLINE bfloat16_weights bfloat16_weights_of(const gemm_problem& p) {
     const std::int64_t ldb = p.ldb ? p.ldb : p.trans_b ? p.k : p.n;
     return {p.k, p.n, 1, p.trans_b ? ldb : 1, p.trans_b ? 1 : ldb};
 }
+GRAFT_INLINE const char* bfloat16_form(isa set) noexcept { return bfloat16_products(set)->tiles ? " bfloat16 tiles" : " bfloat16 pairs"; }
 GRAFT_INLINE std::int64_t packed_bfloat16_bytes(const bfloat16_weights& w) {
     return detail::blocks_of_32(w.channels) * detail::blocks_of_32(w.out_channels) * w.taps * bfloat16_step * 2;
 }
@@ -55318,8 +55450,9 @@ struct problem_fields<conv_problem> {
 /// the algorithm says that already.
 inline std::string conv_pack_key(isa level, const conv_problem& p, const conv_choice& c) {
     char text[160];
-    std::snprintf(text, sizeof text, "conv %s %d %d %dx%d %lld %d%d", name(level), static_cast<int>(c.algorithm), p.groups, p.kh, p.kw,
-                  static_cast<long long>(c.packed_bytes), static_cast<int>(c.in), static_cast<int>(c.out));
+    std::snprintf(text, sizeof text, "conv %s %d %d %dx%d %lld %d%d%s", name(level), static_cast<int>(c.algorithm), p.groups, p.kh, p.kw,
+                  static_cast<long long>(c.packed_bytes), static_cast<int>(c.in), static_cast<int>(c.out),
+                  c.algorithm == conv_algorithm::bfloat16 ? bfloat16_form(level) : "");
     return text;
 }
 
@@ -57020,8 +57153,15 @@ GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int6
 
 GRAFT_INLINE std::int32_t quantized_bias(const quantized_conv_problem& p, const std::int16_t* weights, std::int32_t bias) {
     if (!p.unsigned_pixels()) return bias;
-    std::int64_t sum = 0;
-    for (std::int64_t i = 0, n = (p.depthwise() ? 1 : p.ic) * p.kh * p.kw; i < n; ++i) sum += weights[i];
+    constexpr std::int64_t together = 32;  // compilers make vectors of as many
+    const std::int64_t n = (p.depthwise() ? 1 : p.ic) * p.kh * p.kw;
+    std::int64_t sum = 0, i = 0;
+    for (; i + together <= n; i += together) {
+        std::int32_t some = 0;
+        for (std::int64_t j = 0; j < together; ++j) some += weights[i + j];
+        sum += some;
+    }
+    for (; i < n; ++i) sum += weights[i];
     return static_cast<std::int32_t>(bias - sum * p.unsigned_zero());
 }
 
@@ -57860,7 +58000,7 @@ protected:
         return {};
     }
 
-    status pack_conv(node& n, const cpu::conv_problem& problem, const cpu::conv_choice& choice) {
+    GRAFT_COLD status pack_conv(node& n, const cpu::conv_problem& problem, const cpu::conv_choice& choice) {
         const value_id weight = as(n.inputs[1], {});
         const value_id packed = g.add_value(at(weight).name + "_packed");
         at(packed).type = dtype::uint8;
@@ -57880,9 +58020,7 @@ protected:
         // A folded PackConvWeights, shared with the other plans of the model.
         const tensor source = at(weight).constant;
         const std::string key = cpu::conv_pack_key(level_, problem, choice);
-        tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
-        if (!data) {
-            GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}, with_.budget));
+        const auto fill = [&](tensor& data) -> status {
             const std::int64_t at_once = cpu::conv_channels_at_once(level_, problem, choice, floats_at_once);
             for (std::int64_t first = 0; first < problem.oc; first += at_once) {
                 const std::int64_t last = std::min(first + at_once, problem.oc), row = static_cast<std::int64_t>(source.bytes()) / problem.oc;
@@ -57890,9 +58028,9 @@ protected:
                 GRAFT_TRY_ASSIGN(weights, source.storage().to_read_once(static_cast<std::size_t>(first * row), static_cast<std::size_t>((last - first) * row)));
                 cpu::pack_conv_weights(level_, problem, choice, reinterpret_cast<const float*>(weights.data()), first, last, data.raw(), with_.pool);
             }
-            if (with_.packed) with_.packed->add(source, key, data);
-        }
-        at(packed).constant = data;
+            return {};
+        };
+        GRAFT_TRY_ASSIGN(at(packed).constant, packed_once(with_, source, key, dtype::uint8, {choice.packed_bytes}, fill));
         let_go(weight);
         return {};
     }
@@ -57902,21 +58040,18 @@ protected:
     }
 
     // A constant right operand is packed once; the node keeps its shape.
-    status pack_product(node& n) {
+    GRAFT_COLD status pack_product(node& n) {
         const value_id b = n.inputs[1];
         if (!is_constant(b) || at(b).extents.rank() != 2) return {};
         cpu::gemm_problem p;
         if (!cpu::gemm_problem_of(n, at(n.inputs[0]).extents, at(b).extents, at(n.outputs[0]).extents, p)) return {};
         p.bfloat16 = bfloat16_ && cpu::takes_bfloat16_product(p);
         const tensor source = at(b).constant;
-        const std::string key = std::string("product ") + cpu::name(level_) + (p.trans_b ? " transposed" : "") + (p.bfloat16 ? " bfloat16" : "");
-        tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
-        if (!data) {
-            const std::int64_t bytes = p.bfloat16 ? cpu::packed_bfloat16_bytes(cpu::bfloat16_weights_of(p)) : cpu::packed_b_bytes(level_, p.n, p.k);
-            GRAFT_TRY_ASSIGN(data, tensor::make(dtype::float32, {bytes / 4}, with_.budget));
-            GRAFT_TRY(pack_rows(p, source, data.data<float>()));
-            if (with_.packed) with_.packed->add(source, key, data);
-        }
+        const std::string key = std::string("product ") + cpu::name(level_) + (p.trans_b ? " transposed" : "") + (p.bfloat16 ? cpu::bfloat16_form(level_) : "");
+        const std::int64_t bytes = p.bfloat16 ? cpu::packed_bfloat16_bytes(cpu::bfloat16_weights_of(p)) : cpu::packed_b_bytes(level_, p.n, p.k);
+        const auto fill = [&](tensor& packed) { return pack_rows(p, source, packed.data<float>()); };
+        tensor data;
+        GRAFT_TRY_ASSIGN(data, packed_once(with_, source, key, dtype::float32, {bytes / 4}, fill));
         n.attributes.emplace_back();
         n.attributes.back().name = "unpacked";
         n.attributes.back().kind = attribute_kind::integers;
@@ -57929,7 +58064,7 @@ protected:
     }
 
     // A transposed matrix a few megabytes at a time, since the largest may be most of a network; another is packed by columns, and whole.
-    status pack_rows(const cpu::gemm_problem& p, const tensor& source, float* packed) {
+    GRAFT_COLD status pack_rows(const cpu::gemm_problem& p, const tensor& source, float* packed) {
         const std::int64_t panel = p.bfloat16 ? cpu::bfloat16_block : cpu::packed_b_bytes(level_, 1, 1) / 4,
                            row = static_cast<std::int64_t>(sizeof(float)) * p.k;
         const std::int64_t at_once = p.trans_b && p.k ? std::max<std::int64_t>(1, floats_at_once / (p.k * panel)) * panel : p.n;
@@ -57973,6 +58108,7 @@ GRAFT_END_NAMESPACE
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -58230,15 +58366,25 @@ private:
             std::memcpy(to + i, made, n * sizeof *made);
         }
     }
-    // Whether the differences of all channels are signed bytes.
+    // Whether all differences from `zero` are signed bytes.
+    template <class T>
+    static bool fit_bytes(const T* from, std::int64_t count, int zero) {
+        constexpr std::int64_t together = 64;
+        const int least = zero - 128, most = zero + 127;
+        if (least <= std::numeric_limits<T>::min() && most >= std::numeric_limits<T>::max()) return true;
+        const auto outside = [&](T w) { return static_cast<unsigned>(w < least) | static_cast<unsigned>(w > most); };
+        unsigned any = 0;
+        std::int64_t i = 0;
+        for (; i + together <= count; i += together)
+            for (std::int64_t j = 0; j < together; ++j) any |= outside(from[i + j]);
+        for (; i < count; ++i) any |= outside(from[i]);
+        return any == 0;
+    }
     bool fit_bytes(const constants& k, const tensor& weight, std::int64_t channels, std::int64_t per_channel) {
         std::atomic<bool> all{true};
         parallel_for(with_.pool, channels, [&](std::int64_t m) {
-            const auto check = [&](const auto* from) {
-                const auto range = std::minmax_element(from, from + per_channel);
-                if (*range.first - zero_of(k, m) < -128 || *range.second - zero_of(k, m) > 127) all = false;
-            };
-            k.weight.type() == dtype::int8 ? check(weight.data<std::int8_t>() + m * per_channel) : check(weight.data<std::uint8_t>() + m * per_channel);
+            const auto fit = [&](const auto* from) { return fit_bytes(from + m * per_channel, per_channel, zero_of(k, m)); };
+            if (!(k.weight.type() == dtype::int8 ? fit(weight.data<std::int8_t>()) : fit(weight.data<std::uint8_t>()))) all = false;
         });
         return all;
     }
@@ -58257,7 +58403,8 @@ private:
         const std::int64_t scales = k.scale.elements(), zeros = k.zero ? k.zero.elements() : 0;
         tensor weight, scale, bias;
         GRAFT_TRY_ASSIGN(weight, k.weight.to_read_once());
-        if (per_channel == 0) {
+        const bool columns = per_channel == 0;
+        if (columns) {
             per_channel = p.ic;
             GRAFT_TRY_ASSIGN(weight, turned(weight, p.ic, p.oc));
         }
@@ -58280,24 +58427,31 @@ private:
             bias.data<std::int32_t>()[m] = static_cast<std::int32_t>(steps);
         }
         std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.tiles) + std::to_string(p.few) + std::to_string(p.winograd) +
-                          std::to_string(p.matrix) + " " + std::to_string(p.groups);
+                          std::to_string(p.matrix) + std::to_string(columns) + " " + std::to_string(p.groups);
         for (std::int64_t m = 0; m < (zeros > 1 ? p.oc : 1); ++m) key += " " + std::to_string(zero_of(k, m));
-        tensor packed = with_.packed ? with_.packed->find(k.weight, key) : tensor();
-        const bool anew = !packed;
-        if (anew) GRAFT_TRY_ASSIGN(packed, tensor::make(dtype::uint8, {cpu::packed_quantized_bytes(p)}, with_.budget));
-        if (anew || p.unsigned_pixels())
+        // Differences of all rows, which the bias may be less the sum of; `to` (or null): where they are packed.
+        const auto read_rows = [&](void* to) {
             parallel_for(with_.pool, p.blocks(), [&](std::int64_t block) {
                 const std::int64_t first = block * p.rows(), last = std::min<std::int64_t>(first + p.rows(), p.oc);
                 std::vector<std::int16_t> differences(static_cast<std::size_t>((last - first) * per_channel));
                 for (std::int64_t m = first; m < last; ++m) {
-                    std::int16_t* const to = differences.data() + (m - first) * per_channel;
-                    k.weight.type() == dtype::int8 ? subtract(weight.data<std::int8_t>() + m * per_channel, per_channel, zero_of(k, m), to)
-                                                   : subtract(weight.data<std::uint8_t>() + m * per_channel, per_channel, zero_of(k, m), to);
-                    bias.data<std::int32_t>()[m] = cpu::quantized_bias(p, to, bias.data<std::int32_t>()[m]);
+                    std::int16_t* const row = differences.data() + (m - first) * per_channel;
+                    k.weight.type() == dtype::int8 ? subtract(weight.data<std::int8_t>() + m * per_channel, per_channel, zero_of(k, m), row)
+                                                   : subtract(weight.data<std::uint8_t>() + m * per_channel, per_channel, zero_of(k, m), row);
+                    bias.data<std::int32_t>()[m] = cpu::quantized_bias(p, row, bias.data<std::int32_t>()[m]);
                 }
-                if (anew) cpu::pack_quantized_rows(p, block, differences.data(), packed.raw());
+                if (to) cpu::pack_quantized_rows(p, block, differences.data(), to);
             });
-        if (anew && with_.packed) with_.packed->add(k.weight, key, packed);
+        };
+        bool found = true;
+        const auto fill = [&](tensor& data) -> status {
+            read_rows(data.raw());
+            found = false;
+            return {};
+        };
+        tensor packed;
+        GRAFT_TRY_ASSIGN(packed, packed_once(with_, k.weight, key, dtype::uint8, {cpu::packed_quantized_bytes(p)}, fill));
+        if (found && p.unsigned_pixels()) read_rows(nullptr);
         const value_id weights = g.add_constant(n.name + "_packed", std::move(packed)), scale_id = g.add_constant(n.name + "_scale", std::move(scale)),
                        bias_id = g.add_constant(n.name + "_bias", std::move(bias));
         edit(n, [&] {
@@ -58351,6 +58505,211 @@ GRAFT_INLINE const backend& cpu::instance() noexcept {
 }
 
 }  // namespace backends
+GRAFT_END_NAMESPACE
+#endif
+// ---- graft/exec/packed_weights.hpp
+// A file of weights in the form that kernels want them: the next process maps it instead of making them again.
+
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+// To be raised when a kernel reads what it read in another order.
+constexpr int packed_order = 1;
+}  // namespace detail
+
+/// Packed weights of a network in a file, which processes that run it share: they are mapped, not read. The first process writes it when its first plan
+/// is made, as a whole or not at all. Weights are known by what they contain, forms by instruction set, algorithm and version of graft, so a file never
+/// gives wrong ones: what it lacks is made, and written beside what the network still has. Checksums are against accidents, not attackers: open
+/// files of those that you would load a model from. Not for several networks at a time, which would take turns in writing it; for all sessions of one.
+///
+///     graft::load_options options;
+///     options.packed = graft::open_packed_weights("resnet50.packed").value();
+///     auto model = graft::load("resnet50.onnx", options);
+///
+/// Opens the file, which need not exist. `warn` (or null) is told where it cannot be written or is damaged: it is done without then. Errors:
+/// file.open (what has the name cannot be read, or is something else, which is not written over).
+result<std::shared_ptr<const packed_store>> open_packed_weights(const std::string& path, void (*warn)(const char* text) = warn_on_stderr);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <vector>
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// A header, a table of what follows, and that, each at a multiple of 64 with as much behind it as buffers have. Numbers lie as machines with the kernels have
+// them.
+struct packed_header {
+    char what[40];  // says what the file is, by whom and in which form; another form is as no file
+    std::uint64_t count, table_number, size;
+};
+struct packed_entry {
+    std::uint64_t constant, form, begin, bytes, contents;
+};
+static_assert(sizeof(packed_header) == 64 && sizeof(packed_entry) == 40);
+
+class packed_file {
+public:
+    packed_file(const std::string& path, void (*warn)(const char*)) : path_(path), warn_(warn) {
+        std::snprintf(header_.what, sizeof header_.what, "%s %d.%d.%d %d", title, GRAFT_VERSION_MAJOR, GRAFT_VERSION_MINOR, GRAFT_VERSION_PATCH, packed_order);
+    }
+
+    // Empty where there is no file, or one of another version.
+    status open() {
+        file_ = nullptr;
+        entries_.clear();
+        auto opened = mapped_file::open(path_, most_bytes, errc::file_open);
+        if (!opened.ok()) return file_exists(path_) ? opened.take_status() : status();
+        if (!(*opened)->size()) return {};
+        packed_header h;
+        if ((*opened)->size() < sizeof h || std::memcmp((*opened)->data(), title, sizeof title - 1) != 0)
+            return fail(errc::file_open, path_, "this is no file of packed weights, and would be written over: name another");
+        std::memcpy(&h, (*opened)->data(), sizeof h);
+        if (std::memcmp(h.what, header_.what, sizeof h.what) != 0) return {};
+        file_ = std::move(opened).value();
+        if (!read_table(h)) entries_.clear(), tell_damage();
+        return {};
+    }
+
+    // Of pieces, so that threads can share it.
+    static std::uint64_t number_of(const void* bytes, std::size_t size, executor& pool) {
+        constexpr std::int64_t piece = std::int64_t(1) << 20;
+        const auto n = static_cast<std::int64_t>(size);
+        std::vector<std::uint64_t> numbers(static_cast<std::size_t>((n + piece - 1) / piece));
+        parallel_for_pieces(pool, n, piece, [&](std::int64_t first, std::int64_t count) {
+            numbers[static_cast<std::size_t>(first / piece)] = xxh64(static_cast<const std::uint8_t*>(bytes) + first, static_cast<std::size_t>(count));
+        });
+        return std::max<std::uint64_t>(1, numbers.size() == 1 ? numbers[0] : xxh64(numbers.data(), numbers.size() * sizeof numbers[0], size));
+    }
+    buffer find(std::uint64_t constant, std::uint64_t form, std::size_t bytes, executor& pool) {
+        std::lock_guard<std::mutex> guard(lock_);
+        seen_.push_back(constant);
+        const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const packed_entry& e) { return e.constant == constant && e.form == form; });
+        if (found == entries_.end() || found->bytes != bytes) return {};
+        const packed_entry e = *found;
+        if (number_of(at(e.begin), bytes, pool) == e.contents) return buffer::borrow(at(e.begin), bytes, file_);
+        entries_.erase(found);
+        tell_damage();
+        return {};
+    }
+    void add(std::uint64_t constant, std::uint64_t form, const buffer& packed) {
+        std::lock_guard<std::mutex> guard(lock_);
+        for (const added& a : added_)
+            if (a.entry.constant == constant && a.entry.form == form) return;  // another model has added it meanwhile
+        added_.push_back({{constant, form, 0, packed.bytes(), 0}, packed});
+    }
+    void keep(executor& pool) {
+        std::lock_guard<std::mutex> guard(lock_);
+        if (added_.empty()) return;
+        status done = write(pool);
+        added_.clear();
+        if (done.ok()) done = open();
+        if (!done.ok()) tell(std::string("packed weights are not kept: ") + done.error().what());
+    }
+
+private:
+    static constexpr char title[] = "graft packed weights";
+    static constexpr std::int64_t most_bytes = std::int64_t(1) << 40;
+    static constexpr std::uint64_t most_entries = 1 << 16;
+
+    struct added {
+        packed_entry entry;
+        buffer packed;
+    };
+
+    void tell(const std::string& text) {
+        if (warn_ && !told_) warn_((path_ + ": " + text).c_str());
+        told_ = true;
+    }
+    void tell_damage() { tell("it is damaged: weights are packed anew, and written"); }
+    const std::uint8_t* at(std::uint64_t begin) const { return file_->data() + begin; }
+
+    bool read_table(const packed_header& h) {
+        const std::size_t size = file_->size();
+        if (h.size != size || h.count > std::min<std::uint64_t>(most_entries, (size - sizeof h) / sizeof(packed_entry))) return false;
+        entries_.resize(static_cast<std::size_t>(h.count));
+        const std::size_t bytes = entries_.size() * sizeof(packed_entry);
+        if (bytes) std::memcpy(entries_.data(), at(sizeof h), bytes);
+        return xxh64(at(sizeof h), bytes) == h.table_number && std::all_of(entries_.begin(), entries_.end(), [&](const packed_entry& e) {
+                   return e.begin % buffer::alignment == 0 && e.begin <= size && e.bytes <= size - e.begin && size - e.begin - e.bytes >= buffer::alignment;
+               });
+    }
+
+    // What the file has of this network's constants, and what was added.
+    status write(executor& pool) {
+        std::vector<added> all;
+        for (const packed_entry& e : entries_)
+            if (std::find(seen_.begin(), seen_.end(), e.constant) != seen_.end()) all.push_back({e, buffer::borrow(at(e.begin), e.bytes, file_)});
+        for (added& a : added_) {
+            a.entry.contents = number_of(a.packed.data(), a.packed.bytes(), pool);
+            all.push_back(a);
+        }
+        const auto rounded = [](std::uint64_t n) { return (n + buffer::alignment - 1) / buffer::alignment * buffer::alignment; };
+        packed_header h = header_;
+        std::vector<packed_entry> table;
+        h.count = all.size();
+        h.size = rounded(sizeof h + all.size() * sizeof(packed_entry));
+        for (const added& a : all) {
+            table.push_back(a.entry);
+            table.back().begin = h.size;
+            h.size = rounded(h.size + a.entry.bytes) + buffer::alignment;
+        }
+        h.table_number = xxh64(table.data(), table.size() * sizeof table[0]);
+        atomic_file out;
+        std::uint64_t written = 0;
+        const auto put = [&](const void* bytes, std::size_t size) {
+            written += size;
+            return out.write(bytes, size);
+        };
+        const auto fill_to = [&](std::uint64_t end) {
+            static constexpr char zeros[2 * buffer::alignment] = {};
+            return put(zeros, static_cast<std::size_t>(end - written));
+        };
+        GRAFT_TRY(out.open(path_));
+        GRAFT_TRY(put(&h, sizeof h));
+        GRAFT_TRY(put(table.data(), table.size() * sizeof table[0]));
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            GRAFT_TRY(fill_to(table[i].begin));
+            GRAFT_TRY(put(all[i].packed.data(), all[i].packed.bytes()));
+        }
+        GRAFT_TRY(fill_to(h.size));
+        return out.commit();
+    }
+
+    const std::string path_;
+    void (*const warn_)(const char*);
+    packed_header header_{};
+    std::mutex lock_;
+    std::shared_ptr<const mapped_file> file_;
+    std::vector<packed_entry> entries_;  // of the file
+    std::vector<added> added_;
+    std::vector<std::uint64_t> seen_;  // constants that were asked for
+    bool told_ = false;
+};
+
+}  // namespace detail
+
+GRAFT_INLINE result<std::shared_ptr<const packed_store>> open_packed_weights(const std::string& path, void (*warn)(const char*)) GRAFT_MEMORY_TRY {
+    const auto file = std::make_shared<detail::packed_file>(path, warn);
+    GRAFT_TRY(file->open());
+    auto store = std::make_shared<packed_store>();
+    store->number_of = detail::packed_file::number_of;
+    store->find = [file](std::uint64_t constant, std::uint64_t form, std::size_t bytes, executor& pool) { return file->find(constant, form, bytes, pool); };
+    store->add = [file](std::uint64_t constant, std::uint64_t form, const buffer& packed) { file->add(constant, form, packed); };
+    store->keep = [file](executor& pool) { file->keep(pool); };
+    return std::shared_ptr<const packed_store>(std::move(store));
+}
+GRAFT_MEMORY_CATCH(path)
+
 GRAFT_END_NAMESPACE
 #endif
 // ---- graft/exec/session_pool.hpp

@@ -22039,16 +22039,14 @@ private:
             // Frozen, and yet on the way of a gradient: packed once.
             const tensor source = at(weight).constant;
             const std::string key = cpu::conv_grad_input_pack_key(level_, p, choice);
-            tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
-            if (!data) {
+            const auto fill = [&](tensor& data) -> status {
                 buffer scratch;
-                GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}, with_.budget));
                 if (choice.pack_workspace_bytes)
                     GRAFT_TRY_ASSIGN(scratch, buffer::allocate(static_cast<std::size_t>(choice.pack_workspace_bytes), with_.budget));
                 cpu::pack_conv_grad_input_weights(level_, p, choice, source.data<float>(), data.raw(), scratch.data(), with_.pool);
-                if (with_.packed) with_.packed->add(source, key, data);
-            }
-            at(packed).constant = data;
+                return {};
+            };
+            GRAFT_TRY_ASSIGN(at(packed).constant, packed_once(with_, source, key, dtype::uint8, {choice.packed_bytes}, fill));
             return {};
         }
         node pack = training_node(g, "PackConvGradInputWeights", on_, weight, packed);
@@ -24941,7 +24939,7 @@ GRAFT_INLINE status takes_any_batch(const graph& g, const shape& input, executor
 }
 GRAFT_MEMORY_CATCH("takes_any_batch")
 
-GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     std::vector<value_id> open;
     for (value_id id : g.inputs)
         if (!g.at(id).constant) open.push_back(id);
@@ -25642,15 +25640,6 @@ private:
     std::string path_, folder_, temporary_;
     int descriptor_ = -1;
 };
-
-inline bool file_exists(const std::string& path) {
-#if defined(_WIN32)
-    return ::_access(path.c_str(), 0) == 0;
-#else
-    struct stat info;
-    return ::lstat(path.c_str(), &info) == 0 || errno != ENOENT;
-#endif
-}
 
 inline checkpoint_file::~checkpoint_file() {
 #if defined(_WIN32)

@@ -7,6 +7,8 @@
 
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
 namespace {
 
 using program_test::done;
@@ -27,6 +29,25 @@ TEST_CASE("wrong usage exits with 2 and one line") {
     }
     CHECK(graft_program("classify " + model + " " + fish + " --preprocess crop=224,nonsense").refused("usage.preprocess"));
     CHECK(graft_program("preprocess " + fish + " --preprocess std=0 -o x.npy").code == 2);
+}
+
+TEST_CASE("--packed keeps weights for the next start, and nothing else is written over") {
+    const std::string file = "/tmp/graft_cli_" + std::to_string(::getpid()) + ".packed";
+    const done without = graft_program("classify " + model + " " + fish + " --json"),
+               first = graft_program("classify " + model + " " + fish + " --json --packed " + file),
+               second = graft_program("classify " + model + " " + fish + " --json --packed " + file);
+    CHECK(first.code == 0);
+    CHECK(second.code == 0);
+    const auto results = [](const done& d) { return d.out.substr(0, d.out.find("\"model\"")); };
+    CHECK(results(first) == results(without));
+    CHECK(results(second) == results(without));
+    CHECK(file_contents(file).compare(0, 20, "graft packed weights") == 0);
+    ::unlink(file.c_str());
+    const std::string before = file_contents(fish);
+    const done refused = graft_program("classify " + model + " " + fish + " --packed " + fish);
+    CHECK(refused.code == 1);
+    CHECK(refused.refused("file.open"));
+    CHECK(file_contents(fish) == before);
 }
 
 TEST_CASE("a misspelt option, verb or word is told with the one that may be meant") {

@@ -73,6 +73,8 @@ void remove_stale_temporaries(const std::string& folder, const std::string& pref
 // Whether a device, a pipe or a folder has that name. A new file would take its place, which for all other programs would be gone: root may do
 // that to /dev/null. Windows is not asked: always false there.
 bool no_regular_file(const std::string& path);
+// Whether anything has that name, or its folder does not say.
+inline bool file_exists(const std::string& path);
 }  // namespace detail
 
 GRAFT_END_NAMESPACE
@@ -224,6 +226,11 @@ GRAFT_INLINE atomic_file::~atomic_file() {
     if (descriptor_ >= 0) ::close(descriptor_);
 }
 
+inline bool detail::file_exists(const std::string& path) {
+    struct stat info;
+    return ::lstat(path.c_str(), &info) == 0 || errno != ENOENT;
+}
+
 GRAFT_INLINE bool detail::no_regular_file(const std::string& path) {
     struct stat about;
     return ::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode);
@@ -268,6 +275,7 @@ GRAFT_INLINE status atomic_file::commit() {
 
 #else
 
+inline bool detail::file_exists(const std::string& path) { return ::_access(path.c_str(), 0) == 0; }
 GRAFT_INLINE bool detail::no_regular_file(const std::string&) { return false; }
 
 GRAFT_INLINE mapped_file::~mapped_file() { ::operator delete(const_cast<std::uint8_t*>(data_)); }

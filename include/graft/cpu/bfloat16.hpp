@@ -22,6 +22,8 @@ bool takes_bfloat16_product(const gemm_problem& problem);
 
 bfloat16_weights bfloat16_weights_of(const conv_problem& problem);
 bfloat16_weights bfloat16_weights_of(const gemm_problem& problem);
+/// What tells weights packed for this set's kernels from those for others.
+const char* bfloat16_form(isa set) noexcept;
 /// Bytes of all weights packed; packed memory wants an alignment of 64.
 std::int64_t packed_bfloat16_bytes(const bfloat16_weights& weights);
 /// Rounds and packs the weights of output channels [begin, end), the first of which is a multiple of 32, in the order of this set's kernels; `weight` points to
@@ -191,6 +193,7 @@ GRAFT_INLINE bfloat16_weights bfloat16_weights_of(const gemm_problem& p) {
     const std::int64_t ldb = p.ldb ? p.ldb : p.trans_b ? p.k : p.n;
     return {p.k, p.n, 1, p.trans_b ? ldb : 1, p.trans_b ? 1 : ldb};
 }
+GRAFT_INLINE const char* bfloat16_form(isa set) noexcept { return bfloat16_products(set)->tiles ? " bfloat16 tiles" : " bfloat16 pairs"; }
 GRAFT_INLINE std::int64_t packed_bfloat16_bytes(const bfloat16_weights& w) {
     return detail::blocks_of_32(w.channels) * detail::blocks_of_32(w.out_channels) * w.taps * bfloat16_step * 2;
 }

@@ -98,7 +98,8 @@ struct load_options {
     std::int64_t stage_bytes = 0;                     ///< of memory that a stage may take for what it computes and its weights; 0: no limit
     bool open_batch = false;  ///< a network with one input that was exported for a fixed batch takes any, where graft::open_batch can prove it; else it stays
     int threads = 0;          ///< that weights are brought into the form of kernels by; 0: default_threads()
-    std::shared_ptr<trace_recorder> trace;  ///< takes down the runs of all its sessions and the steps in them, while it records; null: nothing does
+    std::shared_ptr<const packed_store> packed;  ///< where weights are kept as kernels read them, for the next process: open_packed_weights; null: nowhere
+    std::shared_ptr<trace_recorder> trace;       ///< takes down the runs of all its sessions and the steps in them, while it records; null: nothing does
 };
 
 /// Options that load onto a device that is open; null: onto the CPU, without a look at other devices.

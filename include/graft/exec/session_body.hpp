@@ -259,7 +259,8 @@ GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& want
 }
 GRAFT_MEMORY_CATCH("open_device")
 
-GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count, bool typed_outputs) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count,
+                                                 bool typed_outputs) GRAFT_MEMORY_TRY {
     if (options.reference) GRAFT_TRY(detail::host_precision(options.on_device.precision));
     std::shared_ptr<device> on = options.reference ? nullptr : options.opened;
     if (options.stages.empty() && (options.parts != 1 || options.stage_bytes != 0))
@@ -289,7 +290,7 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     if (on && on->in_host_memory()) host = std::move(on);
     for (int i = 0; i < count && !host; ++i)
         if (backends[i]->host) GRAFT_TRY_ASSIGN(host, backends[i]->open(backends[i]->name, {}, nullptr));
-    state->folded.how = execution_of(options, std::move(host), on);
+    state->folded.how = execution_of(options, std::move(host), on, options.packed);
     state->folded.how.budget = state->budget;
     for (const value_info& o : state->outputs)
         if (typed_outputs) state->folded.declared.push_back(o.type);

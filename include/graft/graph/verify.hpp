@@ -259,7 +259,7 @@ inline status verifier::sort(graph& g, const std::vector<int>& maker) {
     return {};
 }
 
-inline status verifier::run(graph& g, int depth) {
+inline GRAFT_COLD status verifier::run(graph& g, int depth) {
     if (depth >= limit_.nesting) return fail(errc::model_too_deep, "graph '" + g.name + "'", "graphs nest deeper than " + std::to_string(limit_.nesting));
     std::vector<int> maker;
     GRAFT_TRY(check_ids(g));

@@ -6,6 +6,7 @@
 #include "pack_cache.hpp"
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,11 @@ struct lowering {
     std::shared_ptr<memory_budget> budget = nullptr;  ///< what the constants that it makes count against
     place_id on = 0;                                  ///< whose nodes are rewritten
 };
+
+/// A constant in the form that `key` tells of, a tensor that `make` fills: made once for all plans of a model, and found again in
+/// later processes where the cache has a store. Errors: memory.oom, memory.budget, and those of `make`.
+result<tensor> packed_once(const lowering& with, const tensor& source, const std::string& key, dtype type, const shape& extents,
+                           const std::function<status(tensor&)>& make);
 
 /// How the devices of a back end are used.
 struct device_options {
@@ -49,3 +55,17 @@ struct placement {
 };
 
 GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+GRAFT_INLINE GRAFT_COLD result<tensor> packed_once(const lowering& with, const tensor& source, const std::string& key, dtype type, const shape& extents,
+                                                   const std::function<status(tensor&)>& make) {
+    tensor packed = with.packed ? with.packed->find(source, key, type, extents, with.pool) : tensor();
+    if (packed) return packed;
+    GRAFT_TRY_ASSIGN(packed, tensor::make(type, extents, with.budget));
+    GRAFT_TRY(make(packed));
+    if (with.packed) with.packed->add(source, key, packed);
+    return packed;
+}
+GRAFT_END_NAMESPACE
+#endif

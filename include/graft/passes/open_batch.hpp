@@ -191,7 +191,7 @@ GRAFT_INLINE status takes_any_batch(const graph& g, const shape& input, executor
 }
 GRAFT_MEMORY_CATCH("takes_any_batch")
 
-GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     std::vector<value_id> open;
     for (value_id id : g.inputs)
         if (!g.at(id).constant) open.push_back(id);

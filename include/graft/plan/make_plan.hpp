@@ -342,6 +342,7 @@ GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const
     for (std::size_t i = 0; i < p->places.size(); ++i)
         if (std::any_of(p->segments.begin(), p->segments.end(), [&](const plan_segment& s) { return s.place == i; }))
             GRAFT_TRY_ASSIGN(p->places[i].loaded, p->places[i].on->load(*p, static_cast<place_id>(i), pool));
+    if (how.packed) how.packed->keep(pool);
     return std::shared_ptr<const plan>(std::move(p));
 }
 

@@ -158,9 +158,10 @@ struct execution_options {
 };
 
 /// What an app gives, by the names that its options have in load_options and in step_options alike; the places are the host's device and, where
-/// it is not null, the one beside it.
+/// it is not null, the one beside it. `store`, if any, keeps what is packed.
 template <class Options>
-execution_options execution_of(const Options& given, std::shared_ptr<device> host, std::shared_ptr<device> beside) {
+execution_options execution_of(const Options& given, std::shared_ptr<device> host, std::shared_ptr<device> beside,
+                               std::shared_ptr<const packed_store> store = nullptr) {
     execution_options how;
     how.limit = given.limits;
     how.exact = given.exact;
@@ -168,7 +169,7 @@ execution_options execution_of(const Options& given, std::shared_ptr<device> hos
     how.strict_placement = given.strict_placement;
     how.seed = given.seed;
     how.trace = given.trace;
-    how.packed = std::make_shared<pack_cache>();
+    how.packed = std::make_shared<pack_cache>(std::move(store));
     how.places.push_back(std::move(host));
     if (beside) how.places.push_back(std::move(beside));
     return how;

@@ -43,15 +43,6 @@ private:
     int descriptor_ = -1;
 };
 
-inline bool file_exists(const std::string& path) {
-#if defined(_WIN32)
-    return ::_access(path.c_str(), 0) == 0;
-#else
-    struct stat info;
-    return ::lstat(path.c_str(), &info) == 0 || errno != ENOENT;
-#endif
-}
-
 inline checkpoint_file::~checkpoint_file() {
 #if defined(_WIN32)
     if (descriptor_ >= 0) ::_close(descriptor_);

@@ -252,7 +252,7 @@ protected:
         return {};
     }
 
-    status pack_conv(node& n, const cpu::conv_problem& problem, const cpu::conv_choice& choice) {
+    GRAFT_COLD status pack_conv(node& n, const cpu::conv_problem& problem, const cpu::conv_choice& choice) {
         const value_id weight = as(n.inputs[1], {});
         const value_id packed = g.add_value(at(weight).name + "_packed");
         at(packed).type = dtype::uint8;
@@ -272,9 +272,7 @@ protected:
         // A folded PackConvWeights, shared with the other plans of the model.
         const tensor source = at(weight).constant;
         const std::string key = cpu::conv_pack_key(level_, problem, choice);
-        tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
-        if (!data) {
-            GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}, with_.budget));
+        const auto fill = [&](tensor& data) -> status {
             const std::int64_t at_once = cpu::conv_channels_at_once(level_, problem, choice, floats_at_once);
             for (std::int64_t first = 0; first < problem.oc; first += at_once) {
                 const std::int64_t last = std::min(first + at_once, problem.oc), row = static_cast<std::int64_t>(source.bytes()) / problem.oc;
@@ -282,9 +280,9 @@ protected:
                 GRAFT_TRY_ASSIGN(weights, source.storage().to_read_once(static_cast<std::size_t>(first * row), static_cast<std::size_t>((last - first) * row)));
                 cpu::pack_conv_weights(level_, problem, choice, reinterpret_cast<const float*>(weights.data()), first, last, data.raw(), with_.pool);
             }
-            if (with_.packed) with_.packed->add(source, key, data);
-        }
-        at(packed).constant = data;
+            return {};
+        };
+        GRAFT_TRY_ASSIGN(at(packed).constant, packed_once(with_, source, key, dtype::uint8, {choice.packed_bytes}, fill));
         let_go(weight);
         return {};
     }
@@ -294,21 +292,18 @@ protected:
     }
 
     // A constant right operand is packed once; the node keeps its shape.
-    status pack_product(node& n) {
+    GRAFT_COLD status pack_product(node& n) {
         const value_id b = n.inputs[1];
         if (!is_constant(b) || at(b).extents.rank() != 2) return {};
         cpu::gemm_problem p;
         if (!cpu::gemm_problem_of(n, at(n.inputs[0]).extents, at(b).extents, at(n.outputs[0]).extents, p)) return {};
         p.bfloat16 = bfloat16_ && cpu::takes_bfloat16_product(p);
         const tensor source = at(b).constant;
-        const std::string key = std::string("product ") + cpu::name(level_) + (p.trans_b ? " transposed" : "") + (p.bfloat16 ? " bfloat16" : "");
-        tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
-        if (!data) {
-            const std::int64_t bytes = p.bfloat16 ? cpu::packed_bfloat16_bytes(cpu::bfloat16_weights_of(p)) : cpu::packed_b_bytes(level_, p.n, p.k);
-            GRAFT_TRY_ASSIGN(data, tensor::make(dtype::float32, {bytes / 4}, with_.budget));
-            GRAFT_TRY(pack_rows(p, source, data.data<float>()));
-            if (with_.packed) with_.packed->add(source, key, data);
-        }
+        const std::string key = std::string("product ") + cpu::name(level_) + (p.trans_b ? " transposed" : "") + (p.bfloat16 ? cpu::bfloat16_form(level_) : "");
+        const std::int64_t bytes = p.bfloat16 ? cpu::packed_bfloat16_bytes(cpu::bfloat16_weights_of(p)) : cpu::packed_b_bytes(level_, p.n, p.k);
+        const auto fill = [&](tensor& packed) { return pack_rows(p, source, packed.data<float>()); };
+        tensor data;
+        GRAFT_TRY_ASSIGN(data, packed_once(with_, source, key, dtype::float32, {bytes / 4}, fill));
         n.attributes.emplace_back();
         n.attributes.back().name = "unpacked";
         n.attributes.back().kind = attribute_kind::integers;
@@ -321,7 +316,7 @@ protected:
     }
 
     // A transposed matrix a few megabytes at a time, since the largest may be most of a network; another is packed by columns, and whole.
-    status pack_rows(const cpu::gemm_problem& p, const tensor& source, float* packed) {
+    GRAFT_COLD status pack_rows(const cpu::gemm_problem& p, const tensor& source, float* packed) {
         const std::int64_t panel = p.bfloat16 ? cpu::bfloat16_block : cpu::packed_b_bytes(level_, 1, 1) / 4,
                            row = static_cast<std::int64_t>(sizeof(float)) * p.k;
         const std::int64_t at_once = p.trans_b && p.k ? std::max<std::int64_t>(1, floats_at_once / (p.k * panel)) * panel : p.n;

@@ -306,7 +306,8 @@ private:
         const std::int64_t scales = k.scale.elements(), zeros = k.zero ? k.zero.elements() : 0;
         tensor weight, scale, bias;
         GRAFT_TRY_ASSIGN(weight, k.weight.to_read_once());
-        if (per_channel == 0) {
+        const bool columns = per_channel == 0;
+        if (columns) {
             per_channel = p.ic;
             GRAFT_TRY_ASSIGN(weight, turned(weight, p.ic, p.oc));
         }
@@ -329,24 +330,31 @@ private:
             bias.data<std::int32_t>()[m] = static_cast<std::int32_t>(steps);
         }
         std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.tiles) + std::to_string(p.few) + std::to_string(p.winograd) +
-                          std::to_string(p.matrix) + " " + std::to_string(p.groups);
+                          std::to_string(p.matrix) + std::to_string(columns) + " " + std::to_string(p.groups);
         for (std::int64_t m = 0; m < (zeros > 1 ? p.oc : 1); ++m) key += " " + std::to_string(zero_of(k, m));
-        tensor packed = with_.packed ? with_.packed->find(k.weight, key) : tensor();
-        const bool anew = !packed;
-        if (anew) GRAFT_TRY_ASSIGN(packed, tensor::make(dtype::uint8, {cpu::packed_quantized_bytes(p)}, with_.budget));
-        if (anew || p.unsigned_pixels())
+        // Differences of all rows, which the bias may be less the sum of; `to` (or null): where they are packed.
+        const auto read_rows = [&](void* to) {
             parallel_for(with_.pool, p.blocks(), [&](std::int64_t block) {
                 const std::int64_t first = block * p.rows(), last = std::min<std::int64_t>(first + p.rows(), p.oc);
                 std::vector<std::int16_t> differences(static_cast<std::size_t>((last - first) * per_channel));
                 for (std::int64_t m = first; m < last; ++m) {
-                    std::int16_t* const to = differences.data() + (m - first) * per_channel;
-                    k.weight.type() == dtype::int8 ? subtract(weight.data<std::int8_t>() + m * per_channel, per_channel, zero_of(k, m), to)
-                                                   : subtract(weight.data<std::uint8_t>() + m * per_channel, per_channel, zero_of(k, m), to);
-                    bias.data<std::int32_t>()[m] = cpu::quantized_bias(p, to, bias.data<std::int32_t>()[m]);
+                    std::int16_t* const row = differences.data() + (m - first) * per_channel;
+                    k.weight.type() == dtype::int8 ? subtract(weight.data<std::int8_t>() + m * per_channel, per_channel, zero_of(k, m), row)
+                                                   : subtract(weight.data<std::uint8_t>() + m * per_channel, per_channel, zero_of(k, m), row);
+                    bias.data<std::int32_t>()[m] = cpu::quantized_bias(p, row, bias.data<std::int32_t>()[m]);
                 }
-                if (anew) cpu::pack_quantized_rows(p, block, differences.data(), packed.raw());
+                if (to) cpu::pack_quantized_rows(p, block, differences.data(), to);
             });
-        if (anew && with_.packed) with_.packed->add(k.weight, key, packed);
+        };
+        bool found = true;
+        const auto fill = [&](tensor& data) -> status {
+            read_rows(data.raw());
+            found = false;
+            return {};
+        };
+        tensor packed;
+        GRAFT_TRY_ASSIGN(packed, packed_once(with_, k.weight, key, dtype::uint8, {cpu::packed_quantized_bytes(p)}, fill));
+        if (found && p.unsigned_pixels()) read_rows(nullptr);
         const value_id weights = g.add_constant(n.name + "_packed", std::move(packed)), scale_id = g.add_constant(n.name + "_scale", std::move(scale)),
                        bias_id = g.add_constant(n.name + "_bias", std::move(bias));
         edit(n, [&] {

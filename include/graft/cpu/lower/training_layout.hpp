@@ -128,16 +128,14 @@ private:
             // Frozen, and yet on the way of a gradient: packed once.
             const tensor source = at(weight).constant;
             const std::string key = cpu::conv_grad_input_pack_key(level_, p, choice);
-            tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
-            if (!data) {
+            const auto fill = [&](tensor& data) -> status {
                 buffer scratch;
-                GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}, with_.budget));
                 if (choice.pack_workspace_bytes)
                     GRAFT_TRY_ASSIGN(scratch, buffer::allocate(static_cast<std::size_t>(choice.pack_workspace_bytes), with_.budget));
                 cpu::pack_conv_grad_input_weights(level_, p, choice, source.data<float>(), data.raw(), scratch.data(), with_.pool);
-                if (with_.packed) with_.packed->add(source, key, data);
-            }
-            at(packed).constant = data;
+                return {};
+            };
+            GRAFT_TRY_ASSIGN(at(packed).constant, packed_once(with_, source, key, dtype::uint8, {choice.packed_bytes}, fill));
             return {};
         }
         node pack = training_node(g, "PackConvGradInputWeights", on_, weight, packed);

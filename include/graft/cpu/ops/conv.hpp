@@ -1,6 +1,7 @@
 // Kernels of graft.Conv and graft.PackConvWeights.
 #pragma once
 
+#include "../bfloat16.hpp"
 #include "../conv.hpp"
 #include "attributes.hpp"
 
@@ -39,8 +40,9 @@ struct problem_fields<conv_problem> {
 /// the algorithm says that already.
 inline std::string conv_pack_key(isa level, const conv_problem& p, const conv_choice& c) {
     char text[160];
-    std::snprintf(text, sizeof text, "conv %s %d %d %dx%d %lld %d%d", name(level), static_cast<int>(c.algorithm), p.groups, p.kh, p.kw,
-                  static_cast<long long>(c.packed_bytes), static_cast<int>(c.in), static_cast<int>(c.out));
+    std::snprintf(text, sizeof text, "conv %s %d %d %dx%d %lld %d%d%s", name(level), static_cast<int>(c.algorithm), p.groups, p.kh, p.kw,
+                  static_cast<long long>(c.packed_bytes), static_cast<int>(c.in), static_cast<int>(c.out),
+                  c.algorithm == conv_algorithm::bfloat16 ? bfloat16_form(level) : "");
     return text;
 }
 
