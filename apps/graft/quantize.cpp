@@ -5,7 +5,6 @@
 #include <graft/core/rng.hpp>
 #include <graft/data/splits.hpp>
 #include <graft/io/onnx_write.hpp>
-#include <graft/passes/to_float32.hpp>
 #include <graft/quantize.hpp>
 #include <graft/train/batch_parts.hpp>
 
@@ -112,9 +111,7 @@ public:
     graft::result<int> run() {
         auto loaded = graft::classifier::load(o_.model, how_);
         if (!loaded.ok()) return loaded.take_status();
-        auto in_float32 = widened(std::move(loaded).value());
-        if (!in_float32.ok()) return in_float32.take_status();
-        graft::classifier by = std::move(in_float32).value();
+        graft::classifier by = std::move(loaded).value();
         warn_where_assumed(common_, by.preprocessing());
         GRAFT_TRY_ASSIGN(pictures_, open_pictures(common_, o_.data));
         for (const graft::dataset_problem& p : pictures_.data.problems()) warn(common_, p.path + ": " + p.detail);
@@ -128,9 +125,17 @@ public:
         options.weights = o_.weights == "int8" ? graft::dtype::int8 : graft::dtype::uint8;
         options.load = how_.load;
         options.session = how_.session;
+        const std::vector<graft::value_info> inputs = assumed_inputs(by.model(), 1);
+        if (inputs.size() == 1) options.input = inputs[0].extents;
         auto opened = graft::quantizer::make(by.model().graph(), options);
         if (!opened.ok()) return opened.take_status();
         graft::quantizer quantizer = std::move(opened).value();
+        if (quantizer.converted() != graft::dtype::undefined) {
+            warn(common_, o_.model + " is of " + graft::name(quantizer.converted()) + ": it is quantised as the float32 network that it stands for");
+            auto in_float32 = classifier_of(quantizer.prepared());
+            if (!in_float32.ok()) return in_float32.take_status();
+            by = std::move(in_float32).value();
+        }
         for (const std::string& name : o_.keep) GRAFT_TRY(known(quantizer, name));
         GRAFT_TRY(observe(quantizer, by));
         GRAFT_TRY_ASSIGN(float_, scores("float", by, pictures_.size()));
@@ -150,24 +155,6 @@ public:
     }
 
 private:
-    // A network of halves or of doubles is quantised as the float32 one that it stands for.
-    graft::result<graft::classifier> widened(graft::classifier by) const {
-        const graft::graph& g = by.model().graph();
-        graft::dtype type = graft::dtype::undefined;
-        for (const graft::value& v : g.values)
-            if (v.type == graft::dtype::float16 || v.type == graft::dtype::bfloat16 || v.type == graft::dtype::float64) type = v.type;
-        const std::vector<graft::value_info> inputs = assumed_inputs(by.model(), 1);
-        if (type == graft::dtype::undefined || inputs.size() != 1) return by;
-        graft::executor alone;
-        graft::float32_changes changes;
-        graft::graph wide;
-        GRAFT_TRY_ASSIGN(wide, graft::to_float32(g, inputs[0].extents, alone, how_.load.limits, changes));
-        if (changes.dequantized) return by;  // which is refused, as it is quantised already
-        warn(common_, o_.model + " is of " + graft::name(type) + ": it is quantised as the float32 network that it stands for");
-        graft::model m;
-        GRAFT_TRY_ASSIGN(m, graft::load(std::move(wide), how_.load));
-        return graft::classifier::make(m, how_);
-    }
     graft::status observe(graft::quantizer& quantizer, const graft::classifier& by) {
         const std::vector<std::int64_t> seen = chosen(pictures_, o_.samples, common_.seed);
         progress bar("calibrate", static_cast<std::int64_t>(seen.size()), common_.quiet);

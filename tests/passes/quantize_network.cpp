@@ -235,6 +235,37 @@ TEST_CASE("a network that is to learn holds its weights in float, and answers as
     }
 }
 
+TEST_CASE("a network of halves is quantised as the float32 one that it stands for") {
+    const auto network = [](std::int64_t side) {
+        graft::builder b("net", 7);
+        const graft::value_id x = b.input("x", graft::dtype::float16, {"N", 3, side, side}), w = b.constant("w", [] {
+            graft::tensor t = graft::tensor::make(graft::dtype::float16, {4, 3, 3, 3}).value();
+            for (std::int64_t i = 0; i < t.elements(); ++i) {
+                const double v = std::sin(static_cast<double>(i));
+                graft::store_from_double(t.type(), t.raw(), i, 1, &v);
+            }
+            return t;
+        }());
+        b.output(b.apply("Flatten", {b.apply("GlobalAveragePool", {b.apply("Relu", {b.apply("Conv", {x, w})})})}), "y");
+        return b.finish().value();
+    };
+    auto q = graft::quantizer::make(graft::load(network(8))->graph());
+    REQUIRE(q.ok());
+    CHECK(q->converted() == graft::dtype::float16);
+    REQUIRE(q->observe(random_batch()).ok());
+    const graft::graph made = q->finish().value();
+    graft::session a(graft::load(q->prepared()).value()), b(graft::load(made).value());
+    const graft::tensor wide = a.run(random_batch()).value(), small = b.run(random_batch()).value();
+    REQUIRE(small.type() == graft::dtype::float32);
+    for (std::int64_t i = 0; i < wide.elements(); ++i) CHECK(std::fabs(wide.data<float>()[i] - small.data<float>()[i]) < 0.05f);
+    CHECK(graft::quantizer::make(graft::load(small_network())->graph())->converted() == graft::dtype::undefined);
+
+    graft::quantize_options how;
+    CHECK(graft::quantizer::make(graft::load(network(graft::shape::unknown))->graph(), how).error().code() == graft::errc::input_shape);
+    how.input = {1, 3, 8, 8};
+    CHECK(graft::quantizer::make(graft::load(network(graft::shape::unknown))->graph(), how).ok());
+}
+
 TEST_CASE("nodes that are kept stay float, and a name of none is refused") {
     auto q = graft::quantizer::make(graft::load(small_network())->graph());
     REQUIRE(q.ok());
