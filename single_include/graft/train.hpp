@@ -36579,6 +36579,7 @@ struct quantize_options {
     calibration_method method = calibration_method::minmax;
     double percentile = 99.99;     ///< in percent, of the values that a range by percentile keeps
     dtype weights = dtype::uint8;  ///< or int8: see quantize_network
+    shape input;                   ///< of a batch; asked for where a network of halves or doubles leaves more open than the batch
     load_options load;             ///< how the network runs while its values are observed
     session_options session;
 };
@@ -36590,7 +36591,8 @@ struct quantize_options {
 ///     auto network = q->finish();
 class quantizer {
 public:
-    /// `g` is what `model::graph` gives. Errors: those of `prepare_to_quantize` and of `load`.
+    /// `g` is what `model::graph` gives. One of float16, bfloat16 or double becomes the float32 network that it stands for, and is given batches of float32.
+    /// Errors: input.shape (see quantize_options::input), those of `prepare_to_quantize`, `to_float32` and `load`.
     static result<quantizer> make(graph g, const quantize_options& options = {});
     /// Runs the network on one batch and sees what its values are. Errors: quantize.range (not finite), those of a run.
     status observe(const tensor& batch);
@@ -36601,8 +36603,10 @@ public:
     result<graph> finish(const std::vector<std::string>& keep = {});
     /// The same with weights in float32, as `quantize_to_learn` has it.
     result<graph> finish_to_learn(const std::vector<std::string>& keep = {});
-    /// The float network as it was made ready: its batch normalisation folded.
+    /// The float32 network as it was made ready: its batch normalisation folded.
     const graph& prepared() const noexcept { return float_; }
+    /// The other floating type that the network was of; undefined: none.
+    dtype converted() const noexcept { return converted_; }
 
 private:
     status take_ranges();
@@ -36610,7 +36614,7 @@ private:
 
     graph float_;
     session session_;
-    dtype weights_;
+    dtype weights_, converted_ = dtype::undefined;
     std::vector<value_id> watched_;
     std::vector<std::size_t> outputs_;  // by watched value: its place among the outputs
     std::vector<range_observer> observers_;
@@ -36626,7 +36630,37 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
+namespace detail {
+// A network of other floating types as the float32 one that it stands for; `was`: the type.
+inline result<graph> float32_to_quantize(graph g, const quantize_options& options, dtype& was) {
+    const bool other = std::any_of(g.values.begin(), g.values.end(),
+                                   [](const value& v) { return v.type == dtype::float16 || v.type == dtype::bfloat16 || v.type == dtype::float64; });
+    const value* input = nullptr;
+    int inputs = 0;
+    for (value_id id : g.inputs)
+        if (!g.at(id).constant) input = &g.at(id), ++inputs;
+    if (!other || inputs != 1) return g;
+    shape batch = options.input;
+    if (batch.rank() == 0 && input->has_shape) {
+        batch = input->extents;
+        if (batch.rank() > 0 && batch[0] < 0) batch[0] = 1;
+    }
+    if (batch.rank() == 0 || !batch.known())
+        return fail(errc::input_shape, input->name,
+                    "the network is of halves or doubles and leaves extents of its input open: quantize_options::input has to say the shape of a batch");
+    executor serial;
+    float32_changes changes;
+    graph made;
+    GRAFT_TRY_ASSIGN(made, to_float32(g, batch, serial, options.load.limits, changes));
+    if (changes.dequantized) return g;  // it is quantised already, which is told of the given one
+    was = changes.converted;
+    return made;
+}
+}  // namespace detail
+
 GRAFT_INLINE result<quantizer> quantizer::make(graph g, const quantize_options& options) GRAFT_MEMORY_TRY {
+    dtype was = dtype::undefined;
+    GRAFT_TRY_ASSIGN(g, detail::float32_to_quantize(std::move(g), options, was));
     GRAFT_TRY_ASSIGN(g, prepare_to_quantize(std::move(g)));
     std::vector<value_id> wanted;
     GRAFT_TRY_ASSIGN(wanted, values_to_observe(g));
@@ -36642,6 +36676,7 @@ GRAFT_INLINE result<quantizer> quantizer::make(graph g, const quantize_options& 
     model m;
     GRAFT_TRY_ASSIGN(m, graft::load(std::move(watched), how));
     quantizer made(std::move(g), m, options);
+    made.converted_ = was;
     made.watched_ = std::move(wanted);
     made.outputs_ = std::move(places);
     made.observers_.assign(made.watched_.size(), range_observer(options.method, options.percentile));

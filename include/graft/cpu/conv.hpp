@@ -57,6 +57,7 @@ GRAFT_END_NAMESPACE
 #include "bfloat16.hpp"
 #include "dispatch.hpp"
 
+#include <atomic>
 #include <limits>
 
 GRAFT_BEGIN_NAMESPACE
@@ -143,6 +144,8 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
     return a;
 }
 
+constexpr int most_winograd_threads = 64;  // that do runs of tiles each on its own
+
 // Tiles that are transformed at once: as many as keep both sides of the products in the second cache, but not too few for
 // the weights, which are read once for each run of tiles.
 inline std::int64_t winograd_room(const conv_problem& p, int m, std::int64_t width) {
@@ -200,20 +203,64 @@ inline bool faster_in_bfloat16(isa set, const conv_problem& p) {
     return pairs + double(g.ih * g.iw * in_blocks) * gather_ns < floats;
 }
 
+// The workspace is room for the runs of two threads, or for all tiles.
+inline std::int64_t winograd_space(const conv_problem& p, int m, std::int64_t width) {
+    const std::int64_t all = p.n * ceil_div(p.oh, m) * ceil_div(p.ow, m), two = 2 * winograd_room(p, m, width);
+    return ceil_div(all, 8) * 8 < two ? ceil_div(all, 8) * 8 : two;
+}
+inline std::int64_t winograd_workspace(const conv_problem& p, int m, std::int64_t width) {
+    const std::int64_t space = winograd_space(p, m, width);
+    return (m + 2) * (m + 2) * (winograd_element(p.ic, width, space) + winograd_element(p.oc, width, space) + 32);
+}
+
+// Runs of tiles that threads do each on its own, or 0 where the threads of a pool share every run. Alone, a thread reads all weights for each of its runs;
+// together, they read each other's transforms out of each other's caches: at 2 GB/s where these lie far apart, at 20 where they do not. Which of both makes no
+// difference to the bits.
+inline std::int64_t winograd_runs(const conv_problem& p, int m, std::int64_t width, std::int64_t threads) {
+    const std::int64_t all = p.n * ceil_div(p.oh, m) * ceil_div(p.ow, m), room = winograd_room(p, m, width);
+    const std::int64_t both = (ceil_div(p.ic, width) + ceil_div(p.oc, width)) * width;
+    const std::int64_t own = (winograd_space(p, m, width) * both + 64 - 32 * threads) / (threads * both), most = own < room ? own : room;
+    if (threads > most_winograd_threads || most < 8) return 0;
+    const std::int64_t even = ceil_div(ceil_div(all, most), threads) * threads, runs = ceil_div(all, even) < 8 ? ceil_div(all, most) : even;
+    if (threads == 1) return runs;
+    const double elements = (m + 2) * (m + 2), weights = elements * double(p.ic) * double(ceil_div(p.oc, width) * width) * 4;
+    const double reading = weights > 1e6 ? (weights - 1e6) * double(runs - ceil_div(all, room)) / 25 : 0;
+    const double passing = elements * double(all * both) * 4 * (1 - 1 / double(threads)) / 8;
+    return runs > 1 && reading < passing ? runs : 0;
+}
+
 inline void run_winograd(isa set, conv_args& a, executor& pool) {
     const conv_kernels& k = *kernels(set).conv;
     const conv_problem& p = a.p;
     const std::int64_t width = vector_width(set), in_blocks = ceil_div(p.ic, width), out_blocks = ceil_div(p.oc, width);
-    const std::int64_t elements = (a.wino + 2) * (a.wino + 2);
+    const std::int64_t elements = (a.wino + 2) * (a.wino + 2), threads = pool.threads();
     a.tiles_high = ceil_div(p.oh, a.wino);
     a.tiles_wide = ceil_div(p.ow, a.wino);
-    a.tile_room = winograd_room(p, a.wino, width);
+    a.group_weights = out_blocks * width * p.ic;
+    const std::int64_t all = p.n * a.tiles_high * a.tiles_wide, pairs = ceil_div(out_blocks, 2), runs = winograd_runs(p, a.wino, width, threads);
+    a.tile_room = runs ? ceil_div(all, runs) : winograd_room(p, a.wino, width);
     a.transformed = a.workspace;
     a.in_element = winograd_element(p.ic, width, a.tile_room);
     a.out_element = winograd_element(p.oc, width, a.tile_room);
     a.products = a.workspace + elements * a.in_element;
-    a.group_weights = out_blocks * width * p.ic;
-    const std::int64_t all = p.n * a.tiles_high * a.tiles_wide, pairs = ceil_div(out_blocks, 2);
+    if (runs) {
+        // Each takes the part of the workspace that belongs to its runs, or another that is free where it helps out.
+        std::atomic<bool> taken[most_winograd_threads] = {};
+        return parallel_for(pool, ceil_div(all, a.tile_room), [&](std::int64_t run) {
+            std::int64_t part = run * threads / runs;
+            while (taken[part].exchange(true, std::memory_order_acquire)) part = (part + 1) % threads;
+            conv_args mine = a;
+            mine.transformed += part * elements * (a.in_element + a.out_element);
+            mine.products += part * elements * (a.in_element + a.out_element);
+            mine.first_tile = run * a.tile_room;
+            mine.tile_count = all - mine.first_tile < a.tile_room ? all - mine.first_tile : a.tile_room;
+            const std::int64_t end = mine.first_tile + mine.tile_count;
+            for (std::int64_t block = 0; block < in_blocks; ++block) k.winograd_input(mine, block, mine.first_tile, end);
+            for (std::int64_t element = 0; element < elements; ++element) k.winograd_multiply(mine, element, 0, pairs);
+            for (std::int64_t block = 0; block < out_blocks; ++block) k.winograd_output(mine, block, mine.first_tile, end);
+            taken[part].store(false, std::memory_order_release);
+        });
+    }
     for (a.first_tile = 0; a.first_tile < all; a.first_tile += a.tile_room) {
         a.tile_count = all - a.first_tile < a.tile_room ? all - a.first_tile : a.tile_room;
         const std::int64_t end = a.first_tile + a.tile_count, parts = ceil_div(a.tile_count, 32);
@@ -286,8 +333,7 @@ GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
                 c.reason = m == 4 ? "Winograd F(4x4, 3x3)" : "Winograd F(2x2, 3x3)";
                 const std::int64_t elements = (m + 2) * (m + 2);
                 floats = elements * detail::direct_weights(p, width) / 9;
-                const std::int64_t room = detail::winograd_room(p, m, width);
-                c.workspace_bytes = elements * (detail::winograd_element(p.ic, width, room) + detail::winograd_element(p.oc, width, room)) * 4;
+                c.workspace_bytes = detail::winograd_workspace(p, m, width) * 4;
             }
         }
     }
