@@ -283,6 +283,7 @@ private:
         for (; i < count; ++i) any |= outside(from[i]);
         return any == 0;
     }
+    // The same of all channels.
     bool fit_bytes(const constants& k, const tensor& weight, std::int64_t channels, std::int64_t per_channel) {
         std::atomic<bool> all{true};
         parallel_for(with_.pool, channels, [&](std::int64_t m) {
