@@ -287,6 +287,18 @@ void arrays() {
         write("checkpoint", "whole", std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>()));
     }
     std::filesystem::remove(path);
+
+    const std::string packed = (root / "made.packed").string();
+    graft::load_options options;
+    options.device = "cpu";
+    builder b("net", 5);
+    b.output(b.linear(b.flatten(b.global_average_pool(b.relu(b.conv2d(b.input("x", dtype::float32, {1, 3, 8, 8}), 2)))), 2), "y");
+    if (auto opened = graft::open_packed_weights(packed, nullptr); opened.ok()) options.packed = *opened;
+    if (graft::load(b.finish().value(), options).ok()) {
+        std::ifstream in(packed, std::ios::binary);
+        write("packed", "whole", std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>()));
+    }
+    std::filesystem::remove(packed);
 }
 
 void datasets() {

@@ -28109,7 +28109,7 @@ void remove_stale_temporaries(const std::string& folder, const std::string& pref
 // that to /dev/null. Windows is not asked: always false there.
 bool no_regular_file(const std::string& path);
 // Whether anything has that name, or its folder does not say.
-inline bool file_exists(const std::string& path);
+bool file_exists(const std::string& path);
 }  // namespace detail
 
 GRAFT_END_NAMESPACE
@@ -28260,7 +28260,7 @@ GRAFT_INLINE atomic_file::~atomic_file() {
     if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-inline bool detail::file_exists(const std::string& path) {
+GRAFT_INLINE bool detail::file_exists(const std::string& path) {
     struct stat info;
     return ::lstat(path.c_str(), &info) == 0 || errno != ENOENT;
 }
@@ -28309,7 +28309,7 @@ GRAFT_INLINE status atomic_file::commit() {
 
 #else
 
-inline bool detail::file_exists(const std::string& path) { return ::_access(path.c_str(), 0) == 0; }
+GRAFT_INLINE bool detail::file_exists(const std::string& path) { return ::_access(path.c_str(), 0) == 0; }
 GRAFT_INLINE bool detail::no_regular_file(const std::string&) { return false; }
 
 GRAFT_INLINE mapped_file::~mapped_file() { ::operator delete(const_cast<std::uint8_t*>(data_)); }
@@ -58563,10 +58563,6 @@ GRAFT_END_NAMESPACE
 #include <string>
 
 GRAFT_BEGIN_NAMESPACE
-namespace detail {
-// To be raised when a kernel reads what it read in another order.
-constexpr int packed_order = 1;
-}  // namespace detail
 
 /// Packed weights of a network in a file, which processes that run it share: they are mapped, not read. The first process writes it when its first plan
 /// is made, as a whole or not at all. Weights are known by what they contain, forms by instruction set, algorithm and version of graft, so a file never
@@ -58584,14 +58580,26 @@ result<std::shared_ptr<const packed_store>> open_packed_weights(const std::strin
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_LOWER_PACKED_FILE_HPP
+#define GRAFT_SINGLE_GRAFT_LOWER_PACKED_FILE_HPP
+// ---- graft/lower/packed_file.hpp
+// The file that packed weights are kept in: what is in it, how it is read and written.
+
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
+
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
+
+// To be raised when a kernel reads what it read in another order.
+constexpr int packed_order = 1;
 
 // A header, a table of what follows, and that, each at a multiple of 64 with as much behind it as buffers have. Numbers lie as machines with the kernels have
 // them.
@@ -58744,6 +58752,11 @@ private:
 };
 
 }  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <utility>
+GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE result<std::shared_ptr<const packed_store>> open_packed_weights(const std::string& path, void (*warn)(const char*)) GRAFT_MEMORY_TRY {
     const auto file = std::make_shared<detail::packed_file>(path, warn);

@@ -7,6 +7,7 @@
 
 #include <graft/core/xxhash.hpp>
 #include <graft/cpu/dispatch.hpp>
+#include <graft/lower/packed_file.hpp>
 
 #include <cmath>
 #include <cstdio>

@@ -74,7 +74,7 @@ void remove_stale_temporaries(const std::string& folder, const std::string& pref
 // that to /dev/null. Windows is not asked: always false there.
 bool no_regular_file(const std::string& path);
 // Whether anything has that name, or its folder does not say.
-inline bool file_exists(const std::string& path);
+bool file_exists(const std::string& path);
 }  // namespace detail
 
 GRAFT_END_NAMESPACE
@@ -226,7 +226,7 @@ GRAFT_INLINE atomic_file::~atomic_file() {
     if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-inline bool detail::file_exists(const std::string& path) {
+GRAFT_INLINE bool detail::file_exists(const std::string& path) {
     struct stat info;
     return ::lstat(path.c_str(), &info) == 0 || errno != ENOENT;
 }
@@ -275,7 +275,7 @@ GRAFT_INLINE status atomic_file::commit() {
 
 #else
 
-inline bool detail::file_exists(const std::string& path) { return ::_access(path.c_str(), 0) == 0; }
+GRAFT_INLINE bool detail::file_exists(const std::string& path) { return ::_access(path.c_str(), 0) == 0; }
 GRAFT_INLINE bool detail::no_regular_file(const std::string&) { return false; }
 
 GRAFT_INLINE mapped_file::~mapped_file() { ::operator delete(const_cast<std::uint8_t*>(data_)); }
