@@ -29519,7 +29519,7 @@ inline value_id onnx_graph_reader::resolve(onnx_scope& scope, std::string_view n
     return inner;
 }
 
-inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes, onnx_scope& scope) {
+inline GRAFT_COLD status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes, onnx_scope& scope) {
     onnx_node from;
     graph& g = *scope.target;
     const bool called = scope.called();
@@ -29557,7 +29557,8 @@ inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes
     return {};
 }
 
-inline status onnx_graph_reader::read_attributes(const onnx_node& from, const std::string& location, onnx_scope& scope, std::vector<attribute>& out) {
+inline GRAFT_COLD status onnx_graph_reader::read_attributes(const onnx_node& from, const std::string& location, onnx_scope& scope,
+                                                            std::vector<attribute>& out) {
     out.reserve(from.attributes.size());
     const bool called = scope.called();
     for (const wire_bytes& part : from.attributes) {
@@ -58762,7 +58763,8 @@ GRAFT_INLINE result<std::shared_ptr<const packed_store>> open_packed_weights(con
     const auto file = std::make_shared<detail::packed_file>(path, warn);
     GRAFT_TRY(file->open());
     auto store = std::make_shared<packed_store>();
-    store->number_of = detail::packed_file::number_of;
+    // Lambdas all of them, as the type of a function that std::function holds is a symbol outside of graft's names.
+    store->number_of = [](const void* bytes, std::size_t size, executor& pool) { return detail::packed_file::number_of(bytes, size, pool); };
     store->find = [file](std::uint64_t constant, std::uint64_t form, std::size_t bytes, executor& pool) { return file->find(constant, form, bytes, pool); };
     store->add = [file](std::uint64_t constant, std::uint64_t form, const buffer& packed) { file->add(constant, form, packed); };
     store->keep = [file](executor& pool) { file->keep(pool); };

@@ -34,7 +34,8 @@ GRAFT_INLINE result<std::shared_ptr<const packed_store>> open_packed_weights(con
     const auto file = std::make_shared<detail::packed_file>(path, warn);
     GRAFT_TRY(file->open());
     auto store = std::make_shared<packed_store>();
-    store->number_of = detail::packed_file::number_of;
+    // Lambdas all of them, as the type of a function that std::function holds is a symbol outside of graft's names.
+    store->number_of = [](const void* bytes, std::size_t size, executor& pool) { return detail::packed_file::number_of(bytes, size, pool); };
     store->find = [file](std::uint64_t constant, std::uint64_t form, std::size_t bytes, executor& pool) { return file->find(constant, form, bytes, pool); };
     store->add = [file](std::uint64_t constant, std::uint64_t form, const buffer& packed) { file->add(constant, form, packed); };
     store->keep = [file](executor& pool) { file->keep(pool); };

@@ -324,7 +324,7 @@ inline value_id onnx_graph_reader::resolve(onnx_scope& scope, std::string_view n
     return inner;
 }
 
-inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes, onnx_scope& scope) {
+inline GRAFT_COLD status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes, onnx_scope& scope) {
     onnx_node from;
     graph& g = *scope.target;
     const bool called = scope.called();
@@ -362,7 +362,8 @@ inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes
     return {};
 }
 
-inline status onnx_graph_reader::read_attributes(const onnx_node& from, const std::string& location, onnx_scope& scope, std::vector<attribute>& out) {
+inline GRAFT_COLD status onnx_graph_reader::read_attributes(const onnx_node& from, const std::string& location, onnx_scope& scope,
+                                                            std::vector<attribute>& out) {
     out.reserve(from.attributes.size());
     const bool called = scope.called();
     for (const wire_bytes& part : from.attributes) {
