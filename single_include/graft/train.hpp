@@ -23590,7 +23590,6 @@ private:
         std::int64_t axis = 1;
     };
     static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
-    static bool is_other_float(dtype t) { return t == dtype::float16 || t == dtype::bfloat16 || t == dtype::float64; }
     dtype type_of(value_id id) const { return index(id) < known_.values.size() ? known_.at(id).type : g_.at(id).type; }
     const shape& extents(value_id id) const { return known_.at(id).extents; }
     static value_id input(const node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : no_value; }
@@ -23603,7 +23602,7 @@ private:
         return to;
     }
     static status convert(value& v, float32_changes& changes) {
-        if (!is_other_float(v.constant ? v.constant.type() : v.type)) return {};
+        if (!is_half_or_double(v.constant ? v.constant.type() : v.type)) return {};
         if (changes.converted == dtype::undefined) changes.converted = v.constant ? v.constant.type() : v.type;
         if (v.constant) GRAFT_TRY_ASSIGN(v.constant, converted(v.constant));
         v.type = dtype::float32;
@@ -23613,11 +23612,11 @@ private:
     static status convert_attributes(node& n, float32_changes& changes) {
         for (attribute& a : n.attributes) {
             const bool names_type = (a.name == "to" && ops::row_of(n).is(op_flag::converts)) || a.name == "dtype" || a.name == "output_datatype";
-            if (names_type && is_other_float(static_cast<dtype>(a.integer))) {
+            if (names_type && is_half_or_double(static_cast<dtype>(a.integer))) {
                 if (changes.converted == dtype::undefined) changes.converted = static_cast<dtype>(a.integer);
                 a.integer = static_cast<std::int64_t>(dtype::float32);
             }
-            if (a.kind == attribute_kind::tensor && is_other_float(a.tensor.type())) GRAFT_TRY_ASSIGN(a.tensor, converted(a.tensor));
+            if (a.kind == attribute_kind::tensor && is_half_or_double(a.tensor.type())) GRAFT_TRY_ASSIGN(a.tensor, converted(a.tensor));
             if (!a.graph) continue;
             auto body = std::make_shared<graph>(*a.graph);
             for (value& v : body->values) GRAFT_TRY(convert(v, changes));
@@ -25613,7 +25612,6 @@ GRAFT_END_NAMESPACE
 #else
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #endif
 GRAFT_BEGIN_NAMESPACE
@@ -32224,7 +32222,7 @@ GRAFT_INLINE result<graph> prepare_to_quantize(graph g) GRAFT_MEMORY_TRY {
         if (detail::integers_of(n) == eight_bits::is_integer)
             return fail(errc::quantize_nothing, location(n), "the network is quantised already: quantise the float network that it was made of");
     for (const value& v : g.values)
-        if (v.type == dtype::float16 || v.type == dtype::bfloat16 || v.type == dtype::float64)
+        if (is_half_or_double(v.type))
             return fail(errc::op_type, v.name, std::string("it is of ") + name(v.type) + "; quantising begins with a network of float32");
     GRAFT_TRY(detail::opset_raiser(g).run());
     GRAFT_TRY(detail::fold_batch_norm(g));
@@ -36625,6 +36623,7 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+
 #include <algorithm>
 #include <utility>
 
@@ -36633,13 +36632,9 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 // A network of other floating types as the float32 one that it stands for; `was`: the type.
 inline result<graph> float32_to_quantize(graph g, const quantize_options& options, dtype& was) {
-    const bool other = std::any_of(g.values.begin(), g.values.end(),
-                                   [](const value& v) { return v.type == dtype::float16 || v.type == dtype::bfloat16 || v.type == dtype::float64; });
-    const value* input = nullptr;
-    int inputs = 0;
-    for (value_id id : g.inputs)
-        if (!g.at(id).constant) input = &g.at(id), ++inputs;
-    if (!other || inputs != 1) return g;
+    const bool other = std::any_of(g.values.begin(), g.values.end(), [](const value& v) { return is_half_or_double(v.type); });
+    const value* const input = only_input(g);
+    if (!other || !input) return g;
     shape batch = options.input;
     if (batch.rank() == 0 && input->has_shape) {
         batch = input->extents;

@@ -1,4 +1,5 @@
 // Packed weights in a file: the same bits as without, found by the next process, never those of other weights.
+#include "../data/made_dataset.hpp"
 #include "../emulated_products.hpp"
 #include "../file_contents.hpp"
 #include "nets.hpp"
@@ -12,6 +13,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -19,7 +21,6 @@
 
 #if !defined(_WIN32)
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace {
 
@@ -27,23 +28,13 @@ std::string told;
 void tell(const char* text) { told += std::string(text) + "\n"; }
 
 struct packed_file {
-    std::string folder, path;
-    packed_file() {
-        char name[] = "/tmp/graft_packed_XXXXXX";
-        folder = ::mkdtemp(name);
-        path = folder + "/net.packed";
-        told.clear();
-    }
+    made_folder folder;
+    std::string path = folder.path + "/net.packed";
+    packed_file() { told.clear(); }
     ~packed_file() {
-        ::unlink(path.c_str());
-        CHECK_MESSAGE(::rmdir(folder.c_str()) == 0, "a temporary file was left behind");
+        for (const auto& left : std::filesystem::directory_iterator(folder.path)) CHECK_MESSAGE(left.path() == path, "a temporary file was left behind");
     }
-    void write(const std::string& bytes) const {
-        std::FILE* file = std::fopen(path.c_str(), "wb");
-        REQUIRE(file);
-        REQUIRE(std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size());
-        std::fclose(file);
-    }
+    void write(const std::string& bytes) const { REQUIRE(folder.put("net.packed", bytes) == path); }
 };
 
 // Counts what a file gives and takes.
@@ -254,10 +245,10 @@ TEST_CASE("A file that is something else is not written over, and one that canno
     REQUIRE(!opened.ok());
     CHECK(opened.error().code() == graft::errc::file_open);
     CHECK(file_contents(file.path) == model);
-    CHECK(!graft::open_packed_weights(file.folder, tell).ok());
+    CHECK(!graft::open_packed_weights(file.folder.path, tell).ok());
 
     const graft::graph g = net(1);
-    auto nowhere = graft::open_packed_weights(file.folder + "/missing/net.packed", tell).value();
+    auto nowhere = graft::open_packed_weights(file.folder.path + "/missing/net.packed", tell).value();
     CHECK(same(run(g, nowhere).y, run(g, nullptr).y));
     CHECK(told.find("are not kept") != std::string::npos);
 }

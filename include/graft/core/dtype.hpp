@@ -68,6 +68,9 @@ inline std::size_t file_bits(dtype type) noexcept {
     }
 }
 
+/// Whether the type is float16, bfloat16 or double: what float32 stands in for.
+inline bool is_half_or_double(dtype type) noexcept { return type == dtype::float16 || type == dtype::bfloat16 || type == dtype::float64; }
+
 /// Whether the type is a float of any width.
 inline bool is_float(dtype type) noexcept {
     switch (type) {

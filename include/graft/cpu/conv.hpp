@@ -146,16 +146,24 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
 
 constexpr int most_winograd_threads = 64;  // that do runs of tiles each on its own
 
+inline std::int64_t winograd_tiles(const conv_problem& p, int m) { return ceil_div(p.oh, m) * ceil_div(p.ow, m); }  // of one image
+
 // Tiles that are transformed at once: as many as keep both sides of the products in the second cache, but not too few for
 // the weights, which are read once for each run of tiles.
 inline std::int64_t winograd_room(const conv_problem& p, int m, std::int64_t width) {
     const std::int64_t one = (m + 2) * (m + 2) * (ceil_div(p.ic, width) + ceil_div(p.oc, width)) * width * 4;
-    const std::int64_t all = ceil_div(p.oh, m) * ceil_div(p.ow, m), fit = (std::int64_t(1) << 20) / one < 49 ? 49 : (std::int64_t(1) << 20) / one;
+    const std::int64_t all = winograd_tiles(p, m), fit = (std::int64_t(1) << 20) / one < 49 ? 49 : (std::int64_t(1) << 20) / one;
     return ceil_div(all, ceil_div(all, fit));
 }
 
 // Floats of one element of all tiles. The odd cache line keeps the elements of one tile out of each other's cache sets.
 inline std::int64_t winograd_element(std::int64_t channels, std::int64_t width, std::int64_t room) { return ceil_div(channels, width) * width * room + 16; }
+
+// Nanoseconds that weights beyond the second cache take to be read so many times.
+inline double winograd_reading(const conv_problem& p, int m, std::int64_t width, std::int64_t times) {
+    const double weights = double((m + 2) * (m + 2)) * double(p.ic) * double(ceil_div(p.oc, width) * width) * 4;
+    return weights > 1e6 ? (weights - 1e6) * double(times) / 25 : 0;
+}
 
 // The time that a size of Winograd's output tile (0: the direct algorithm) should take, in nanoseconds of one core: products at
 // the speed of the kernels, weights beyond the second cache at the speed of the memory, and the transforms. The constants are
@@ -164,11 +172,11 @@ inline double winograd_cost(const conv_problem& p, int m, std::int64_t width) {
     const double products_per_ns = 6.2 * double(width);
     const double channels = double(p.ic) * double(ceil_div(p.oc, width) * width);
     if (m == 0) return 9 * double(p.oh * p.ow) * channels / products_per_ns;
-    const std::int64_t all = ceil_div(p.oh, m) * ceil_div(p.ow, m), room = winograd_room(p, m, width);
-    const double elements = (m + 2) * (m + 2), weights = elements * channels * 4;
+    const std::int64_t all = winograd_tiles(p, m), room = winograd_room(p, m, width);
+    const double elements = (m + 2) * (m + 2);
     // A few tiles fill register tiles of eight badly.
     const double rows = room <= 16 ? double(ceil_div(room, 8) * 8) / double(room) : 1.04;
-    const double reading = weights > 1e6 ? (weights - 1e6) * double(ceil_div(all, room)) / 25 : 0;
+    const double reading = winograd_reading(p, m, width, ceil_div(all, room));
     const double blocks = double(ceil_div(p.ic, width) + ceil_div(p.oc, width));
     return elements * double(all) * rows * channels / products_per_ns + reading + double(all) * blocks * (m == 4 ? 100 : 28);
 }
@@ -205,7 +213,7 @@ inline bool faster_in_bfloat16(isa set, const conv_problem& p) {
 
 // The workspace is room for the runs of two threads, or for all tiles.
 inline std::int64_t winograd_space(const conv_problem& p, int m, std::int64_t width) {
-    const std::int64_t all = p.n * ceil_div(p.oh, m) * ceil_div(p.ow, m), two = 2 * winograd_room(p, m, width);
+    const std::int64_t all = p.n * winograd_tiles(p, m), two = 2 * winograd_room(p, m, width);
     return ceil_div(all, 8) * 8 < two ? ceil_div(all, 8) * 8 : two;
 }
 inline std::int64_t winograd_workspace(const conv_problem& p, int m, std::int64_t width) {
@@ -217,16 +225,14 @@ inline std::int64_t winograd_workspace(const conv_problem& p, int m, std::int64_
 // together, they read each other's transforms out of each other's caches: at 2 GB/s where these lie far apart, at 20 where they do not. Which of both makes no
 // difference to the bits.
 inline std::int64_t winograd_runs(const conv_problem& p, int m, std::int64_t width, std::int64_t threads) {
-    const std::int64_t all = p.n * ceil_div(p.oh, m) * ceil_div(p.ow, m), room = winograd_room(p, m, width);
+    const std::int64_t all = p.n * winograd_tiles(p, m), room = winograd_room(p, m, width);
     const std::int64_t both = (ceil_div(p.ic, width) + ceil_div(p.oc, width)) * width;
     const std::int64_t own = (winograd_space(p, m, width) * both + 64 - 32 * threads) / (threads * both), most = own < room ? own : room;
     if (threads > most_winograd_threads || most < 8) return 0;
     const std::int64_t even = ceil_div(ceil_div(all, most), threads) * threads, runs = ceil_div(all, even) < 8 ? ceil_div(all, most) : even;
     if (threads == 1) return runs;
-    const double elements = (m + 2) * (m + 2), weights = elements * double(p.ic) * double(ceil_div(p.oc, width) * width) * 4;
-    const double reading = weights > 1e6 ? (weights - 1e6) * double(runs - ceil_div(all, room)) / 25 : 0;
-    const double passing = elements * double(all * both) * 4 * (1 - 1 / double(threads)) / 8;
-    return runs > 1 && reading < passing ? runs : 0;
+    const double passing = double((m + 2) * (m + 2)) * double(all * both) * 4 * (1 - 1 / double(threads)) / 8;
+    return runs > 1 && winograd_reading(p, m, width, runs - ceil_div(all, room)) < passing ? runs : 0;
 }
 
 inline void run_winograd(isa set, conv_args& a, executor& pool) {

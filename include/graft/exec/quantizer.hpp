@@ -61,6 +61,8 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../passes/graph_queries.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -69,13 +71,9 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 // A network of other floating types as the float32 one that it stands for; `was`: the type.
 inline result<graph> float32_to_quantize(graph g, const quantize_options& options, dtype& was) {
-    const bool other = std::any_of(g.values.begin(), g.values.end(),
-                                   [](const value& v) { return v.type == dtype::float16 || v.type == dtype::bfloat16 || v.type == dtype::float64; });
-    const value* input = nullptr;
-    int inputs = 0;
-    for (value_id id : g.inputs)
-        if (!g.at(id).constant) input = &g.at(id), ++inputs;
-    if (!other || inputs != 1) return g;
+    const bool other = std::any_of(g.values.begin(), g.values.end(), [](const value& v) { return is_half_or_double(v.type); });
+    const value* const input = only_input(g);
+    if (!other || !input) return g;
     shape batch = options.input;
     if (batch.rank() == 0 && input->has_shape) {
         batch = input->extents;

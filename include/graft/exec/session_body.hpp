@@ -6,6 +6,7 @@
 #include "../graph/verify.hpp"
 #include "../io/onnx_read.hpp"
 #include "../io/onnx_write.hpp"
+#include "../passes/graph_queries.hpp"
 #include "../passes/open_batch.hpp"
 
 #include <atomic>
@@ -32,13 +33,7 @@ inline status no_model(const char* where) { return fail(errc::usage, where, "its
 
 // The batch of a network whose other extents are known; what cannot be opened stays as it is.
 inline result<graph> opened_where_possible(graph g, const limits& limit) {
-    const value* input = nullptr;
-    for (value_id id : g.inputs) {
-        const value& v = g.at(id);
-        if (v.constant) continue;
-        if (input) return g;
-        input = &v;
-    }
+    const value* const input = only_input(g);
     if (!input || !input->has_shape || input->extents.rank() < 1 || !input->extents.known()) return g;
     executor serial;
     auto opened = open_batch(g, input->extents, serial, limit);

@@ -10,6 +10,18 @@
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
+// The one input that a caller has to give; null where there is none, or more than one.
+inline const value* only_input(const graph& g) {
+    const value* found = nullptr;
+    for (value_id id : g.inputs) {
+        const value& v = g.at(id);
+        if (v.constant) continue;
+        if (found) return nullptr;
+        found = &v;
+    }
+    return found;
+}
+
 // How often each value is read, outputs of the graph counted.
 inline std::vector<int> readers_of(const graph& g) {
     std::vector<int> readers(g.values.size(), 0);

@@ -205,7 +205,7 @@ GRAFT_INLINE result<graph> prepare_to_quantize(graph g) GRAFT_MEMORY_TRY {
         if (detail::integers_of(n) == eight_bits::is_integer)
             return fail(errc::quantize_nothing, location(n), "the network is quantised already: quantise the float network that it was made of");
     for (const value& v : g.values)
-        if (v.type == dtype::float16 || v.type == dtype::bfloat16 || v.type == dtype::float64)
+        if (is_half_or_double(v.type))
             return fail(errc::op_type, v.name, std::string("it is of ") + name(v.type) + "; quantising begins with a network of float32");
     GRAFT_TRY(detail::opset_raiser(g).run());
     GRAFT_TRY(detail::fold_batch_norm(g));

@@ -43,7 +43,6 @@ private:
         std::int64_t axis = 1;
     };
     static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
-    static bool is_other_float(dtype t) { return t == dtype::float16 || t == dtype::bfloat16 || t == dtype::float64; }
     dtype type_of(value_id id) const { return index(id) < known_.values.size() ? known_.at(id).type : g_.at(id).type; }
     const shape& extents(value_id id) const { return known_.at(id).extents; }
     static value_id input(const node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : no_value; }
@@ -56,7 +55,7 @@ private:
         return to;
     }
     static status convert(value& v, float32_changes& changes) {
-        if (!is_other_float(v.constant ? v.constant.type() : v.type)) return {};
+        if (!is_half_or_double(v.constant ? v.constant.type() : v.type)) return {};
         if (changes.converted == dtype::undefined) changes.converted = v.constant ? v.constant.type() : v.type;
         if (v.constant) GRAFT_TRY_ASSIGN(v.constant, converted(v.constant));
         v.type = dtype::float32;
@@ -66,11 +65,11 @@ private:
     static status convert_attributes(node& n, float32_changes& changes) {
         for (attribute& a : n.attributes) {
             const bool names_type = (a.name == "to" && ops::row_of(n).is(op_flag::converts)) || a.name == "dtype" || a.name == "output_datatype";
-            if (names_type && is_other_float(static_cast<dtype>(a.integer))) {
+            if (names_type && is_half_or_double(static_cast<dtype>(a.integer))) {
                 if (changes.converted == dtype::undefined) changes.converted = static_cast<dtype>(a.integer);
                 a.integer = static_cast<std::int64_t>(dtype::float32);
             }
-            if (a.kind == attribute_kind::tensor && is_other_float(a.tensor.type())) GRAFT_TRY_ASSIGN(a.tensor, converted(a.tensor));
+            if (a.kind == attribute_kind::tensor && is_half_or_double(a.tensor.type())) GRAFT_TRY_ASSIGN(a.tensor, converted(a.tensor));
             if (!a.graph) continue;
             auto body = std::make_shared<graph>(*a.graph);
             for (value& v : body->values) GRAFT_TRY(convert(v, changes));

@@ -15,7 +15,6 @@
 #else
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #endif
 GRAFT_BEGIN_NAMESPACE
