@@ -5896,6 +5896,109 @@ GRAFT_END_NAMESPACE
 // wrote in the loop before in its own cache, and takes from the ends of others' slices when that is done; a short spin within a run, sleep between
 // runs.
 
+#ifndef GRAFT_SINGLE_GRAFT_CORE_CONTENTION_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_CONTENTION_HPP
+// ---- graft/core/contention.hpp
+// Whether the members of a pool have a core each. Beside a busy process one of them is taken off its core for milliseconds with a task half done, and
+// all others wait for it at the end of the loop: one member fewer is then faster.
+
+#ifndef GRAFT_SINGLE_GRAFT_CORE_CLOCK_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_CLOCK_HPP
+// ---- graft/core/clock.hpp
+// A clock that only goes on, whatever becomes of the time of day.
+
+
+#include <chrono>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline double seconds_now() noexcept { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+
+#if defined(__linux__)
+#include <sys/resource.h>
+#include <time.h>
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// What the calling thread has had so far: time on a core, and how often it gave that up to wait for something, such as a disk. Where the system does
+// not say, it counts as having a core all the time.
+struct core_use {
+    double seconds = 0;
+    long waits = 0;
+
+    static core_use of_thread() noexcept {
+#if defined(__linux__)
+        timespec t;
+        rusage u;
+        if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) == 0 && getrusage(RUSAGE_THREAD, &u) == 0)
+            return {static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec), u.ru_nvcsw};
+#endif
+        return {seconds_now(), 0};
+    }
+    core_use since(const core_use& before) const noexcept { return {seconds - before.seconds, waits - before.waits}; }
+};
+
+// Costs nothing until the end of a loop was long in coming. Then loops are measured for a while: where they took longer than one member fewer would
+// have taken with cores of their own, that one is left out for a time, longer each time that nothing has changed. Loops whose tasks wait for something
+// else than a core say nothing.
+class contention_monitor {
+public:
+    // Seconds.
+    static constexpr double long_wait = 0.0002, window = 0.06, first_rest = 0.3, longest_rest = 2.4;
+
+    bool measures() const noexcept { return left_ > 0; }
+    bool limits() const noexcept { return limit_ > 0; }
+
+    void waited(double seconds) noexcept {
+        if (seconds > long_wait && !measures()) start_measuring();
+    }
+    // How many of `wanted` members a loop that begins now shall have.
+    GRAFT_COLD int members(int wanted, double now) noexcept {
+        if (limits() && now > until_) {
+            limit_ = 0;
+            start_measuring();
+        }
+        return limits() ? std::min(limit_, wanted) : wanted;
+    }
+    // A loop of two members or more that ended now after `wall`: what tasks took of cores, of all members together, and the time of the one with most.
+    void add(int members, double wall, core_use all, double most, double now) noexcept {
+        members_ = std::max(members_, members);
+        left_ -= wall;
+        wall_ += wall;
+        with_one_fewer_ += all.waits > 0 ? wall : std::max(most, all.seconds / (members - 1));
+        if (measures()) return;
+        if (wall_ > 1.03 * with_one_fewer_) {
+            limit_ = members_ - 1;
+            until_ = now + rest_;
+            rest_ = std::min(2 * rest_, longest_rest);
+        } else if (!limits()) {
+            rest_ = first_rest;
+        }
+    }
+
+private:
+    void start_measuring() noexcept {
+        left_ = window;
+        wall_ = with_one_fewer_ = 0;
+        members_ = 0;
+    }
+
+    int limit_ = 0, members_ = 0;  // of a loop, 0: no limit; of the loops measured
+    double until_ = 0, rest_ = first_rest, left_ = 0, wall_ = 0, with_one_fewer_ = 0;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_CORE_START_THREAD_HPP
 #define GRAFT_SINGLE_GRAFT_CORE_START_THREAD_HPP
 // ---- graft/core/start_thread.hpp
@@ -5994,8 +6097,9 @@ public:
     }
 
     void run(int threads, std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
-        const int wanted = static_cast<int>(std::min<std::int64_t>(std::min(threads, max_threads), tasks)) - 1;
+        int wanted = static_cast<int>(std::min<std::int64_t>(std::min(threads, max_threads), tasks)) - 1;
         std::unique_lock<std::mutex> lock(busy_, std::try_to_lock);
+        if (lock.owns_lock() && wanted > 0 && contention_.limits()) wanted = contention_.members(wanted + 1, seconds_now()) - 1;
         if (wanted <= 0 || inside() || !lock.owns_lock()) {
             for (std::int64_t i = 0; i < tasks; ++i) body(context, i);
             return;
@@ -6024,7 +6128,7 @@ private:
         return flag;
     }
     // A loop takes what workers there are. Where the system gave none, it is asked again a second later: asking takes longer than many a loop.
-    void add_workers(int wanted) {
+    GRAFT_COLD void add_workers(int wanted) {
         const auto now = std::chrono::steady_clock::now();
         if (now < ask_again_) return;
         for (std::thread made; workers_ < wanted; ++workers_) {
@@ -6040,7 +6144,12 @@ private:
     }
     void run_together(std::uint32_t tasks) {
         const std::uint64_t members = static_cast<std::uint64_t>(helpers_) + 1;
-        for (std::uint64_t k = 0; k < members; ++k) slices_[k].left.store(packed(tasks * k / members, tasks * (k + 1) / members), std::memory_order_relaxed);
+        for (std::uint64_t k = 0; k < members; ++k) {
+            slices_[k].left.store(packed(tasks * k / members, tasks * (k + 1) / members), std::memory_order_relaxed);
+            slices_[k].used = {};
+        }
+        measured_ = contention_.measures();
+        const double begin = measured_ ? seconds_now() : 0;
         open_.store(true);
         epoch_.fetch_add(1);
         if (sleepers_.load() > 0) {
@@ -6051,17 +6160,35 @@ private:
         work(0);
         inside() = false;
         open_.store(false);
-        for (int spins = 0; active_.load() > 0; ++spins) {
-            if (spins < 4000)
-                relax();
-            else
-                std::this_thread::yield();
+        wait_for_others();
+        if (measured_) add_measured(begin);
+    }
+    GRAFT_COLD void add_measured(double begin) {
+        core_use all;
+        double most = 0;
+        for (int k = 0; k <= helpers_; ++k) {
+            const core_use& used = slices_[k].used;
+            all = {all.seconds + used.seconds, all.waits + used.waits};
+            most = std::max(most, used.seconds);
         }
+        const double end = seconds_now();
+        contention_.add(helpers_ + 1, end - begin, all, most, end);
     }
 
-    // What is left of a member's tasks: the next one in the upper half, the end in the lower.
+    void wait_for_others() {
+        for (int spins = 0; spins < 4000; ++spins) {
+            if (active_.load() == 0) return;
+            relax();
+        }
+        const double begin = seconds_now();
+        while (active_.load() > 0) std::this_thread::yield();
+        contention_.waited(seconds_now() - begin);
+    }
+
+    // What is left of a member's tasks: the next one in the upper half, the end in the lower; what they took where loops are measured.
     struct alignas(64) slice {
         std::atomic<std::uint64_t> left;
+        core_use used;
 
         bool take_first(std::uint32_t& task) noexcept {
             return take([&](std::uint32_t next, std::uint32_t end) { return task = next, packed(next + 1, end); });
@@ -6084,7 +6211,13 @@ private:
     static std::uint32_t next_of(std::uint64_t left) noexcept { return static_cast<std::uint32_t>(left >> 32); }
     static std::uint32_t end_of(std::uint64_t left) noexcept { return static_cast<std::uint32_t>(left); }
 
-    void work(int member) {
+    void work(int member) { measured_ ? take_measured(member) : take_tasks(member); }
+    GRAFT_COLD void take_measured(int member) {
+        const core_use before = core_use::of_thread();
+        take_tasks(member);
+        slices_[member].used = core_use::of_thread().since(before);
+    }
+    GRAFT_NOINLINE void take_tasks(int member) {
         std::uint32_t task;
         while (slices_[member].take_first(task)) body_(context_, first_ + task);
         for (int step = 1; step <= helpers_; ++step)
@@ -6126,6 +6259,8 @@ private:
     void* context_ = nullptr;
     std::int64_t first_ = 0;  // the task that the slices count from
     int helpers_ = 0;         // workers that share the loop; member 0 is who runs it
+    bool measured_ = false;   // whether its members say where their time went
+    contention_monitor contention_;
     slice slices_[max_threads];
     alignas(64) std::atomic<std::uint64_t> epoch_{0};
     std::atomic<int> active_{0}, sleepers_{0};
@@ -21321,6 +21456,8 @@ GRAFT_END_NAMESPACE
 // ---- graft/core/trace.hpp
 // What the threads of a run did when: spans of time, and the file that shows them.
 
+#ifndef GRAFT_SINGLE_GRAFT_CORE_CLOCK_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_CLOCK_HPP
 // ---- graft/core/clock.hpp
 // A clock that only goes on, whatever becomes of the time of day.
 
@@ -21334,6 +21471,7 @@ inline double seconds_now() noexcept { return std::chrono::duration<double>(std:
 
 }  // namespace detail
 GRAFT_END_NAMESPACE
+#endif
 
 #include <atomic>
 #include <cstdint>

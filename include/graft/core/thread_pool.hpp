@@ -3,6 +3,7 @@
 // runs.
 #pragma once
 
+#include "contention.hpp"
 #include "executor.hpp"
 #include "start_thread.hpp"
 
@@ -68,8 +69,9 @@ public:
     }
 
     void run(int threads, std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
-        const int wanted = static_cast<int>(std::min<std::int64_t>(std::min(threads, max_threads), tasks)) - 1;
+        int wanted = static_cast<int>(std::min<std::int64_t>(std::min(threads, max_threads), tasks)) - 1;
         std::unique_lock<std::mutex> lock(busy_, std::try_to_lock);
+        if (lock.owns_lock() && wanted > 0 && contention_.limits()) wanted = contention_.members(wanted + 1, seconds_now()) - 1;
         if (wanted <= 0 || inside() || !lock.owns_lock()) {
             for (std::int64_t i = 0; i < tasks; ++i) body(context, i);
             return;
@@ -98,7 +100,7 @@ private:
         return flag;
     }
     // A loop takes what workers there are. Where the system gave none, it is asked again a second later: asking takes longer than many a loop.
-    void add_workers(int wanted) {
+    GRAFT_COLD void add_workers(int wanted) {
         const auto now = std::chrono::steady_clock::now();
         if (now < ask_again_) return;
         for (std::thread made; workers_ < wanted; ++workers_) {
@@ -114,7 +116,12 @@ private:
     }
     void run_together(std::uint32_t tasks) {
         const std::uint64_t members = static_cast<std::uint64_t>(helpers_) + 1;
-        for (std::uint64_t k = 0; k < members; ++k) slices_[k].left.store(packed(tasks * k / members, tasks * (k + 1) / members), std::memory_order_relaxed);
+        for (std::uint64_t k = 0; k < members; ++k) {
+            slices_[k].left.store(packed(tasks * k / members, tasks * (k + 1) / members), std::memory_order_relaxed);
+            slices_[k].used = {};
+        }
+        measured_ = contention_.measures();
+        const double begin = measured_ ? seconds_now() : 0;
         open_.store(true);
         epoch_.fetch_add(1);
         if (sleepers_.load() > 0) {
@@ -125,17 +132,35 @@ private:
         work(0);
         inside() = false;
         open_.store(false);
-        for (int spins = 0; active_.load() > 0; ++spins) {
-            if (spins < 4000)
-                relax();
-            else
-                std::this_thread::yield();
+        wait_for_others();
+        if (measured_) add_measured(begin);
+    }
+    GRAFT_COLD void add_measured(double begin) {
+        core_use all;
+        double most = 0;
+        for (int k = 0; k <= helpers_; ++k) {
+            const core_use& used = slices_[k].used;
+            all = {all.seconds + used.seconds, all.waits + used.waits};
+            most = std::max(most, used.seconds);
         }
+        const double end = seconds_now();
+        contention_.add(helpers_ + 1, end - begin, all, most, end);
     }
 
-    // What is left of a member's tasks: the next one in the upper half, the end in the lower.
+    void wait_for_others() {
+        for (int spins = 0; spins < 4000; ++spins) {
+            if (active_.load() == 0) return;
+            relax();
+        }
+        const double begin = seconds_now();
+        while (active_.load() > 0) std::this_thread::yield();
+        contention_.waited(seconds_now() - begin);
+    }
+
+    // What is left of a member's tasks: the next one in the upper half, the end in the lower; what they took where loops are measured.
     struct alignas(64) slice {
         std::atomic<std::uint64_t> left;
+        core_use used;
 
         bool take_first(std::uint32_t& task) noexcept {
             return take([&](std::uint32_t next, std::uint32_t end) { return task = next, packed(next + 1, end); });
@@ -158,7 +183,13 @@ private:
     static std::uint32_t next_of(std::uint64_t left) noexcept { return static_cast<std::uint32_t>(left >> 32); }
     static std::uint32_t end_of(std::uint64_t left) noexcept { return static_cast<std::uint32_t>(left); }
 
-    void work(int member) {
+    void work(int member) { measured_ ? take_measured(member) : take_tasks(member); }
+    GRAFT_COLD void take_measured(int member) {
+        const core_use before = core_use::of_thread();
+        take_tasks(member);
+        slices_[member].used = core_use::of_thread().since(before);
+    }
+    GRAFT_NOINLINE void take_tasks(int member) {
         std::uint32_t task;
         while (slices_[member].take_first(task)) body_(context_, first_ + task);
         for (int step = 1; step <= helpers_; ++step)
@@ -200,6 +231,8 @@ private:
     void* context_ = nullptr;
     std::int64_t first_ = 0;  // the task that the slices count from
     int helpers_ = 0;         // workers that share the loop; member 0 is who runs it
+    bool measured_ = false;   // whether its members say where their time went
+    contention_monitor contention_;
     slice slices_[max_threads];
     alignas(64) std::atomic<std::uint64_t> epoch_{0};
     std::atomic<int> active_{0}, sleepers_{0};
