@@ -70,9 +70,10 @@ public:
 
     void run(int threads, std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
         int wanted = static_cast<int>(std::min<std::int64_t>(std::min(threads, max_threads), tasks)) - 1;
-        std::unique_lock<std::mutex> lock(busy_, std::try_to_lock);
-        if (lock.owns_lock() && wanted > 0 && contention_.limits()) wanted = contention_.members(wanted + 1, seconds_now()) - 1;
-        if (wanted <= 0 || inside() || !lock.owns_lock()) {
+        std::unique_lock<std::mutex> lock(busy_, std::defer_lock);
+        if (!inside() && lock.try_lock() && contention_.limits()) wanted = contention_.members(wanted + 1, seconds_now()) - 1;
+        if (wanted <= 0 || !lock.owns_lock()) {
+            if (lock.owns_lock()) lock.unlock();  // for others, who may have more tasks
             for (std::int64_t i = 0; i < tasks; ++i) body(context, i);
             return;
         }
@@ -120,7 +121,7 @@ private:
             slices_[k].left.store(packed(tasks * k / members, tasks * (k + 1) / members), std::memory_order_relaxed);
             slices_[k].used = {};
         }
-        measured_ = contention_.measures();
+        measured_ = helpers_ > 0 && contention_.measures();
         const double begin = measured_ ? seconds_now() : 0;
         open_.store(true);
         epoch_.fetch_add(1);
