@@ -6145,11 +6145,11 @@ private:
     }
     void run_together(std::uint32_t tasks) {
         const std::uint64_t members = static_cast<std::uint64_t>(helpers_) + 1;
+        measured_ = helpers_ > 0 && contention_.measures();
         for (std::uint64_t k = 0; k < members; ++k) {
             slices_[k].left.store(packed(tasks * k / members, tasks * (k + 1) / members), std::memory_order_relaxed);
-            slices_[k].used = {};
+            if (measured_) slices_[k].used = {};  // of one that comes too late
         }
-        measured_ = helpers_ > 0 && contention_.measures();
         const double begin = measured_ ? seconds_now() : 0;
         open_.store(true);
         epoch_.fetch_add(1);
