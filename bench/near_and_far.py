@@ -75,8 +75,12 @@ def main():
             for engine in RIVALS:
                 if engine == "ncnn" and not (options.folder / f"{network}.ncnn.param").exists():
                     continue
-                run = known.runner(engine, network, options.folder, THREADS)[0]
-                run()
+                try:
+                    run = known.runner(engine, network, options.folder, THREADS)[0]
+                    run()
+                except Exception as e:  # whatever a rival throws: it is then not in the row
+                    print(f"{network}: {known.ENGINES[engine]} does not run it: {e}", file=sys.stderr)
+                    continue
                 engines[network][engine] = lambda run=run: median_ms(run)
         cells, end = collections.defaultdict(list), time.time() + options.seconds
         while time.time() < end:
