@@ -33179,8 +33179,10 @@ GRAFT_END_NAMESPACE
 
 #if defined(__GNUC__) || defined(__clang__)
 #define GRAFT_PREFETCH(address) __builtin_prefetch(address)
+#define GRAFT_PREFETCH_FAR(address) __builtin_prefetch(address, 0, 2)
 #else
 #define GRAFT_PREFETCH(address) (void)(address)
+#define GRAFT_PREFETCH_FAR(address) (void)(address)
 #endif
 
 GRAFT_BEGIN_NAMESPACE
@@ -33391,6 +33393,10 @@ struct quantized_sum_problem {
     bool a_signed = false, b_signed = false, y_signed = false;
     int a_zero = 0, b_zero = 0, y_zero = 0, low = 0, high = 255;
     float a_scale = 1, b_scale = 1, y_scale = 1;
+    bool lanes = false;  ///< of images in lanes of four channels, all of whose codes are unsigned
+
+    /// Whether all quotients by y_scale are far inside of int32.
+    bool fits_int32() const noexcept { return (a_scale + b_scale) * 255 < y_scale * 1e9f; }
 };
 
 /// Tasks: `gather_winograd` takes one lane of channels of some tiles, `gather_tile` the tile of pixels for a slot of the memory, `conv` and `winograd` a tile,
@@ -33407,7 +33413,8 @@ struct quantized_kernels {
 
 /// Kernels of images in lanes of four channels, [ceil(c / 4)][pixels][4], as unsigned numbers: codes that are signed stand 128 higher. Lanes past c hold
 /// anything. Tasks: `to_lanes` and `to_planes` take `count` pixels of up to four planes, `gather` one lane of channels, `gather_row` a row of a matrix, `conv`
-/// and `conv_few` a tile of pixels and a part of the blocks of channels (they have no slots), `depthwise` a lane, and so does `max_pool`.
+/// and `conv_few` a tile of pixels and a part of the blocks of channels (they have no slots), `depthwise` a lane, and so does `max_pool`; `sum` some lanes,
+/// where `fits_int32()`.
 struct byte_kernels {
     void (*to_lanes)(const std::uint8_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::int32_t* y);
     void (*to_planes)(const std::int32_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::uint8_t* y);
@@ -33416,6 +33423,7 @@ struct byte_kernels {
     void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
     void (*conv_few)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
     void (*depthwise)(const quantized_conv_args&, std::int64_t lane);
+    void (*sum)(const quantized_sum_problem&, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count);
     void (*max_pool)(const pool_problem&, const std::int32_t* x, std::int32_t* y);
 };
 
@@ -36354,6 +36362,11 @@ struct sum_divider {
     float scale, reciprocal;
     bool multiplies;
 };
+GRAFT_VECTOR sum_divider divider_of(const quantized_sum_problem& p) {
+    // Where nothing on the way leaves the normal numbers.
+    const auto moderate = [](float scale) { return scale > 1e-15f && scale < 1e15f; };
+    return {p.y_scale, 1 / p.y_scale, moderate(p.a_scale) && moderate(p.b_scale) && moderate(p.y_scale)};
+}
 GRAFT_VECTOR V divide(V sum, const sum_divider& by) {
     if (!V::fuses || !by.multiplies) return sum / V::set1(by.scale);
     const V near = sum * V::set1(by.reciprocal);
@@ -36372,9 +36385,7 @@ GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const sum_divider& b
 }
 inline void sum_quantized(const quantized_sum_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
     const quantized_sum_problem p = problem;  // which no byte that is stored can be part of
-    // Where nothing on the way leaves the normal numbers.
-    const auto moderate = [](float scale) { return scale > 1e-15f && scale < 1e15f; };
-    const sum_divider by = {p.y_scale, 1 / p.y_scale, moderate(p.a_scale) && moderate(p.b_scale) && moderate(p.y_scale)};
+    const sum_divider by = divider_of(p);
     std::int64_t i = 0;
     for (; i + 16 <= n; i += 16) sum_codes(p, by, a + i, b + i, y + i);
     if (i == n) return;
@@ -39111,6 +39122,11 @@ struct sum_divider {
     float scale, reciprocal;
     bool multiplies;
 };
+GRAFT_VECTOR sum_divider divider_of(const quantized_sum_problem& p) {
+    // Where nothing on the way leaves the normal numbers.
+    const auto moderate = [](float scale) { return scale > 1e-15f && scale < 1e15f; };
+    return {p.y_scale, 1 / p.y_scale, moderate(p.a_scale) && moderate(p.b_scale) && moderate(p.y_scale)};
+}
 GRAFT_VECTOR V divide(V sum, const sum_divider& by) {
     if (!V::fuses || !by.multiplies) return sum / V::set1(by.scale);
     const V near = sum * V::set1(by.reciprocal);
@@ -39129,9 +39145,7 @@ GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const sum_divider& b
 }
 inline void sum_quantized(const quantized_sum_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
     const quantized_sum_problem p = problem;  // which no byte that is stored can be part of
-    // Where nothing on the way leaves the normal numbers.
-    const auto moderate = [](float scale) { return scale > 1e-15f && scale < 1e15f; };
-    const sum_divider by = {p.y_scale, 1 / p.y_scale, moderate(p.a_scale) && moderate(p.b_scale) && moderate(p.y_scale)};
+    const sum_divider by = divider_of(p);
     std::int64_t i = 0;
     for (; i + 16 <= n; i += 16) sum_codes(p, by, a + i, b + i, y + i);
     if (i == n) return;
@@ -41888,6 +41902,11 @@ struct sum_divider {
     float scale, reciprocal;
     bool multiplies;
 };
+GRAFT_VECTOR sum_divider divider_of(const quantized_sum_problem& p) {
+    // Where nothing on the way leaves the normal numbers.
+    const auto moderate = [](float scale) { return scale > 1e-15f && scale < 1e15f; };
+    return {p.y_scale, 1 / p.y_scale, moderate(p.a_scale) && moderate(p.b_scale) && moderate(p.y_scale)};
+}
 GRAFT_VECTOR V divide(V sum, const sum_divider& by) {
     if (!V::fuses || !by.multiplies) return sum / V::set1(by.scale);
     const V near = sum * V::set1(by.reciprocal);
@@ -41906,9 +41925,7 @@ GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const sum_divider& b
 }
 inline void sum_quantized(const quantized_sum_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
     const quantized_sum_problem p = problem;  // which no byte that is stored can be part of
-    // Where nothing on the way leaves the normal numbers.
-    const auto moderate = [](float scale) { return scale > 1e-15f && scale < 1e15f; };
-    const sum_divider by = {p.y_scale, 1 / p.y_scale, moderate(p.a_scale) && moderate(p.b_scale) && moderate(p.y_scale)};
+    const sum_divider by = divider_of(p);
     std::int64_t i = 0;
     for (; i + 16 <= n; i += 16) sum_codes(p, by, a + i, b + i, y + i);
     if (i == n) return;
@@ -44636,6 +44653,11 @@ struct sum_divider {
     float scale, reciprocal;
     bool multiplies;
 };
+GRAFT_VECTOR sum_divider divider_of(const quantized_sum_problem& p) {
+    // Where nothing on the way leaves the normal numbers.
+    const auto moderate = [](float scale) { return scale > 1e-15f && scale < 1e15f; };
+    return {p.y_scale, 1 / p.y_scale, moderate(p.a_scale) && moderate(p.b_scale) && moderate(p.y_scale)};
+}
 GRAFT_VECTOR V divide(V sum, const sum_divider& by) {
     if (!V::fuses || !by.multiplies) return sum / V::set1(by.scale);
     const V near = sum * V::set1(by.reciprocal);
@@ -44654,9 +44676,7 @@ GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const sum_divider& b
 }
 inline void sum_quantized(const quantized_sum_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
     const quantized_sum_problem p = problem;  // which no byte that is stored can be part of
-    // Where nothing on the way leaves the normal numbers.
-    const auto moderate = [](float scale) { return scale > 1e-15f && scale < 1e15f; };
-    const sum_divider by = {p.y_scale, 1 / p.y_scale, moderate(p.a_scale) && moderate(p.b_scale) && moderate(p.y_scale)};
+    const sum_divider by = divider_of(p);
     std::int64_t i = 0;
     for (; i + 16 <= n; i += 16) sum_codes(p, by, a + i, b + i, y + i);
     if (i == n) return;
@@ -47376,6 +47396,11 @@ struct sum_divider {
     float scale, reciprocal;
     bool multiplies;
 };
+GRAFT_VECTOR sum_divider divider_of(const quantized_sum_problem& p) {
+    // Where nothing on the way leaves the normal numbers.
+    const auto moderate = [](float scale) { return scale > 1e-15f && scale < 1e15f; };
+    return {p.y_scale, 1 / p.y_scale, moderate(p.a_scale) && moderate(p.b_scale) && moderate(p.y_scale)};
+}
 GRAFT_VECTOR V divide(V sum, const sum_divider& by) {
     if (!V::fuses || !by.multiplies) return sum / V::set1(by.scale);
     const V near = sum * V::set1(by.reciprocal);
@@ -47394,9 +47419,7 @@ GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const sum_divider& b
 }
 inline void sum_quantized(const quantized_sum_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
     const quantized_sum_problem p = problem;  // which no byte that is stored can be part of
-    // Where nothing on the way leaves the normal numbers.
-    const auto moderate = [](float scale) { return scale > 1e-15f && scale < 1e15f; };
-    const sum_divider by = {p.y_scale, 1 / p.y_scale, moderate(p.a_scale) && moderate(p.b_scale) && moderate(p.y_scale)};
+    const sum_divider by = divider_of(p);
     std::int64_t i = 0;
     for (; i + 16 <= n; i += 16) sum_codes(p, by, a + i, b + i, y + i);
     if (i == n) return;
@@ -47479,8 +47502,21 @@ GRAFT_VECTOR I max_bytes(I a, I b) { return {_mm512_max_epu8(a.r, b.r)}; }
 /// The bytes of two vectors in turn, of the first or the second eight of each sixteen.
 GRAFT_VECTOR I zip_bytes_low(I a, I b) { return {_mm512_unpacklo_epi8(a.r, b.r)}; }
 GRAFT_VECTOR I zip_bytes_high(I a, I b) { return {_mm512_unpackhi_epi8(a.r, b.r)}; }
-/// Of each four lanes of a, of b, of c and of d, numbers that fit them, sixteen bytes.
-GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d) { return {_mm512_packus_epi16(_mm512_packs_epi32(a.r, b.r), _mm512_packs_epi32(c.r, d.r))}; }
+/// Of each four lanes of a, of b, of c and of d, and what is added to them, sixteen bytes: what leaves 16 bits, and then bytes, is cut off. `added` has the
+/// number in both halves of each lane.
+GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d, I added) {
+    return {_mm512_packus_epi16(_mm512_adds_epi16(_mm512_packs_epi32(a.r, b.r), added.r), _mm512_adds_epi16(_mm512_packs_epi32(c.r, d.r), added.r))};
+}
+/// Of sixteen bytes, four times four, the first of each four, then the second ones, and so on.
+GRAFT_VECTOR I turn_fours(I a) {
+    return {_mm512_shuffle_epi8(a.r, _mm512_maskz_broadcast_i32x4(0xffff, _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)))};
+}
+/// The smaller of unsigned bytes.
+GRAFT_VECTOR I min_bytes(I a, I b) { return {_mm512_min_epu8(a.r, b.r)}; }
+/// Every other lane of two vectors behind each other, from the first on.
+GRAFT_VECTOR I even_lanes(I a, I b) {
+    return {_mm512_permutex2var_epi32(a.r, _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30), b.r)};
+}
 /// Four numbers again and again.
 GRAFT_VECTOR I repeat_four(const std::int32_t* p) { return {_mm512_maskz_broadcast_i32x4(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))}; }
 
@@ -47520,15 +47556,25 @@ inline void lanes_to_codes(const std::int32_t* x, std::int64_t plane, int channe
 }
 
 GRAFT_VECTOR void fill_lanes_with(std::int32_t lane, std::int64_t count, std::int32_t* to) {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = lane;
+    const I all = I::set1(lane);
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) all.store(to + i);
+    if (i < count) store_some(all, to + i, static_cast<int>(count - i));
 }
+// Every `step`-th of what lies at `from`. Rows are short, and images are copied lane by lane: written out, as compilers do not make vectors of such loops.
 GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::int64_t count, std::int32_t* to) {
-    if (step == 1)
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
-    else if (step == 2)
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
-    else
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
+    std::int64_t i = 0;
+    if (step == 1) {
+        for (; i + V::W <= count; i += V::W) I::load(from + i).store(to + i);
+        if (i < count) store_some(load_some(from + i, static_cast<int>(count - i)), to + i, static_cast<int>(count - i));
+    } else if (step == 2) {
+        for (; i + V::W < count; i += V::W) even_lanes(I::load(from + 2 * i), I::load(from + 2 * i + V::W)).store(to + i);
+        if (i == count) return;
+        const int rest = static_cast<int>(count - i), first = 2 * rest - 1 < V::W ? 2 * rest - 1 : V::W;
+        const I high = 2 * rest - 1 > V::W ? load_some(from + 2 * i + V::W, 2 * rest - 1 - V::W) : I::set1(0);
+        store_some(even_lanes(load_some(from + 2 * i, first), high), to + i, rest);
+    } else
+        for (; i < count; ++i) to[i] = from[i * step];
 }
 // Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
 GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
@@ -47570,14 +47616,22 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
 
 // Sums become codes, as store_codes has it, but unsigned ones.
 struct lane_end {
-    float least, most;
-    std::int32_t zero;
+    float least, most;       // steps from the zero point
+    std::int32_t zero, low;  // codes
 };
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
-    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + (p.y_signed ? 128 : 0)};
+    const int lift = p.y_signed ? 128 : 0;
+    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + lift, p.low + lift};
 }
 GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
     return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
+}
+// The same of vectors that become bytes together: what is too low is cut off there.
+GRAFT_VECTOR I steps_of(const lane_end& e, I sum, V scale) { return to_int(min(to_float(sum) * scale, V::set1(e.most))); }
+// Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
+GRAFT_VECTOR I pack_codes(const lane_end& e, I a, I b, I c, I d) {
+    const I low = I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(e.low) * 0x01010101u));
+    return max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), low);
 }
 
 // `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
@@ -47586,7 +47640,7 @@ GRAFT_VECTOR void store_rows(const quantized_conv_problem& p, const std::int32_t
     std::int64_t row = first / pitch, column = first % pitch;
     for (std::int64_t i = 0; i < count; ++row, column = 0) {
         const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
-        for (std::int64_t k = 0; k < used; ++k) y[row * p.ow + column + k] = codes[i + k];
+        if (used > 0) copy_lanes(codes + i, 1, used, y + row * p.ow + column);
         i += here;
     }
 }
@@ -47690,10 +47744,31 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
 // Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
 // pixel's lanes lie.
 constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
+// Codes of a matrix's rows, which lie beside each other.
+template <int Pixels>
+GRAFT_VECTOR void store_row_codes(const quantized_conv_args& a, const I (&sums)[Pixels][channels_at_once / V::W], std::int64_t channel, std::int64_t first,
+                                  int count) {
+    const quantized_conv_problem& p = a.p;
+    alignas(64) std::int32_t made[Pixels][channels_at_once];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
+    for (int v = 0; v < channels_at_once / V::W; ++v) sums[i][v].store(made[i] + v * V::W);
+    const V least = V::set1(static_cast<float>(p.low - p.y_zero)), most = V::set1(static_cast<float>(p.high - p.y_zero));
+    const I zero = I::set1(p.y_zero);
+    for (std::int64_t c = 0; c < channels_at_once && channel + c < p.oc; c += V::W) {
+        const std::int64_t left = p.oc - channel - c;
+        const V scale = V::load_partial(a.scale + channel + c, static_cast<int>(left < V::W ? left : V::W));
+        for (int i = 0; i < Pixels && i < count; ++i) {
+            std::uint8_t codes[V::W];
+            store_8(to_int(min(max(to_float(I::load(made[i] + c)) * scale, least), most)) + zero, codes);
+            std::memcpy(a.y + (first + i) * p.oc + channel + c, codes, static_cast<std::size_t>(left < V::W ? left : V::W));
+        }
+    }
+}
 template <int Pixels>
 GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
-                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
-    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles;
+                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
+    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
     const int window = p.kh * p.kw;
     const auto of_channels = [&](const auto* from, int v) {
@@ -47708,38 +47783,52 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
     }
-    for (std::int64_t s = p.lanes_of_channels(); s > 0; --s, x += step)
-        for (int t = 0; t < window; ++t, w += quantized_rows_of_tiles) {
-            const std::int32_t* const lane = x + a.from.taps[t];
-            I weights[vectors];
-            GRAFT_UNROLL
-            for (int v = 0; v < vectors; ++v) {
-                weights[v] = I::load(w + v * V::W);
-                GRAFT_PREFETCH(w + v * V::W + ahead);
-            }
-            GRAFT_UNROLL
-            for (int i = 0; i < Pixels; ++i) {
-                const I pixel = I::set1(lane[at[i]]);
-                GRAFT_UNROLL
-                for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
-            }
+    // One loop for lanes and taps: of one tap a loop of its own would be all beginning.
+    const std::int64_t* tap = a.from.taps;
+    const std::int64_t* const last_tap = tap + window - 1;
+    for (std::int64_t left = p.lanes_of_channels() * window; left > 0; --left, w += quantized_rows_of_tiles, coming += line) {
+        const std::int32_t* const lane = x + *tap;
+        const bool whole = tap == last_tap;
+        tap = whole ? a.from.taps : tap + 1;
+        x += whole ? step : 0;
+        GRAFT_PREFETCH_FAR(coming);
+        I weights[vectors];
+        GRAFT_UNROLL
+        for (int v = 0; v < vectors; ++v) {
+            weights[v] = I::load(w + v * V::W);
+            if constexpr (Pixels < pixels_at_once) GRAFT_PREFETCH(w + v * V::W + ahead);
         }
-    alignas(64) std::int32_t made[Pixels][channels_at_once];
+        GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) {
+            const I pixel = I::set1(lane[at[i]]);
+            GRAFT_UNROLL
+            for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
+        }
+    }
+    if (p.matrix) return store_row_codes<Pixels>(a, sums, channel, first, count);
+    const lane_end e = end_of(p);
+    V scale[vectors];
     GRAFT_UNROLL
-    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
-    lane_end e = end_of(p);
-    if (p.matrix) e.zero = p.y_zero;
-    const std::int64_t y_pixel = p.matrix ? p.oc : 4, y_lane = p.matrix ? 4 : 4 * p.oh * p.ow;
-    for (int v = 0; v < vectors; ++v) {
-        const V scale = as_float(of_channels(a.scale, v));
-        const std::int64_t left = p.oc - channel - v * V::W;
-        for (int i = 0; i < Pixels && i < count; ++i) {
-            std::uint8_t codes[V::W], *to = a.y + (first + i) * y_pixel + (channel + v * V::W) / 4 * y_lane;
-            store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
-            for (int r = 0; r < V::W && r < left; r += 4, to += y_lane)
-                std::memcpy(to, codes + r, p.matrix && left - r < 4 ? static_cast<std::size_t>(left - r) : 4);
-        }
+    for (int v = 0; v < vectors; ++v) scale[v] = as_float(of_channels(a.scale, v));
+    // Of two pixels the lanes of all channels: of each four those of the first vector and of the second, of either pixel.
+    static_assert(vectors == 2, "what pack_bytes takes of two pixels");
+    alignas(64) std::int32_t lanes[(Pixels + 1) / 2][V::W];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; i += 2) {
+        const int other = i + 1 < Pixels ? i + 1 : i;
+        pack_codes(e, steps_of(e, sums[i][0], scale[0]), steps_of(e, sums[i][1], scale[1]), steps_of(e, sums[other][0], scale[0]),
+                   steps_of(e, sums[other][1], scale[1]))
+            .store(lanes[i / 2]);
+    }
+    constexpr int lanes_a_vector = V::W / 4;
+    const std::int64_t pixels = p.oh * p.ow, there = p.lanes(p.oc - channel);
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * pixels + first;
+    for (std::int64_t lane = 0; lane < 2 * lanes_a_vector && lane < there; ++lane) {
+        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector;
+        std::int32_t* const to = y + lane * pixels;
+        if (count >= Pixels) GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
+        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
     }
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
@@ -47756,13 +47845,18 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
         at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
+    const std::int64_t steps = p.lanes_of_channels() * p.kh * p.kw;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
+        const std::int32_t* const w = a.weights + block * steps * rows;
         for (std::int64_t first = from; first < stop; first += many) {
+            // While a block is multiplied for the last time, the next one is brought near, half of it with each of the first pixels: a network's weights come
+            // from far.
+            const std::int64_t run = (first - from) / many;
+            const std::int32_t* const coming = w + (run < 2 && stop == pixels ? steps * (rows + run * 16) : 0);
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
             for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
                 (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
-                                                                                     w + some);
+                                                                                     w + some, coming);
         }
     }
 }
@@ -47782,7 +47876,7 @@ GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
     to.of[3] = zip_halves_high(ab_high, cd_high);
 }
 GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
-    return pack_bytes(codes_of(e, sums[0], scale), codes_of(e, sums[1], scale), codes_of(e, sums[2], scale), codes_of(e, sums[3], scale));
+    return pack_codes(e, steps_of(e, sums[0], scale), steps_of(e, sums[1], scale), steps_of(e, sums[2], scale), steps_of(e, sums[3], scale));
 }
 // Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
 struct lane_rows {
@@ -47887,6 +47981,38 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     }
 }
 
+// Of each lane of codes one, less its zero point, in reals: the bits of a code behind those of 2^23 are 2^23 and the code.
+template <int Byte>
+GRAFT_VECTOR V code_in(I lanes, V zero) {
+    const I code = Byte == 3 ? shift_right<24>(lanes) : shift_right<8 * (Byte & 3)>(lanes) & I::set1(0xff);
+    return as_float(code | I::set1(0x4b000000)) - zero;
+}
+// The sums of sum_codes, of four channels a lane. Their quotients by y_scale fit int32.
+struct lane_sum {
+    V a_zero, a_scale, b_zero, b_scale;  // zero points with 2^23
+    sum_divider by;
+    I zero, low, high;
+};
+template <int Byte>
+GRAFT_VECTOR I steps_of_sum(const lane_sum& s, I a, I b) {
+    return to_int(divide(code_in<Byte>(a, s.a_zero) * s.a_scale + code_in<Byte>(b, s.b_zero) * s.b_scale, s.by));
+}
+GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
+    const I codes = pack_bytes(steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b), s.zero);
+    return turn_fours(min_bytes(max_bytes(codes, s.low), s.high));
+}
+inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
+    const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
+    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
+    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),  with_power(p.b_zero), V::set1(p.b_scale), divider_of(p),
+                        I::set1(p.y_zero * 0x00010001), in_all_bytes(p.low), in_all_bytes(p.high)};
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
+    if (i == count) return;
+    const int rest = static_cast<int>(count - i);
+    store_some(sum_of_lanes(s, load_some(a + i, rest), load_some(b + i, rest)), y + i, rest);
+}
+
 // to = the larger of both, byte by byte.
 GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
     std::int64_t i = 0;
@@ -47914,8 +48040,8 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
 }
 
 inline const byte_kernels* bytes_in_lanes() {
-    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes,    &gather_lanes,    &gather_row_of_codes,
-                                         &conv_lanes,     &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    static constexpr byte_kernels all = {&codes_to_lanes,    &lanes_to_codes,  &gather_lanes, &gather_row_of_codes, &conv_lanes,
+                                         &conv_lanes_of_few, &depthwise_lanes, &sum_lanes,    &max_pool_lanes};
     return &all;
 }
 }  // namespace vnni
@@ -47938,7 +48064,17 @@ GRAFT_VECTOR I add_bytes(I sum, I pixels, I weights) { return {_mm256_dpbusd_avx
 GRAFT_VECTOR I max_bytes(I a, I b) { return {_mm256_max_epu8(a.r, b.r)}; }
 GRAFT_VECTOR I zip_bytes_low(I a, I b) { return {_mm256_unpacklo_epi8(a.r, b.r)}; }
 GRAFT_VECTOR I zip_bytes_high(I a, I b) { return {_mm256_unpackhi_epi8(a.r, b.r)}; }
-GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d) { return {_mm256_packus_epi16(_mm256_packs_epi32(a.r, b.r), _mm256_packs_epi32(c.r, d.r))}; }
+GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d, I added) {
+    return {_mm256_packus_epi16(_mm256_adds_epi16(_mm256_packs_epi32(a.r, b.r), added.r), _mm256_adds_epi16(_mm256_packs_epi32(c.r, d.r), added.r))};
+}
+GRAFT_VECTOR I turn_fours(I a) {
+    return {_mm256_shuffle_epi8(a.r, _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)))};
+}
+GRAFT_VECTOR I min_bytes(I a, I b) { return {_mm256_min_epu8(a.r, b.r)}; }
+GRAFT_VECTOR I even_lanes(I a, I b) {
+    const __m256 both = _mm256_shuffle_ps(_mm256_castsi256_ps(a.r), _mm256_castsi256_ps(b.r), 0x88);
+    return {_mm256_permute4x64_epi64(_mm256_castps_si256(both), 0xd8)};
+}
 GRAFT_VECTOR I repeat_four(const std::int32_t* p) { return {_mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))}; }
 
 // ---- graft/cpu/kernels/quantized_lanes.inl
@@ -47977,15 +48113,25 @@ inline void lanes_to_codes(const std::int32_t* x, std::int64_t plane, int channe
 }
 
 GRAFT_VECTOR void fill_lanes_with(std::int32_t lane, std::int64_t count, std::int32_t* to) {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = lane;
+    const I all = I::set1(lane);
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) all.store(to + i);
+    if (i < count) store_some(all, to + i, static_cast<int>(count - i));
 }
+// Every `step`-th of what lies at `from`. Rows are short, and images are copied lane by lane: written out, as compilers do not make vectors of such loops.
 GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::int64_t count, std::int32_t* to) {
-    if (step == 1)
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
-    else if (step == 2)
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
-    else
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
+    std::int64_t i = 0;
+    if (step == 1) {
+        for (; i + V::W <= count; i += V::W) I::load(from + i).store(to + i);
+        if (i < count) store_some(load_some(from + i, static_cast<int>(count - i)), to + i, static_cast<int>(count - i));
+    } else if (step == 2) {
+        for (; i + V::W < count; i += V::W) even_lanes(I::load(from + 2 * i), I::load(from + 2 * i + V::W)).store(to + i);
+        if (i == count) return;
+        const int rest = static_cast<int>(count - i), first = 2 * rest - 1 < V::W ? 2 * rest - 1 : V::W;
+        const I high = 2 * rest - 1 > V::W ? load_some(from + 2 * i + V::W, 2 * rest - 1 - V::W) : I::set1(0);
+        store_some(even_lanes(load_some(from + 2 * i, first), high), to + i, rest);
+    } else
+        for (; i < count; ++i) to[i] = from[i * step];
 }
 // Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
 GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
@@ -48027,14 +48173,22 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
 
 // Sums become codes, as store_codes has it, but unsigned ones.
 struct lane_end {
-    float least, most;
-    std::int32_t zero;
+    float least, most;       // steps from the zero point
+    std::int32_t zero, low;  // codes
 };
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
-    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + (p.y_signed ? 128 : 0)};
+    const int lift = p.y_signed ? 128 : 0;
+    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + lift, p.low + lift};
 }
 GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
     return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
+}
+// The same of vectors that become bytes together: what is too low is cut off there.
+GRAFT_VECTOR I steps_of(const lane_end& e, I sum, V scale) { return to_int(min(to_float(sum) * scale, V::set1(e.most))); }
+// Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
+GRAFT_VECTOR I pack_codes(const lane_end& e, I a, I b, I c, I d) {
+    const I low = I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(e.low) * 0x01010101u));
+    return max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), low);
 }
 
 // `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
@@ -48043,7 +48197,7 @@ GRAFT_VECTOR void store_rows(const quantized_conv_problem& p, const std::int32_t
     std::int64_t row = first / pitch, column = first % pitch;
     for (std::int64_t i = 0; i < count; ++row, column = 0) {
         const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
-        for (std::int64_t k = 0; k < used; ++k) y[row * p.ow + column + k] = codes[i + k];
+        if (used > 0) copy_lanes(codes + i, 1, used, y + row * p.ow + column);
         i += here;
     }
 }
@@ -48147,10 +48301,31 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
 // Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
 // pixel's lanes lie.
 constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
+// Codes of a matrix's rows, which lie beside each other.
+template <int Pixels>
+GRAFT_VECTOR void store_row_codes(const quantized_conv_args& a, const I (&sums)[Pixels][channels_at_once / V::W], std::int64_t channel, std::int64_t first,
+                                  int count) {
+    const quantized_conv_problem& p = a.p;
+    alignas(64) std::int32_t made[Pixels][channels_at_once];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
+    for (int v = 0; v < channels_at_once / V::W; ++v) sums[i][v].store(made[i] + v * V::W);
+    const V least = V::set1(static_cast<float>(p.low - p.y_zero)), most = V::set1(static_cast<float>(p.high - p.y_zero));
+    const I zero = I::set1(p.y_zero);
+    for (std::int64_t c = 0; c < channels_at_once && channel + c < p.oc; c += V::W) {
+        const std::int64_t left = p.oc - channel - c;
+        const V scale = V::load_partial(a.scale + channel + c, static_cast<int>(left < V::W ? left : V::W));
+        for (int i = 0; i < Pixels && i < count; ++i) {
+            std::uint8_t codes[V::W];
+            store_8(to_int(min(max(to_float(I::load(made[i] + c)) * scale, least), most)) + zero, codes);
+            std::memcpy(a.y + (first + i) * p.oc + channel + c, codes, static_cast<std::size_t>(left < V::W ? left : V::W));
+        }
+    }
+}
 template <int Pixels>
 GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
-                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
-    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles;
+                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
+    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
     const int window = p.kh * p.kw;
     const auto of_channels = [&](const auto* from, int v) {
@@ -48165,38 +48340,52 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
     }
-    for (std::int64_t s = p.lanes_of_channels(); s > 0; --s, x += step)
-        for (int t = 0; t < window; ++t, w += quantized_rows_of_tiles) {
-            const std::int32_t* const lane = x + a.from.taps[t];
-            I weights[vectors];
-            GRAFT_UNROLL
-            for (int v = 0; v < vectors; ++v) {
-                weights[v] = I::load(w + v * V::W);
-                GRAFT_PREFETCH(w + v * V::W + ahead);
-            }
-            GRAFT_UNROLL
-            for (int i = 0; i < Pixels; ++i) {
-                const I pixel = I::set1(lane[at[i]]);
-                GRAFT_UNROLL
-                for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
-            }
+    // One loop for lanes and taps: of one tap a loop of its own would be all beginning.
+    const std::int64_t* tap = a.from.taps;
+    const std::int64_t* const last_tap = tap + window - 1;
+    for (std::int64_t left = p.lanes_of_channels() * window; left > 0; --left, w += quantized_rows_of_tiles, coming += line) {
+        const std::int32_t* const lane = x + *tap;
+        const bool whole = tap == last_tap;
+        tap = whole ? a.from.taps : tap + 1;
+        x += whole ? step : 0;
+        GRAFT_PREFETCH_FAR(coming);
+        I weights[vectors];
+        GRAFT_UNROLL
+        for (int v = 0; v < vectors; ++v) {
+            weights[v] = I::load(w + v * V::W);
+            if constexpr (Pixels < pixels_at_once) GRAFT_PREFETCH(w + v * V::W + ahead);
         }
-    alignas(64) std::int32_t made[Pixels][channels_at_once];
+        GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) {
+            const I pixel = I::set1(lane[at[i]]);
+            GRAFT_UNROLL
+            for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
+        }
+    }
+    if (p.matrix) return store_row_codes<Pixels>(a, sums, channel, first, count);
+    const lane_end e = end_of(p);
+    V scale[vectors];
     GRAFT_UNROLL
-    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
-    lane_end e = end_of(p);
-    if (p.matrix) e.zero = p.y_zero;
-    const std::int64_t y_pixel = p.matrix ? p.oc : 4, y_lane = p.matrix ? 4 : 4 * p.oh * p.ow;
-    for (int v = 0; v < vectors; ++v) {
-        const V scale = as_float(of_channels(a.scale, v));
-        const std::int64_t left = p.oc - channel - v * V::W;
-        for (int i = 0; i < Pixels && i < count; ++i) {
-            std::uint8_t codes[V::W], *to = a.y + (first + i) * y_pixel + (channel + v * V::W) / 4 * y_lane;
-            store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
-            for (int r = 0; r < V::W && r < left; r += 4, to += y_lane)
-                std::memcpy(to, codes + r, p.matrix && left - r < 4 ? static_cast<std::size_t>(left - r) : 4);
-        }
+    for (int v = 0; v < vectors; ++v) scale[v] = as_float(of_channels(a.scale, v));
+    // Of two pixels the lanes of all channels: of each four those of the first vector and of the second, of either pixel.
+    static_assert(vectors == 2, "what pack_bytes takes of two pixels");
+    alignas(64) std::int32_t lanes[(Pixels + 1) / 2][V::W];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; i += 2) {
+        const int other = i + 1 < Pixels ? i + 1 : i;
+        pack_codes(e, steps_of(e, sums[i][0], scale[0]), steps_of(e, sums[i][1], scale[1]), steps_of(e, sums[other][0], scale[0]),
+                   steps_of(e, sums[other][1], scale[1]))
+            .store(lanes[i / 2]);
+    }
+    constexpr int lanes_a_vector = V::W / 4;
+    const std::int64_t pixels = p.oh * p.ow, there = p.lanes(p.oc - channel);
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * pixels + first;
+    for (std::int64_t lane = 0; lane < 2 * lanes_a_vector && lane < there; ++lane) {
+        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector;
+        std::int32_t* const to = y + lane * pixels;
+        if (count >= Pixels) GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
+        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
     }
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
@@ -48213,13 +48402,18 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
         at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
+    const std::int64_t steps = p.lanes_of_channels() * p.kh * p.kw;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
+        const std::int32_t* const w = a.weights + block * steps * rows;
         for (std::int64_t first = from; first < stop; first += many) {
+            // While a block is multiplied for the last time, the next one is brought near, half of it with each of the first pixels: a network's weights come
+            // from far.
+            const std::int64_t run = (first - from) / many;
+            const std::int32_t* const coming = w + (run < 2 && stop == pixels ? steps * (rows + run * 16) : 0);
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
             for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
                 (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
-                                                                                     w + some);
+                                                                                     w + some, coming);
         }
     }
 }
@@ -48239,7 +48433,7 @@ GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
     to.of[3] = zip_halves_high(ab_high, cd_high);
 }
 GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
-    return pack_bytes(codes_of(e, sums[0], scale), codes_of(e, sums[1], scale), codes_of(e, sums[2], scale), codes_of(e, sums[3], scale));
+    return pack_codes(e, steps_of(e, sums[0], scale), steps_of(e, sums[1], scale), steps_of(e, sums[2], scale), steps_of(e, sums[3], scale));
 }
 // Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
 struct lane_rows {
@@ -48344,6 +48538,38 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     }
 }
 
+// Of each lane of codes one, less its zero point, in reals: the bits of a code behind those of 2^23 are 2^23 and the code.
+template <int Byte>
+GRAFT_VECTOR V code_in(I lanes, V zero) {
+    const I code = Byte == 3 ? shift_right<24>(lanes) : shift_right<8 * (Byte & 3)>(lanes) & I::set1(0xff);
+    return as_float(code | I::set1(0x4b000000)) - zero;
+}
+// The sums of sum_codes, of four channels a lane. Their quotients by y_scale fit int32.
+struct lane_sum {
+    V a_zero, a_scale, b_zero, b_scale;  // zero points with 2^23
+    sum_divider by;
+    I zero, low, high;
+};
+template <int Byte>
+GRAFT_VECTOR I steps_of_sum(const lane_sum& s, I a, I b) {
+    return to_int(divide(code_in<Byte>(a, s.a_zero) * s.a_scale + code_in<Byte>(b, s.b_zero) * s.b_scale, s.by));
+}
+GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
+    const I codes = pack_bytes(steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b), s.zero);
+    return turn_fours(min_bytes(max_bytes(codes, s.low), s.high));
+}
+inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
+    const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
+    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
+    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),  with_power(p.b_zero), V::set1(p.b_scale), divider_of(p),
+                        I::set1(p.y_zero * 0x00010001), in_all_bytes(p.low), in_all_bytes(p.high)};
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
+    if (i == count) return;
+    const int rest = static_cast<int>(count - i);
+    store_some(sum_of_lanes(s, load_some(a + i, rest), load_some(b + i, rest)), y + i, rest);
+}
+
 // to = the larger of both, byte by byte.
 GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
     std::int64_t i = 0;
@@ -48371,8 +48597,8 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
 }
 
 inline const byte_kernels* bytes_in_lanes() {
-    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes,    &gather_lanes,    &gather_row_of_codes,
-                                         &conv_lanes,     &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    static constexpr byte_kernels all = {&codes_to_lanes,    &lanes_to_codes,  &gather_lanes, &gather_row_of_codes, &conv_lanes,
+                                         &conv_lanes_of_few, &depthwise_lanes, &sum_lanes,    &max_pool_lanes};
     return &all;
 }
 }  // namespace vnni
@@ -48441,12 +48667,34 @@ GRAFT_VECTOR I zip_bytes(I a, I b, int from) {
 }
 GRAFT_VECTOR I zip_bytes_low(I a, I b) { return zip_bytes(a, b, 0); }
 GRAFT_VECTOR I zip_bytes_high(I a, I b) { return zip_bytes(a, b, 8); }
-GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d) {
-    std::int32_t lanes[4][V::W];
-    a.store(lanes[0]), b.store(lanes[1]), c.store(lanes[2]), d.store(lanes[3]);
+GRAFT_VECTOR std::int32_t cut_off(std::int32_t x, std::int32_t least, std::int32_t most) { return x < least ? least : x > most ? most : x; }
+GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d, I added) {
+    std::int32_t lanes[4][V::W], more[V::W];
+    a.store(lanes[0]), b.store(lanes[1]), c.store(lanes[2]), d.store(lanes[3]), added.store(more);
     lane_bytes made;
-    for (int i = 0; i < 4 * V::W; ++i) made.byte[i] = static_cast<std::uint8_t>(lanes[i / 4 % 4][i / 16 * 4 + i % 4]);
+    for (int i = 0; i < 4 * V::W; ++i) {
+        const std::int32_t half = cut_off(lanes[i / 4 % 4][i / 16 * 4 + i % 4], -32768, 32767), sum = half + static_cast<std::int16_t>(more[0] & 0xffff);
+        made.byte[i] = static_cast<std::uint8_t>(cut_off(sum, 0, 255));
+    }
     return lanes_of(made);
+}
+GRAFT_VECTOR I turn_fours(I a) {
+    const lane_bytes x = bytes_of(a);
+    lane_bytes made;
+    for (int i = 0; i < 4 * V::W; ++i) made.byte[i] = x.byte[i / 16 * 16 + i % 4 * 4 + i % 16 / 4];
+    return lanes_of(made);
+}
+GRAFT_VECTOR I min_bytes(I a, I b) {
+    lane_bytes x = bytes_of(a);
+    const lane_bytes y = bytes_of(b);
+    for (int i = 0; i < 4 * V::W; ++i) x.byte[i] = y.byte[i] < x.byte[i] ? y.byte[i] : x.byte[i];
+    return lanes_of(x);
+}
+GRAFT_VECTOR I even_lanes(I a, I b) {
+    std::int32_t lanes[2 * V::W];
+    a.store(lanes), b.store(lanes + V::W);
+    for (int i = 0; i < V::W; ++i) lanes[i] = lanes[2 * i];
+    return I::load(lanes);
 }
 GRAFT_VECTOR I repeat_four(const std::int32_t* p) {
     std::int32_t lanes[V::W];
@@ -48489,15 +48737,25 @@ inline void lanes_to_codes(const std::int32_t* x, std::int64_t plane, int channe
 }
 
 GRAFT_VECTOR void fill_lanes_with(std::int32_t lane, std::int64_t count, std::int32_t* to) {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = lane;
+    const I all = I::set1(lane);
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) all.store(to + i);
+    if (i < count) store_some(all, to + i, static_cast<int>(count - i));
 }
+// Every `step`-th of what lies at `from`. Rows are short, and images are copied lane by lane: written out, as compilers do not make vectors of such loops.
 GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::int64_t count, std::int32_t* to) {
-    if (step == 1)
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
-    else if (step == 2)
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
-    else
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
+    std::int64_t i = 0;
+    if (step == 1) {
+        for (; i + V::W <= count; i += V::W) I::load(from + i).store(to + i);
+        if (i < count) store_some(load_some(from + i, static_cast<int>(count - i)), to + i, static_cast<int>(count - i));
+    } else if (step == 2) {
+        for (; i + V::W < count; i += V::W) even_lanes(I::load(from + 2 * i), I::load(from + 2 * i + V::W)).store(to + i);
+        if (i == count) return;
+        const int rest = static_cast<int>(count - i), first = 2 * rest - 1 < V::W ? 2 * rest - 1 : V::W;
+        const I high = 2 * rest - 1 > V::W ? load_some(from + 2 * i + V::W, 2 * rest - 1 - V::W) : I::set1(0);
+        store_some(even_lanes(load_some(from + 2 * i, first), high), to + i, rest);
+    } else
+        for (; i < count; ++i) to[i] = from[i * step];
 }
 // Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
 GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
@@ -48539,14 +48797,22 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
 
 // Sums become codes, as store_codes has it, but unsigned ones.
 struct lane_end {
-    float least, most;
-    std::int32_t zero;
+    float least, most;       // steps from the zero point
+    std::int32_t zero, low;  // codes
 };
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
-    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + (p.y_signed ? 128 : 0)};
+    const int lift = p.y_signed ? 128 : 0;
+    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + lift, p.low + lift};
 }
 GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
     return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
+}
+// The same of vectors that become bytes together: what is too low is cut off there.
+GRAFT_VECTOR I steps_of(const lane_end& e, I sum, V scale) { return to_int(min(to_float(sum) * scale, V::set1(e.most))); }
+// Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
+GRAFT_VECTOR I pack_codes(const lane_end& e, I a, I b, I c, I d) {
+    const I low = I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(e.low) * 0x01010101u));
+    return max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), low);
 }
 
 // `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
@@ -48555,7 +48821,7 @@ GRAFT_VECTOR void store_rows(const quantized_conv_problem& p, const std::int32_t
     std::int64_t row = first / pitch, column = first % pitch;
     for (std::int64_t i = 0; i < count; ++row, column = 0) {
         const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
-        for (std::int64_t k = 0; k < used; ++k) y[row * p.ow + column + k] = codes[i + k];
+        if (used > 0) copy_lanes(codes + i, 1, used, y + row * p.ow + column);
         i += here;
     }
 }
@@ -48659,10 +48925,31 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
 // Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
 // pixel's lanes lie.
 constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
+// Codes of a matrix's rows, which lie beside each other.
+template <int Pixels>
+GRAFT_VECTOR void store_row_codes(const quantized_conv_args& a, const I (&sums)[Pixels][channels_at_once / V::W], std::int64_t channel, std::int64_t first,
+                                  int count) {
+    const quantized_conv_problem& p = a.p;
+    alignas(64) std::int32_t made[Pixels][channels_at_once];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
+    for (int v = 0; v < channels_at_once / V::W; ++v) sums[i][v].store(made[i] + v * V::W);
+    const V least = V::set1(static_cast<float>(p.low - p.y_zero)), most = V::set1(static_cast<float>(p.high - p.y_zero));
+    const I zero = I::set1(p.y_zero);
+    for (std::int64_t c = 0; c < channels_at_once && channel + c < p.oc; c += V::W) {
+        const std::int64_t left = p.oc - channel - c;
+        const V scale = V::load_partial(a.scale + channel + c, static_cast<int>(left < V::W ? left : V::W));
+        for (int i = 0; i < Pixels && i < count; ++i) {
+            std::uint8_t codes[V::W];
+            store_8(to_int(min(max(to_float(I::load(made[i] + c)) * scale, least), most)) + zero, codes);
+            std::memcpy(a.y + (first + i) * p.oc + channel + c, codes, static_cast<std::size_t>(left < V::W ? left : V::W));
+        }
+    }
+}
 template <int Pixels>
 GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
-                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
-    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles;
+                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
+    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
     const int window = p.kh * p.kw;
     const auto of_channels = [&](const auto* from, int v) {
@@ -48677,38 +48964,52 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
     }
-    for (std::int64_t s = p.lanes_of_channels(); s > 0; --s, x += step)
-        for (int t = 0; t < window; ++t, w += quantized_rows_of_tiles) {
-            const std::int32_t* const lane = x + a.from.taps[t];
-            I weights[vectors];
-            GRAFT_UNROLL
-            for (int v = 0; v < vectors; ++v) {
-                weights[v] = I::load(w + v * V::W);
-                GRAFT_PREFETCH(w + v * V::W + ahead);
-            }
-            GRAFT_UNROLL
-            for (int i = 0; i < Pixels; ++i) {
-                const I pixel = I::set1(lane[at[i]]);
-                GRAFT_UNROLL
-                for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
-            }
+    // One loop for lanes and taps: of one tap a loop of its own would be all beginning.
+    const std::int64_t* tap = a.from.taps;
+    const std::int64_t* const last_tap = tap + window - 1;
+    for (std::int64_t left = p.lanes_of_channels() * window; left > 0; --left, w += quantized_rows_of_tiles, coming += line) {
+        const std::int32_t* const lane = x + *tap;
+        const bool whole = tap == last_tap;
+        tap = whole ? a.from.taps : tap + 1;
+        x += whole ? step : 0;
+        GRAFT_PREFETCH_FAR(coming);
+        I weights[vectors];
+        GRAFT_UNROLL
+        for (int v = 0; v < vectors; ++v) {
+            weights[v] = I::load(w + v * V::W);
+            if constexpr (Pixels < pixels_at_once) GRAFT_PREFETCH(w + v * V::W + ahead);
         }
-    alignas(64) std::int32_t made[Pixels][channels_at_once];
+        GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) {
+            const I pixel = I::set1(lane[at[i]]);
+            GRAFT_UNROLL
+            for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
+        }
+    }
+    if (p.matrix) return store_row_codes<Pixels>(a, sums, channel, first, count);
+    const lane_end e = end_of(p);
+    V scale[vectors];
     GRAFT_UNROLL
-    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
-    lane_end e = end_of(p);
-    if (p.matrix) e.zero = p.y_zero;
-    const std::int64_t y_pixel = p.matrix ? p.oc : 4, y_lane = p.matrix ? 4 : 4 * p.oh * p.ow;
-    for (int v = 0; v < vectors; ++v) {
-        const V scale = as_float(of_channels(a.scale, v));
-        const std::int64_t left = p.oc - channel - v * V::W;
-        for (int i = 0; i < Pixels && i < count; ++i) {
-            std::uint8_t codes[V::W], *to = a.y + (first + i) * y_pixel + (channel + v * V::W) / 4 * y_lane;
-            store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
-            for (int r = 0; r < V::W && r < left; r += 4, to += y_lane)
-                std::memcpy(to, codes + r, p.matrix && left - r < 4 ? static_cast<std::size_t>(left - r) : 4);
-        }
+    for (int v = 0; v < vectors; ++v) scale[v] = as_float(of_channels(a.scale, v));
+    // Of two pixels the lanes of all channels: of each four those of the first vector and of the second, of either pixel.
+    static_assert(vectors == 2, "what pack_bytes takes of two pixels");
+    alignas(64) std::int32_t lanes[(Pixels + 1) / 2][V::W];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; i += 2) {
+        const int other = i + 1 < Pixels ? i + 1 : i;
+        pack_codes(e, steps_of(e, sums[i][0], scale[0]), steps_of(e, sums[i][1], scale[1]), steps_of(e, sums[other][0], scale[0]),
+                   steps_of(e, sums[other][1], scale[1]))
+            .store(lanes[i / 2]);
+    }
+    constexpr int lanes_a_vector = V::W / 4;
+    const std::int64_t pixels = p.oh * p.ow, there = p.lanes(p.oc - channel);
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * pixels + first;
+    for (std::int64_t lane = 0; lane < 2 * lanes_a_vector && lane < there; ++lane) {
+        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector;
+        std::int32_t* const to = y + lane * pixels;
+        if (count >= Pixels) GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
+        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
     }
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
@@ -48725,13 +49026,18 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
         at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
+    const std::int64_t steps = p.lanes_of_channels() * p.kh * p.kw;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
+        const std::int32_t* const w = a.weights + block * steps * rows;
         for (std::int64_t first = from; first < stop; first += many) {
+            // While a block is multiplied for the last time, the next one is brought near, half of it with each of the first pixels: a network's weights come
+            // from far.
+            const std::int64_t run = (first - from) / many;
+            const std::int32_t* const coming = w + (run < 2 && stop == pixels ? steps * (rows + run * 16) : 0);
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
             for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
                 (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
-                                                                                     w + some);
+                                                                                     w + some, coming);
         }
     }
 }
@@ -48751,7 +49057,7 @@ GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
     to.of[3] = zip_halves_high(ab_high, cd_high);
 }
 GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
-    return pack_bytes(codes_of(e, sums[0], scale), codes_of(e, sums[1], scale), codes_of(e, sums[2], scale), codes_of(e, sums[3], scale));
+    return pack_codes(e, steps_of(e, sums[0], scale), steps_of(e, sums[1], scale), steps_of(e, sums[2], scale), steps_of(e, sums[3], scale));
 }
 // Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
 struct lane_rows {
@@ -48856,6 +49162,38 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     }
 }
 
+// Of each lane of codes one, less its zero point, in reals: the bits of a code behind those of 2^23 are 2^23 and the code.
+template <int Byte>
+GRAFT_VECTOR V code_in(I lanes, V zero) {
+    const I code = Byte == 3 ? shift_right<24>(lanes) : shift_right<8 * (Byte & 3)>(lanes) & I::set1(0xff);
+    return as_float(code | I::set1(0x4b000000)) - zero;
+}
+// The sums of sum_codes, of four channels a lane. Their quotients by y_scale fit int32.
+struct lane_sum {
+    V a_zero, a_scale, b_zero, b_scale;  // zero points with 2^23
+    sum_divider by;
+    I zero, low, high;
+};
+template <int Byte>
+GRAFT_VECTOR I steps_of_sum(const lane_sum& s, I a, I b) {
+    return to_int(divide(code_in<Byte>(a, s.a_zero) * s.a_scale + code_in<Byte>(b, s.b_zero) * s.b_scale, s.by));
+}
+GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
+    const I codes = pack_bytes(steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b), s.zero);
+    return turn_fours(min_bytes(max_bytes(codes, s.low), s.high));
+}
+inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
+    const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
+    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
+    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),  with_power(p.b_zero), V::set1(p.b_scale), divider_of(p),
+                        I::set1(p.y_zero * 0x00010001), in_all_bytes(p.low), in_all_bytes(p.high)};
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
+    if (i == count) return;
+    const int rest = static_cast<int>(count - i);
+    store_some(sum_of_lanes(s, load_some(a + i, rest), load_some(b + i, rest)), y + i, rest);
+}
+
 // to = the larger of both, byte by byte.
 GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
     std::int64_t i = 0;
@@ -48883,8 +49221,8 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
 }
 
 inline const byte_kernels* bytes_in_lanes() {
-    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes,    &gather_lanes,    &gather_row_of_codes,
-                                         &conv_lanes,     &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    static constexpr byte_kernels all = {&codes_to_lanes,    &lanes_to_codes,  &gather_lanes, &gather_row_of_codes, &conv_lanes,
+                                         &conv_lanes_of_few, &depthwise_lanes, &sum_lanes,    &max_pool_lanes};
     return &all;
 }
 
@@ -49448,12 +49786,34 @@ GRAFT_VECTOR I zip_bytes(I a, I b, int from) {
 }
 GRAFT_VECTOR I zip_bytes_low(I a, I b) { return zip_bytes(a, b, 0); }
 GRAFT_VECTOR I zip_bytes_high(I a, I b) { return zip_bytes(a, b, 8); }
-GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d) {
-    std::int32_t lanes[4][V::W];
-    a.store(lanes[0]), b.store(lanes[1]), c.store(lanes[2]), d.store(lanes[3]);
+GRAFT_VECTOR std::int32_t cut_off(std::int32_t x, std::int32_t least, std::int32_t most) { return x < least ? least : x > most ? most : x; }
+GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d, I added) {
+    std::int32_t lanes[4][V::W], more[V::W];
+    a.store(lanes[0]), b.store(lanes[1]), c.store(lanes[2]), d.store(lanes[3]), added.store(more);
     lane_bytes made;
-    for (int i = 0; i < 4 * V::W; ++i) made.byte[i] = static_cast<std::uint8_t>(lanes[i / 4 % 4][i / 16 * 4 + i % 4]);
+    for (int i = 0; i < 4 * V::W; ++i) {
+        const std::int32_t half = cut_off(lanes[i / 4 % 4][i / 16 * 4 + i % 4], -32768, 32767), sum = half + static_cast<std::int16_t>(more[0] & 0xffff);
+        made.byte[i] = static_cast<std::uint8_t>(cut_off(sum, 0, 255));
+    }
     return lanes_of(made);
+}
+GRAFT_VECTOR I turn_fours(I a) {
+    const lane_bytes x = bytes_of(a);
+    lane_bytes made;
+    for (int i = 0; i < 4 * V::W; ++i) made.byte[i] = x.byte[i / 16 * 16 + i % 4 * 4 + i % 16 / 4];
+    return lanes_of(made);
+}
+GRAFT_VECTOR I min_bytes(I a, I b) {
+    lane_bytes x = bytes_of(a);
+    const lane_bytes y = bytes_of(b);
+    for (int i = 0; i < 4 * V::W; ++i) x.byte[i] = y.byte[i] < x.byte[i] ? y.byte[i] : x.byte[i];
+    return lanes_of(x);
+}
+GRAFT_VECTOR I even_lanes(I a, I b) {
+    std::int32_t lanes[2 * V::W];
+    a.store(lanes), b.store(lanes + V::W);
+    for (int i = 0; i < V::W; ++i) lanes[i] = lanes[2 * i];
+    return I::load(lanes);
 }
 GRAFT_VECTOR I repeat_four(const std::int32_t* p) {
     std::int32_t lanes[V::W];
@@ -49496,15 +49856,25 @@ inline void lanes_to_codes(const std::int32_t* x, std::int64_t plane, int channe
 }
 
 GRAFT_VECTOR void fill_lanes_with(std::int32_t lane, std::int64_t count, std::int32_t* to) {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = lane;
+    const I all = I::set1(lane);
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) all.store(to + i);
+    if (i < count) store_some(all, to + i, static_cast<int>(count - i));
 }
+// Every `step`-th of what lies at `from`. Rows are short, and images are copied lane by lane: written out, as compilers do not make vectors of such loops.
 GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::int64_t count, std::int32_t* to) {
-    if (step == 1)
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
-    else if (step == 2)
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
-    else
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
+    std::int64_t i = 0;
+    if (step == 1) {
+        for (; i + V::W <= count; i += V::W) I::load(from + i).store(to + i);
+        if (i < count) store_some(load_some(from + i, static_cast<int>(count - i)), to + i, static_cast<int>(count - i));
+    } else if (step == 2) {
+        for (; i + V::W < count; i += V::W) even_lanes(I::load(from + 2 * i), I::load(from + 2 * i + V::W)).store(to + i);
+        if (i == count) return;
+        const int rest = static_cast<int>(count - i), first = 2 * rest - 1 < V::W ? 2 * rest - 1 : V::W;
+        const I high = 2 * rest - 1 > V::W ? load_some(from + 2 * i + V::W, 2 * rest - 1 - V::W) : I::set1(0);
+        store_some(even_lanes(load_some(from + 2 * i, first), high), to + i, rest);
+    } else
+        for (; i < count; ++i) to[i] = from[i * step];
 }
 // Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
 GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
@@ -49546,14 +49916,22 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
 
 // Sums become codes, as store_codes has it, but unsigned ones.
 struct lane_end {
-    float least, most;
-    std::int32_t zero;
+    float least, most;       // steps from the zero point
+    std::int32_t zero, low;  // codes
 };
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
-    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + (p.y_signed ? 128 : 0)};
+    const int lift = p.y_signed ? 128 : 0;
+    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + lift, p.low + lift};
 }
 GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
     return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
+}
+// The same of vectors that become bytes together: what is too low is cut off there.
+GRAFT_VECTOR I steps_of(const lane_end& e, I sum, V scale) { return to_int(min(to_float(sum) * scale, V::set1(e.most))); }
+// Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
+GRAFT_VECTOR I pack_codes(const lane_end& e, I a, I b, I c, I d) {
+    const I low = I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(e.low) * 0x01010101u));
+    return max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), low);
 }
 
 // `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
@@ -49562,7 +49940,7 @@ GRAFT_VECTOR void store_rows(const quantized_conv_problem& p, const std::int32_t
     std::int64_t row = first / pitch, column = first % pitch;
     for (std::int64_t i = 0; i < count; ++row, column = 0) {
         const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
-        for (std::int64_t k = 0; k < used; ++k) y[row * p.ow + column + k] = codes[i + k];
+        if (used > 0) copy_lanes(codes + i, 1, used, y + row * p.ow + column);
         i += here;
     }
 }
@@ -49666,10 +50044,31 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
 // Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
 // pixel's lanes lie.
 constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
+// Codes of a matrix's rows, which lie beside each other.
+template <int Pixels>
+GRAFT_VECTOR void store_row_codes(const quantized_conv_args& a, const I (&sums)[Pixels][channels_at_once / V::W], std::int64_t channel, std::int64_t first,
+                                  int count) {
+    const quantized_conv_problem& p = a.p;
+    alignas(64) std::int32_t made[Pixels][channels_at_once];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
+    for (int v = 0; v < channels_at_once / V::W; ++v) sums[i][v].store(made[i] + v * V::W);
+    const V least = V::set1(static_cast<float>(p.low - p.y_zero)), most = V::set1(static_cast<float>(p.high - p.y_zero));
+    const I zero = I::set1(p.y_zero);
+    for (std::int64_t c = 0; c < channels_at_once && channel + c < p.oc; c += V::W) {
+        const std::int64_t left = p.oc - channel - c;
+        const V scale = V::load_partial(a.scale + channel + c, static_cast<int>(left < V::W ? left : V::W));
+        for (int i = 0; i < Pixels && i < count; ++i) {
+            std::uint8_t codes[V::W];
+            store_8(to_int(min(max(to_float(I::load(made[i] + c)) * scale, least), most)) + zero, codes);
+            std::memcpy(a.y + (first + i) * p.oc + channel + c, codes, static_cast<std::size_t>(left < V::W ? left : V::W));
+        }
+    }
+}
 template <int Pixels>
 GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
-                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
-    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles;
+                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
+    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
     const int window = p.kh * p.kw;
     const auto of_channels = [&](const auto* from, int v) {
@@ -49684,38 +50083,52 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
     }
-    for (std::int64_t s = p.lanes_of_channels(); s > 0; --s, x += step)
-        for (int t = 0; t < window; ++t, w += quantized_rows_of_tiles) {
-            const std::int32_t* const lane = x + a.from.taps[t];
-            I weights[vectors];
-            GRAFT_UNROLL
-            for (int v = 0; v < vectors; ++v) {
-                weights[v] = I::load(w + v * V::W);
-                GRAFT_PREFETCH(w + v * V::W + ahead);
-            }
-            GRAFT_UNROLL
-            for (int i = 0; i < Pixels; ++i) {
-                const I pixel = I::set1(lane[at[i]]);
-                GRAFT_UNROLL
-                for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
-            }
+    // One loop for lanes and taps: of one tap a loop of its own would be all beginning.
+    const std::int64_t* tap = a.from.taps;
+    const std::int64_t* const last_tap = tap + window - 1;
+    for (std::int64_t left = p.lanes_of_channels() * window; left > 0; --left, w += quantized_rows_of_tiles, coming += line) {
+        const std::int32_t* const lane = x + *tap;
+        const bool whole = tap == last_tap;
+        tap = whole ? a.from.taps : tap + 1;
+        x += whole ? step : 0;
+        GRAFT_PREFETCH_FAR(coming);
+        I weights[vectors];
+        GRAFT_UNROLL
+        for (int v = 0; v < vectors; ++v) {
+            weights[v] = I::load(w + v * V::W);
+            if constexpr (Pixels < pixels_at_once) GRAFT_PREFETCH(w + v * V::W + ahead);
         }
-    alignas(64) std::int32_t made[Pixels][channels_at_once];
+        GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) {
+            const I pixel = I::set1(lane[at[i]]);
+            GRAFT_UNROLL
+            for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
+        }
+    }
+    if (p.matrix) return store_row_codes<Pixels>(a, sums, channel, first, count);
+    const lane_end e = end_of(p);
+    V scale[vectors];
     GRAFT_UNROLL
-    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
-    lane_end e = end_of(p);
-    if (p.matrix) e.zero = p.y_zero;
-    const std::int64_t y_pixel = p.matrix ? p.oc : 4, y_lane = p.matrix ? 4 : 4 * p.oh * p.ow;
-    for (int v = 0; v < vectors; ++v) {
-        const V scale = as_float(of_channels(a.scale, v));
-        const std::int64_t left = p.oc - channel - v * V::W;
-        for (int i = 0; i < Pixels && i < count; ++i) {
-            std::uint8_t codes[V::W], *to = a.y + (first + i) * y_pixel + (channel + v * V::W) / 4 * y_lane;
-            store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
-            for (int r = 0; r < V::W && r < left; r += 4, to += y_lane)
-                std::memcpy(to, codes + r, p.matrix && left - r < 4 ? static_cast<std::size_t>(left - r) : 4);
-        }
+    for (int v = 0; v < vectors; ++v) scale[v] = as_float(of_channels(a.scale, v));
+    // Of two pixels the lanes of all channels: of each four those of the first vector and of the second, of either pixel.
+    static_assert(vectors == 2, "what pack_bytes takes of two pixels");
+    alignas(64) std::int32_t lanes[(Pixels + 1) / 2][V::W];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; i += 2) {
+        const int other = i + 1 < Pixels ? i + 1 : i;
+        pack_codes(e, steps_of(e, sums[i][0], scale[0]), steps_of(e, sums[i][1], scale[1]), steps_of(e, sums[other][0], scale[0]),
+                   steps_of(e, sums[other][1], scale[1]))
+            .store(lanes[i / 2]);
+    }
+    constexpr int lanes_a_vector = V::W / 4;
+    const std::int64_t pixels = p.oh * p.ow, there = p.lanes(p.oc - channel);
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * pixels + first;
+    for (std::int64_t lane = 0; lane < 2 * lanes_a_vector && lane < there; ++lane) {
+        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector;
+        std::int32_t* const to = y + lane * pixels;
+        if (count >= Pixels) GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
+        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
     }
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
@@ -49732,13 +50145,18 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
         at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
+    const std::int64_t steps = p.lanes_of_channels() * p.kh * p.kw;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
+        const std::int32_t* const w = a.weights + block * steps * rows;
         for (std::int64_t first = from; first < stop; first += many) {
+            // While a block is multiplied for the last time, the next one is brought near, half of it with each of the first pixels: a network's weights come
+            // from far.
+            const std::int64_t run = (first - from) / many;
+            const std::int32_t* const coming = w + (run < 2 && stop == pixels ? steps * (rows + run * 16) : 0);
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
             for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
                 (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
-                                                                                     w + some);
+                                                                                     w + some, coming);
         }
     }
 }
@@ -49758,7 +50176,7 @@ GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
     to.of[3] = zip_halves_high(ab_high, cd_high);
 }
 GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
-    return pack_bytes(codes_of(e, sums[0], scale), codes_of(e, sums[1], scale), codes_of(e, sums[2], scale), codes_of(e, sums[3], scale));
+    return pack_codes(e, steps_of(e, sums[0], scale), steps_of(e, sums[1], scale), steps_of(e, sums[2], scale), steps_of(e, sums[3], scale));
 }
 // Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
 struct lane_rows {
@@ -49863,6 +50281,38 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     }
 }
 
+// Of each lane of codes one, less its zero point, in reals: the bits of a code behind those of 2^23 are 2^23 and the code.
+template <int Byte>
+GRAFT_VECTOR V code_in(I lanes, V zero) {
+    const I code = Byte == 3 ? shift_right<24>(lanes) : shift_right<8 * (Byte & 3)>(lanes) & I::set1(0xff);
+    return as_float(code | I::set1(0x4b000000)) - zero;
+}
+// The sums of sum_codes, of four channels a lane. Their quotients by y_scale fit int32.
+struct lane_sum {
+    V a_zero, a_scale, b_zero, b_scale;  // zero points with 2^23
+    sum_divider by;
+    I zero, low, high;
+};
+template <int Byte>
+GRAFT_VECTOR I steps_of_sum(const lane_sum& s, I a, I b) {
+    return to_int(divide(code_in<Byte>(a, s.a_zero) * s.a_scale + code_in<Byte>(b, s.b_zero) * s.b_scale, s.by));
+}
+GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
+    const I codes = pack_bytes(steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b), s.zero);
+    return turn_fours(min_bytes(max_bytes(codes, s.low), s.high));
+}
+inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
+    const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
+    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
+    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),  with_power(p.b_zero), V::set1(p.b_scale), divider_of(p),
+                        I::set1(p.y_zero * 0x00010001), in_all_bytes(p.low), in_all_bytes(p.high)};
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
+    if (i == count) return;
+    const int rest = static_cast<int>(count - i);
+    store_some(sum_of_lanes(s, load_some(a + i, rest), load_some(b + i, rest)), y + i, rest);
+}
+
 // to = the larger of both, byte by byte.
 GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
     std::int64_t i = 0;
@@ -49890,8 +50340,8 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
 }
 
 inline const byte_kernels* bytes_in_lanes() {
-    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes,    &gather_lanes,    &gather_row_of_codes,
-                                         &conv_lanes,     &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    static constexpr byte_kernels all = {&codes_to_lanes,    &lanes_to_codes,  &gather_lanes, &gather_row_of_codes, &conv_lanes,
+                                         &conv_lanes_of_few, &depthwise_lanes, &sum_lanes,    &max_pool_lanes};
     return &all;
 }
 
@@ -50456,12 +50906,34 @@ GRAFT_VECTOR I zip_bytes(I a, I b, int from) {
 }
 GRAFT_VECTOR I zip_bytes_low(I a, I b) { return zip_bytes(a, b, 0); }
 GRAFT_VECTOR I zip_bytes_high(I a, I b) { return zip_bytes(a, b, 8); }
-GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d) {
-    std::int32_t lanes[4][V::W];
-    a.store(lanes[0]), b.store(lanes[1]), c.store(lanes[2]), d.store(lanes[3]);
+GRAFT_VECTOR std::int32_t cut_off(std::int32_t x, std::int32_t least, std::int32_t most) { return x < least ? least : x > most ? most : x; }
+GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d, I added) {
+    std::int32_t lanes[4][V::W], more[V::W];
+    a.store(lanes[0]), b.store(lanes[1]), c.store(lanes[2]), d.store(lanes[3]), added.store(more);
     lane_bytes made;
-    for (int i = 0; i < 4 * V::W; ++i) made.byte[i] = static_cast<std::uint8_t>(lanes[i / 4 % 4][i / 16 * 4 + i % 4]);
+    for (int i = 0; i < 4 * V::W; ++i) {
+        const std::int32_t half = cut_off(lanes[i / 4 % 4][i / 16 * 4 + i % 4], -32768, 32767), sum = half + static_cast<std::int16_t>(more[0] & 0xffff);
+        made.byte[i] = static_cast<std::uint8_t>(cut_off(sum, 0, 255));
+    }
     return lanes_of(made);
+}
+GRAFT_VECTOR I turn_fours(I a) {
+    const lane_bytes x = bytes_of(a);
+    lane_bytes made;
+    for (int i = 0; i < 4 * V::W; ++i) made.byte[i] = x.byte[i / 16 * 16 + i % 4 * 4 + i % 16 / 4];
+    return lanes_of(made);
+}
+GRAFT_VECTOR I min_bytes(I a, I b) {
+    lane_bytes x = bytes_of(a);
+    const lane_bytes y = bytes_of(b);
+    for (int i = 0; i < 4 * V::W; ++i) x.byte[i] = y.byte[i] < x.byte[i] ? y.byte[i] : x.byte[i];
+    return lanes_of(x);
+}
+GRAFT_VECTOR I even_lanes(I a, I b) {
+    std::int32_t lanes[2 * V::W];
+    a.store(lanes), b.store(lanes + V::W);
+    for (int i = 0; i < V::W; ++i) lanes[i] = lanes[2 * i];
+    return I::load(lanes);
 }
 GRAFT_VECTOR I repeat_four(const std::int32_t* p) {
     std::int32_t lanes[V::W];
@@ -50504,15 +50976,25 @@ inline void lanes_to_codes(const std::int32_t* x, std::int64_t plane, int channe
 }
 
 GRAFT_VECTOR void fill_lanes_with(std::int32_t lane, std::int64_t count, std::int32_t* to) {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = lane;
+    const I all = I::set1(lane);
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) all.store(to + i);
+    if (i < count) store_some(all, to + i, static_cast<int>(count - i));
 }
+// Every `step`-th of what lies at `from`. Rows are short, and images are copied lane by lane: written out, as compilers do not make vectors of such loops.
 GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::int64_t count, std::int32_t* to) {
-    if (step == 1)
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
-    else if (step == 2)
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
-    else
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
+    std::int64_t i = 0;
+    if (step == 1) {
+        for (; i + V::W <= count; i += V::W) I::load(from + i).store(to + i);
+        if (i < count) store_some(load_some(from + i, static_cast<int>(count - i)), to + i, static_cast<int>(count - i));
+    } else if (step == 2) {
+        for (; i + V::W < count; i += V::W) even_lanes(I::load(from + 2 * i), I::load(from + 2 * i + V::W)).store(to + i);
+        if (i == count) return;
+        const int rest = static_cast<int>(count - i), first = 2 * rest - 1 < V::W ? 2 * rest - 1 : V::W;
+        const I high = 2 * rest - 1 > V::W ? load_some(from + 2 * i + V::W, 2 * rest - 1 - V::W) : I::set1(0);
+        store_some(even_lanes(load_some(from + 2 * i, first), high), to + i, rest);
+    } else
+        for (; i < count; ++i) to[i] = from[i * step];
 }
 // Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
 GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
@@ -50554,14 +51036,22 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
 
 // Sums become codes, as store_codes has it, but unsigned ones.
 struct lane_end {
-    float least, most;
-    std::int32_t zero;
+    float least, most;       // steps from the zero point
+    std::int32_t zero, low;  // codes
 };
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
-    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + (p.y_signed ? 128 : 0)};
+    const int lift = p.y_signed ? 128 : 0;
+    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + lift, p.low + lift};
 }
 GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
     return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
+}
+// The same of vectors that become bytes together: what is too low is cut off there.
+GRAFT_VECTOR I steps_of(const lane_end& e, I sum, V scale) { return to_int(min(to_float(sum) * scale, V::set1(e.most))); }
+// Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
+GRAFT_VECTOR I pack_codes(const lane_end& e, I a, I b, I c, I d) {
+    const I low = I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(e.low) * 0x01010101u));
+    return max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), low);
 }
 
 // `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
@@ -50570,7 +51060,7 @@ GRAFT_VECTOR void store_rows(const quantized_conv_problem& p, const std::int32_t
     std::int64_t row = first / pitch, column = first % pitch;
     for (std::int64_t i = 0; i < count; ++row, column = 0) {
         const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
-        for (std::int64_t k = 0; k < used; ++k) y[row * p.ow + column + k] = codes[i + k];
+        if (used > 0) copy_lanes(codes + i, 1, used, y + row * p.ow + column);
         i += here;
     }
 }
@@ -50674,10 +51164,31 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
 // Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
 // pixel's lanes lie.
 constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
+// Codes of a matrix's rows, which lie beside each other.
+template <int Pixels>
+GRAFT_VECTOR void store_row_codes(const quantized_conv_args& a, const I (&sums)[Pixels][channels_at_once / V::W], std::int64_t channel, std::int64_t first,
+                                  int count) {
+    const quantized_conv_problem& p = a.p;
+    alignas(64) std::int32_t made[Pixels][channels_at_once];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
+    for (int v = 0; v < channels_at_once / V::W; ++v) sums[i][v].store(made[i] + v * V::W);
+    const V least = V::set1(static_cast<float>(p.low - p.y_zero)), most = V::set1(static_cast<float>(p.high - p.y_zero));
+    const I zero = I::set1(p.y_zero);
+    for (std::int64_t c = 0; c < channels_at_once && channel + c < p.oc; c += V::W) {
+        const std::int64_t left = p.oc - channel - c;
+        const V scale = V::load_partial(a.scale + channel + c, static_cast<int>(left < V::W ? left : V::W));
+        for (int i = 0; i < Pixels && i < count; ++i) {
+            std::uint8_t codes[V::W];
+            store_8(to_int(min(max(to_float(I::load(made[i] + c)) * scale, least), most)) + zero, codes);
+            std::memcpy(a.y + (first + i) * p.oc + channel + c, codes, static_cast<std::size_t>(left < V::W ? left : V::W));
+        }
+    }
+}
 template <int Pixels>
 GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
-                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
-    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles;
+                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
+    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
     const int window = p.kh * p.kw;
     const auto of_channels = [&](const auto* from, int v) {
@@ -50692,38 +51203,52 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
     }
-    for (std::int64_t s = p.lanes_of_channels(); s > 0; --s, x += step)
-        for (int t = 0; t < window; ++t, w += quantized_rows_of_tiles) {
-            const std::int32_t* const lane = x + a.from.taps[t];
-            I weights[vectors];
-            GRAFT_UNROLL
-            for (int v = 0; v < vectors; ++v) {
-                weights[v] = I::load(w + v * V::W);
-                GRAFT_PREFETCH(w + v * V::W + ahead);
-            }
-            GRAFT_UNROLL
-            for (int i = 0; i < Pixels; ++i) {
-                const I pixel = I::set1(lane[at[i]]);
-                GRAFT_UNROLL
-                for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
-            }
+    // One loop for lanes and taps: of one tap a loop of its own would be all beginning.
+    const std::int64_t* tap = a.from.taps;
+    const std::int64_t* const last_tap = tap + window - 1;
+    for (std::int64_t left = p.lanes_of_channels() * window; left > 0; --left, w += quantized_rows_of_tiles, coming += line) {
+        const std::int32_t* const lane = x + *tap;
+        const bool whole = tap == last_tap;
+        tap = whole ? a.from.taps : tap + 1;
+        x += whole ? step : 0;
+        GRAFT_PREFETCH_FAR(coming);
+        I weights[vectors];
+        GRAFT_UNROLL
+        for (int v = 0; v < vectors; ++v) {
+            weights[v] = I::load(w + v * V::W);
+            if constexpr (Pixels < pixels_at_once) GRAFT_PREFETCH(w + v * V::W + ahead);
         }
-    alignas(64) std::int32_t made[Pixels][channels_at_once];
+        GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) {
+            const I pixel = I::set1(lane[at[i]]);
+            GRAFT_UNROLL
+            for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
+        }
+    }
+    if (p.matrix) return store_row_codes<Pixels>(a, sums, channel, first, count);
+    const lane_end e = end_of(p);
+    V scale[vectors];
     GRAFT_UNROLL
-    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
-    lane_end e = end_of(p);
-    if (p.matrix) e.zero = p.y_zero;
-    const std::int64_t y_pixel = p.matrix ? p.oc : 4, y_lane = p.matrix ? 4 : 4 * p.oh * p.ow;
-    for (int v = 0; v < vectors; ++v) {
-        const V scale = as_float(of_channels(a.scale, v));
-        const std::int64_t left = p.oc - channel - v * V::W;
-        for (int i = 0; i < Pixels && i < count; ++i) {
-            std::uint8_t codes[V::W], *to = a.y + (first + i) * y_pixel + (channel + v * V::W) / 4 * y_lane;
-            store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
-            for (int r = 0; r < V::W && r < left; r += 4, to += y_lane)
-                std::memcpy(to, codes + r, p.matrix && left - r < 4 ? static_cast<std::size_t>(left - r) : 4);
-        }
+    for (int v = 0; v < vectors; ++v) scale[v] = as_float(of_channels(a.scale, v));
+    // Of two pixels the lanes of all channels: of each four those of the first vector and of the second, of either pixel.
+    static_assert(vectors == 2, "what pack_bytes takes of two pixels");
+    alignas(64) std::int32_t lanes[(Pixels + 1) / 2][V::W];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; i += 2) {
+        const int other = i + 1 < Pixels ? i + 1 : i;
+        pack_codes(e, steps_of(e, sums[i][0], scale[0]), steps_of(e, sums[i][1], scale[1]), steps_of(e, sums[other][0], scale[0]),
+                   steps_of(e, sums[other][1], scale[1]))
+            .store(lanes[i / 2]);
+    }
+    constexpr int lanes_a_vector = V::W / 4;
+    const std::int64_t pixels = p.oh * p.ow, there = p.lanes(p.oc - channel);
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * pixels + first;
+    for (std::int64_t lane = 0; lane < 2 * lanes_a_vector && lane < there; ++lane) {
+        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector;
+        std::int32_t* const to = y + lane * pixels;
+        if (count >= Pixels) GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
+        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
     }
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
@@ -50740,13 +51265,18 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
         at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
+    const std::int64_t steps = p.lanes_of_channels() * p.kh * p.kw;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
+        const std::int32_t* const w = a.weights + block * steps * rows;
         for (std::int64_t first = from; first < stop; first += many) {
+            // While a block is multiplied for the last time, the next one is brought near, half of it with each of the first pixels: a network's weights come
+            // from far.
+            const std::int64_t run = (first - from) / many;
+            const std::int32_t* const coming = w + (run < 2 && stop == pixels ? steps * (rows + run * 16) : 0);
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
             for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
                 (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
-                                                                                     w + some);
+                                                                                     w + some, coming);
         }
     }
 }
@@ -50766,7 +51296,7 @@ GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
     to.of[3] = zip_halves_high(ab_high, cd_high);
 }
 GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
-    return pack_bytes(codes_of(e, sums[0], scale), codes_of(e, sums[1], scale), codes_of(e, sums[2], scale), codes_of(e, sums[3], scale));
+    return pack_codes(e, steps_of(e, sums[0], scale), steps_of(e, sums[1], scale), steps_of(e, sums[2], scale), steps_of(e, sums[3], scale));
 }
 // Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
 struct lane_rows {
@@ -50871,6 +51401,38 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     }
 }
 
+// Of each lane of codes one, less its zero point, in reals: the bits of a code behind those of 2^23 are 2^23 and the code.
+template <int Byte>
+GRAFT_VECTOR V code_in(I lanes, V zero) {
+    const I code = Byte == 3 ? shift_right<24>(lanes) : shift_right<8 * (Byte & 3)>(lanes) & I::set1(0xff);
+    return as_float(code | I::set1(0x4b000000)) - zero;
+}
+// The sums of sum_codes, of four channels a lane. Their quotients by y_scale fit int32.
+struct lane_sum {
+    V a_zero, a_scale, b_zero, b_scale;  // zero points with 2^23
+    sum_divider by;
+    I zero, low, high;
+};
+template <int Byte>
+GRAFT_VECTOR I steps_of_sum(const lane_sum& s, I a, I b) {
+    return to_int(divide(code_in<Byte>(a, s.a_zero) * s.a_scale + code_in<Byte>(b, s.b_zero) * s.b_scale, s.by));
+}
+GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
+    const I codes = pack_bytes(steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b), s.zero);
+    return turn_fours(min_bytes(max_bytes(codes, s.low), s.high));
+}
+inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
+    const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
+    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
+    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),  with_power(p.b_zero), V::set1(p.b_scale), divider_of(p),
+                        I::set1(p.y_zero * 0x00010001), in_all_bytes(p.low), in_all_bytes(p.high)};
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
+    if (i == count) return;
+    const int rest = static_cast<int>(count - i);
+    store_some(sum_of_lanes(s, load_some(a + i, rest), load_some(b + i, rest)), y + i, rest);
+}
+
 // to = the larger of both, byte by byte.
 GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
     std::int64_t i = 0;
@@ -50898,8 +51460,8 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
 }
 
 inline const byte_kernels* bytes_in_lanes() {
-    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes,    &gather_lanes,    &gather_row_of_codes,
-                                         &conv_lanes,     &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    static constexpr byte_kernels all = {&codes_to_lanes,    &lanes_to_codes,  &gather_lanes, &gather_row_of_codes, &conv_lanes,
+                                         &conv_lanes_of_few, &depthwise_lanes, &sum_lanes,    &max_pool_lanes};
     return &all;
 }
 
@@ -51464,12 +52026,34 @@ GRAFT_VECTOR I zip_bytes(I a, I b, int from) {
 }
 GRAFT_VECTOR I zip_bytes_low(I a, I b) { return zip_bytes(a, b, 0); }
 GRAFT_VECTOR I zip_bytes_high(I a, I b) { return zip_bytes(a, b, 8); }
-GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d) {
-    std::int32_t lanes[4][V::W];
-    a.store(lanes[0]), b.store(lanes[1]), c.store(lanes[2]), d.store(lanes[3]);
+GRAFT_VECTOR std::int32_t cut_off(std::int32_t x, std::int32_t least, std::int32_t most) { return x < least ? least : x > most ? most : x; }
+GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d, I added) {
+    std::int32_t lanes[4][V::W], more[V::W];
+    a.store(lanes[0]), b.store(lanes[1]), c.store(lanes[2]), d.store(lanes[3]), added.store(more);
     lane_bytes made;
-    for (int i = 0; i < 4 * V::W; ++i) made.byte[i] = static_cast<std::uint8_t>(lanes[i / 4 % 4][i / 16 * 4 + i % 4]);
+    for (int i = 0; i < 4 * V::W; ++i) {
+        const std::int32_t half = cut_off(lanes[i / 4 % 4][i / 16 * 4 + i % 4], -32768, 32767), sum = half + static_cast<std::int16_t>(more[0] & 0xffff);
+        made.byte[i] = static_cast<std::uint8_t>(cut_off(sum, 0, 255));
+    }
     return lanes_of(made);
+}
+GRAFT_VECTOR I turn_fours(I a) {
+    const lane_bytes x = bytes_of(a);
+    lane_bytes made;
+    for (int i = 0; i < 4 * V::W; ++i) made.byte[i] = x.byte[i / 16 * 16 + i % 4 * 4 + i % 16 / 4];
+    return lanes_of(made);
+}
+GRAFT_VECTOR I min_bytes(I a, I b) {
+    lane_bytes x = bytes_of(a);
+    const lane_bytes y = bytes_of(b);
+    for (int i = 0; i < 4 * V::W; ++i) x.byte[i] = y.byte[i] < x.byte[i] ? y.byte[i] : x.byte[i];
+    return lanes_of(x);
+}
+GRAFT_VECTOR I even_lanes(I a, I b) {
+    std::int32_t lanes[2 * V::W];
+    a.store(lanes), b.store(lanes + V::W);
+    for (int i = 0; i < V::W; ++i) lanes[i] = lanes[2 * i];
+    return I::load(lanes);
 }
 GRAFT_VECTOR I repeat_four(const std::int32_t* p) {
     std::int32_t lanes[V::W];
@@ -51512,15 +52096,25 @@ inline void lanes_to_codes(const std::int32_t* x, std::int64_t plane, int channe
 }
 
 GRAFT_VECTOR void fill_lanes_with(std::int32_t lane, std::int64_t count, std::int32_t* to) {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = lane;
+    const I all = I::set1(lane);
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) all.store(to + i);
+    if (i < count) store_some(all, to + i, static_cast<int>(count - i));
 }
+// Every `step`-th of what lies at `from`. Rows are short, and images are copied lane by lane: written out, as compilers do not make vectors of such loops.
 GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::int64_t count, std::int32_t* to) {
-    if (step == 1)
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
-    else if (step == 2)
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
-    else
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
+    std::int64_t i = 0;
+    if (step == 1) {
+        for (; i + V::W <= count; i += V::W) I::load(from + i).store(to + i);
+        if (i < count) store_some(load_some(from + i, static_cast<int>(count - i)), to + i, static_cast<int>(count - i));
+    } else if (step == 2) {
+        for (; i + V::W < count; i += V::W) even_lanes(I::load(from + 2 * i), I::load(from + 2 * i + V::W)).store(to + i);
+        if (i == count) return;
+        const int rest = static_cast<int>(count - i), first = 2 * rest - 1 < V::W ? 2 * rest - 1 : V::W;
+        const I high = 2 * rest - 1 > V::W ? load_some(from + 2 * i + V::W, 2 * rest - 1 - V::W) : I::set1(0);
+        store_some(even_lanes(load_some(from + 2 * i, first), high), to + i, rest);
+    } else
+        for (; i < count; ++i) to[i] = from[i * step];
 }
 // Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
 GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
@@ -51562,14 +52156,22 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
 
 // Sums become codes, as store_codes has it, but unsigned ones.
 struct lane_end {
-    float least, most;
-    std::int32_t zero;
+    float least, most;       // steps from the zero point
+    std::int32_t zero, low;  // codes
 };
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
-    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + (p.y_signed ? 128 : 0)};
+    const int lift = p.y_signed ? 128 : 0;
+    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + lift, p.low + lift};
 }
 GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
     return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
+}
+// The same of vectors that become bytes together: what is too low is cut off there.
+GRAFT_VECTOR I steps_of(const lane_end& e, I sum, V scale) { return to_int(min(to_float(sum) * scale, V::set1(e.most))); }
+// Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
+GRAFT_VECTOR I pack_codes(const lane_end& e, I a, I b, I c, I d) {
+    const I low = I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(e.low) * 0x01010101u));
+    return max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), low);
 }
 
 // `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
@@ -51578,7 +52180,7 @@ GRAFT_VECTOR void store_rows(const quantized_conv_problem& p, const std::int32_t
     std::int64_t row = first / pitch, column = first % pitch;
     for (std::int64_t i = 0; i < count; ++row, column = 0) {
         const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
-        for (std::int64_t k = 0; k < used; ++k) y[row * p.ow + column + k] = codes[i + k];
+        if (used > 0) copy_lanes(codes + i, 1, used, y + row * p.ow + column);
         i += here;
     }
 }
@@ -51682,10 +52284,31 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
 // Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
 // pixel's lanes lie.
 constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
+// Codes of a matrix's rows, which lie beside each other.
+template <int Pixels>
+GRAFT_VECTOR void store_row_codes(const quantized_conv_args& a, const I (&sums)[Pixels][channels_at_once / V::W], std::int64_t channel, std::int64_t first,
+                                  int count) {
+    const quantized_conv_problem& p = a.p;
+    alignas(64) std::int32_t made[Pixels][channels_at_once];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
+    for (int v = 0; v < channels_at_once / V::W; ++v) sums[i][v].store(made[i] + v * V::W);
+    const V least = V::set1(static_cast<float>(p.low - p.y_zero)), most = V::set1(static_cast<float>(p.high - p.y_zero));
+    const I zero = I::set1(p.y_zero);
+    for (std::int64_t c = 0; c < channels_at_once && channel + c < p.oc; c += V::W) {
+        const std::int64_t left = p.oc - channel - c;
+        const V scale = V::load_partial(a.scale + channel + c, static_cast<int>(left < V::W ? left : V::W));
+        for (int i = 0; i < Pixels && i < count; ++i) {
+            std::uint8_t codes[V::W];
+            store_8(to_int(min(max(to_float(I::load(made[i] + c)) * scale, least), most)) + zero, codes);
+            std::memcpy(a.y + (first + i) * p.oc + channel + c, codes, static_cast<std::size_t>(left < V::W ? left : V::W));
+        }
+    }
+}
 template <int Pixels>
 GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
-                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
-    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles;
+                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
+    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
     const int window = p.kh * p.kw;
     const auto of_channels = [&](const auto* from, int v) {
@@ -51700,38 +52323,52 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
     }
-    for (std::int64_t s = p.lanes_of_channels(); s > 0; --s, x += step)
-        for (int t = 0; t < window; ++t, w += quantized_rows_of_tiles) {
-            const std::int32_t* const lane = x + a.from.taps[t];
-            I weights[vectors];
-            GRAFT_UNROLL
-            for (int v = 0; v < vectors; ++v) {
-                weights[v] = I::load(w + v * V::W);
-                GRAFT_PREFETCH(w + v * V::W + ahead);
-            }
-            GRAFT_UNROLL
-            for (int i = 0; i < Pixels; ++i) {
-                const I pixel = I::set1(lane[at[i]]);
-                GRAFT_UNROLL
-                for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
-            }
+    // One loop for lanes and taps: of one tap a loop of its own would be all beginning.
+    const std::int64_t* tap = a.from.taps;
+    const std::int64_t* const last_tap = tap + window - 1;
+    for (std::int64_t left = p.lanes_of_channels() * window; left > 0; --left, w += quantized_rows_of_tiles, coming += line) {
+        const std::int32_t* const lane = x + *tap;
+        const bool whole = tap == last_tap;
+        tap = whole ? a.from.taps : tap + 1;
+        x += whole ? step : 0;
+        GRAFT_PREFETCH_FAR(coming);
+        I weights[vectors];
+        GRAFT_UNROLL
+        for (int v = 0; v < vectors; ++v) {
+            weights[v] = I::load(w + v * V::W);
+            if constexpr (Pixels < pixels_at_once) GRAFT_PREFETCH(w + v * V::W + ahead);
         }
-    alignas(64) std::int32_t made[Pixels][channels_at_once];
+        GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) {
+            const I pixel = I::set1(lane[at[i]]);
+            GRAFT_UNROLL
+            for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
+        }
+    }
+    if (p.matrix) return store_row_codes<Pixels>(a, sums, channel, first, count);
+    const lane_end e = end_of(p);
+    V scale[vectors];
     GRAFT_UNROLL
-    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
-    lane_end e = end_of(p);
-    if (p.matrix) e.zero = p.y_zero;
-    const std::int64_t y_pixel = p.matrix ? p.oc : 4, y_lane = p.matrix ? 4 : 4 * p.oh * p.ow;
-    for (int v = 0; v < vectors; ++v) {
-        const V scale = as_float(of_channels(a.scale, v));
-        const std::int64_t left = p.oc - channel - v * V::W;
-        for (int i = 0; i < Pixels && i < count; ++i) {
-            std::uint8_t codes[V::W], *to = a.y + (first + i) * y_pixel + (channel + v * V::W) / 4 * y_lane;
-            store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
-            for (int r = 0; r < V::W && r < left; r += 4, to += y_lane)
-                std::memcpy(to, codes + r, p.matrix && left - r < 4 ? static_cast<std::size_t>(left - r) : 4);
-        }
+    for (int v = 0; v < vectors; ++v) scale[v] = as_float(of_channels(a.scale, v));
+    // Of two pixels the lanes of all channels: of each four those of the first vector and of the second, of either pixel.
+    static_assert(vectors == 2, "what pack_bytes takes of two pixels");
+    alignas(64) std::int32_t lanes[(Pixels + 1) / 2][V::W];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; i += 2) {
+        const int other = i + 1 < Pixels ? i + 1 : i;
+        pack_codes(e, steps_of(e, sums[i][0], scale[0]), steps_of(e, sums[i][1], scale[1]), steps_of(e, sums[other][0], scale[0]),
+                   steps_of(e, sums[other][1], scale[1]))
+            .store(lanes[i / 2]);
+    }
+    constexpr int lanes_a_vector = V::W / 4;
+    const std::int64_t pixels = p.oh * p.ow, there = p.lanes(p.oc - channel);
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * pixels + first;
+    for (std::int64_t lane = 0; lane < 2 * lanes_a_vector && lane < there; ++lane) {
+        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector;
+        std::int32_t* const to = y + lane * pixels;
+        if (count >= Pixels) GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
+        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
     }
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
@@ -51748,13 +52385,18 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
         at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
+    const std::int64_t steps = p.lanes_of_channels() * p.kh * p.kw;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
+        const std::int32_t* const w = a.weights + block * steps * rows;
         for (std::int64_t first = from; first < stop; first += many) {
+            // While a block is multiplied for the last time, the next one is brought near, half of it with each of the first pixels: a network's weights come
+            // from far.
+            const std::int64_t run = (first - from) / many;
+            const std::int32_t* const coming = w + (run < 2 && stop == pixels ? steps * (rows + run * 16) : 0);
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
             for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
                 (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
-                                                                                     w + some);
+                                                                                     w + some, coming);
         }
     }
 }
@@ -51774,7 +52416,7 @@ GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
     to.of[3] = zip_halves_high(ab_high, cd_high);
 }
 GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
-    return pack_bytes(codes_of(e, sums[0], scale), codes_of(e, sums[1], scale), codes_of(e, sums[2], scale), codes_of(e, sums[3], scale));
+    return pack_codes(e, steps_of(e, sums[0], scale), steps_of(e, sums[1], scale), steps_of(e, sums[2], scale), steps_of(e, sums[3], scale));
 }
 // Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
 struct lane_rows {
@@ -51879,6 +52521,38 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     }
 }
 
+// Of each lane of codes one, less its zero point, in reals: the bits of a code behind those of 2^23 are 2^23 and the code.
+template <int Byte>
+GRAFT_VECTOR V code_in(I lanes, V zero) {
+    const I code = Byte == 3 ? shift_right<24>(lanes) : shift_right<8 * (Byte & 3)>(lanes) & I::set1(0xff);
+    return as_float(code | I::set1(0x4b000000)) - zero;
+}
+// The sums of sum_codes, of four channels a lane. Their quotients by y_scale fit int32.
+struct lane_sum {
+    V a_zero, a_scale, b_zero, b_scale;  // zero points with 2^23
+    sum_divider by;
+    I zero, low, high;
+};
+template <int Byte>
+GRAFT_VECTOR I steps_of_sum(const lane_sum& s, I a, I b) {
+    return to_int(divide(code_in<Byte>(a, s.a_zero) * s.a_scale + code_in<Byte>(b, s.b_zero) * s.b_scale, s.by));
+}
+GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
+    const I codes = pack_bytes(steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b), s.zero);
+    return turn_fours(min_bytes(max_bytes(codes, s.low), s.high));
+}
+inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
+    const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
+    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
+    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),  with_power(p.b_zero), V::set1(p.b_scale), divider_of(p),
+                        I::set1(p.y_zero * 0x00010001), in_all_bytes(p.low), in_all_bytes(p.high)};
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
+    if (i == count) return;
+    const int rest = static_cast<int>(count - i);
+    store_some(sum_of_lanes(s, load_some(a + i, rest), load_some(b + i, rest)), y + i, rest);
+}
+
 // to = the larger of both, byte by byte.
 GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
     std::int64_t i = 0;
@@ -51906,8 +52580,8 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
 }
 
 inline const byte_kernels* bytes_in_lanes() {
-    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes,    &gather_lanes,    &gather_row_of_codes,
-                                         &conv_lanes,     &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    static constexpr byte_kernels all = {&codes_to_lanes,    &lanes_to_codes,  &gather_lanes, &gather_row_of_codes, &conv_lanes,
+                                         &conv_lanes_of_few, &depthwise_lanes, &sum_lanes,    &max_pool_lanes};
     return &all;
 }
 
@@ -52470,12 +53144,34 @@ GRAFT_VECTOR I zip_bytes(I a, I b, int from) {
 }
 GRAFT_VECTOR I zip_bytes_low(I a, I b) { return zip_bytes(a, b, 0); }
 GRAFT_VECTOR I zip_bytes_high(I a, I b) { return zip_bytes(a, b, 8); }
-GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d) {
-    std::int32_t lanes[4][V::W];
-    a.store(lanes[0]), b.store(lanes[1]), c.store(lanes[2]), d.store(lanes[3]);
+GRAFT_VECTOR std::int32_t cut_off(std::int32_t x, std::int32_t least, std::int32_t most) { return x < least ? least : x > most ? most : x; }
+GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d, I added) {
+    std::int32_t lanes[4][V::W], more[V::W];
+    a.store(lanes[0]), b.store(lanes[1]), c.store(lanes[2]), d.store(lanes[3]), added.store(more);
     lane_bytes made;
-    for (int i = 0; i < 4 * V::W; ++i) made.byte[i] = static_cast<std::uint8_t>(lanes[i / 4 % 4][i / 16 * 4 + i % 4]);
+    for (int i = 0; i < 4 * V::W; ++i) {
+        const std::int32_t half = cut_off(lanes[i / 4 % 4][i / 16 * 4 + i % 4], -32768, 32767), sum = half + static_cast<std::int16_t>(more[0] & 0xffff);
+        made.byte[i] = static_cast<std::uint8_t>(cut_off(sum, 0, 255));
+    }
     return lanes_of(made);
+}
+GRAFT_VECTOR I turn_fours(I a) {
+    const lane_bytes x = bytes_of(a);
+    lane_bytes made;
+    for (int i = 0; i < 4 * V::W; ++i) made.byte[i] = x.byte[i / 16 * 16 + i % 4 * 4 + i % 16 / 4];
+    return lanes_of(made);
+}
+GRAFT_VECTOR I min_bytes(I a, I b) {
+    lane_bytes x = bytes_of(a);
+    const lane_bytes y = bytes_of(b);
+    for (int i = 0; i < 4 * V::W; ++i) x.byte[i] = y.byte[i] < x.byte[i] ? y.byte[i] : x.byte[i];
+    return lanes_of(x);
+}
+GRAFT_VECTOR I even_lanes(I a, I b) {
+    std::int32_t lanes[2 * V::W];
+    a.store(lanes), b.store(lanes + V::W);
+    for (int i = 0; i < V::W; ++i) lanes[i] = lanes[2 * i];
+    return I::load(lanes);
 }
 GRAFT_VECTOR I repeat_four(const std::int32_t* p) {
     std::int32_t lanes[V::W];
@@ -52518,15 +53214,25 @@ inline void lanes_to_codes(const std::int32_t* x, std::int64_t plane, int channe
 }
 
 GRAFT_VECTOR void fill_lanes_with(std::int32_t lane, std::int64_t count, std::int32_t* to) {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = lane;
+    const I all = I::set1(lane);
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) all.store(to + i);
+    if (i < count) store_some(all, to + i, static_cast<int>(count - i));
 }
+// Every `step`-th of what lies at `from`. Rows are short, and images are copied lane by lane: written out, as compilers do not make vectors of such loops.
 GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::int64_t count, std::int32_t* to) {
-    if (step == 1)
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
-    else if (step == 2)
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
-    else
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
+    std::int64_t i = 0;
+    if (step == 1) {
+        for (; i + V::W <= count; i += V::W) I::load(from + i).store(to + i);
+        if (i < count) store_some(load_some(from + i, static_cast<int>(count - i)), to + i, static_cast<int>(count - i));
+    } else if (step == 2) {
+        for (; i + V::W < count; i += V::W) even_lanes(I::load(from + 2 * i), I::load(from + 2 * i + V::W)).store(to + i);
+        if (i == count) return;
+        const int rest = static_cast<int>(count - i), first = 2 * rest - 1 < V::W ? 2 * rest - 1 : V::W;
+        const I high = 2 * rest - 1 > V::W ? load_some(from + 2 * i + V::W, 2 * rest - 1 - V::W) : I::set1(0);
+        store_some(even_lanes(load_some(from + 2 * i, first), high), to + i, rest);
+    } else
+        for (; i < count; ++i) to[i] = from[i * step];
 }
 // Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
 GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
@@ -52568,14 +53274,22 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
 
 // Sums become codes, as store_codes has it, but unsigned ones.
 struct lane_end {
-    float least, most;
-    std::int32_t zero;
+    float least, most;       // steps from the zero point
+    std::int32_t zero, low;  // codes
 };
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
-    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + (p.y_signed ? 128 : 0)};
+    const int lift = p.y_signed ? 128 : 0;
+    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + lift, p.low + lift};
 }
 GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
     return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
+}
+// The same of vectors that become bytes together: what is too low is cut off there.
+GRAFT_VECTOR I steps_of(const lane_end& e, I sum, V scale) { return to_int(min(to_float(sum) * scale, V::set1(e.most))); }
+// Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
+GRAFT_VECTOR I pack_codes(const lane_end& e, I a, I b, I c, I d) {
+    const I low = I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(e.low) * 0x01010101u));
+    return max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), low);
 }
 
 // `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
@@ -52584,7 +53298,7 @@ GRAFT_VECTOR void store_rows(const quantized_conv_problem& p, const std::int32_t
     std::int64_t row = first / pitch, column = first % pitch;
     for (std::int64_t i = 0; i < count; ++row, column = 0) {
         const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
-        for (std::int64_t k = 0; k < used; ++k) y[row * p.ow + column + k] = codes[i + k];
+        if (used > 0) copy_lanes(codes + i, 1, used, y + row * p.ow + column);
         i += here;
     }
 }
@@ -52688,10 +53402,31 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
 // Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
 // pixel's lanes lie.
 constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
+// Codes of a matrix's rows, which lie beside each other.
+template <int Pixels>
+GRAFT_VECTOR void store_row_codes(const quantized_conv_args& a, const I (&sums)[Pixels][channels_at_once / V::W], std::int64_t channel, std::int64_t first,
+                                  int count) {
+    const quantized_conv_problem& p = a.p;
+    alignas(64) std::int32_t made[Pixels][channels_at_once];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
+    for (int v = 0; v < channels_at_once / V::W; ++v) sums[i][v].store(made[i] + v * V::W);
+    const V least = V::set1(static_cast<float>(p.low - p.y_zero)), most = V::set1(static_cast<float>(p.high - p.y_zero));
+    const I zero = I::set1(p.y_zero);
+    for (std::int64_t c = 0; c < channels_at_once && channel + c < p.oc; c += V::W) {
+        const std::int64_t left = p.oc - channel - c;
+        const V scale = V::load_partial(a.scale + channel + c, static_cast<int>(left < V::W ? left : V::W));
+        for (int i = 0; i < Pixels && i < count; ++i) {
+            std::uint8_t codes[V::W];
+            store_8(to_int(min(max(to_float(I::load(made[i] + c)) * scale, least), most)) + zero, codes);
+            std::memcpy(a.y + (first + i) * p.oc + channel + c, codes, static_cast<std::size_t>(left < V::W ? left : V::W));
+        }
+    }
+}
 template <int Pixels>
 GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
-                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
-    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles;
+                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
+    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
     const int window = p.kh * p.kw;
     const auto of_channels = [&](const auto* from, int v) {
@@ -52706,38 +53441,52 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
     }
-    for (std::int64_t s = p.lanes_of_channels(); s > 0; --s, x += step)
-        for (int t = 0; t < window; ++t, w += quantized_rows_of_tiles) {
-            const std::int32_t* const lane = x + a.from.taps[t];
-            I weights[vectors];
-            GRAFT_UNROLL
-            for (int v = 0; v < vectors; ++v) {
-                weights[v] = I::load(w + v * V::W);
-                GRAFT_PREFETCH(w + v * V::W + ahead);
-            }
-            GRAFT_UNROLL
-            for (int i = 0; i < Pixels; ++i) {
-                const I pixel = I::set1(lane[at[i]]);
-                GRAFT_UNROLL
-                for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
-            }
+    // One loop for lanes and taps: of one tap a loop of its own would be all beginning.
+    const std::int64_t* tap = a.from.taps;
+    const std::int64_t* const last_tap = tap + window - 1;
+    for (std::int64_t left = p.lanes_of_channels() * window; left > 0; --left, w += quantized_rows_of_tiles, coming += line) {
+        const std::int32_t* const lane = x + *tap;
+        const bool whole = tap == last_tap;
+        tap = whole ? a.from.taps : tap + 1;
+        x += whole ? step : 0;
+        GRAFT_PREFETCH_FAR(coming);
+        I weights[vectors];
+        GRAFT_UNROLL
+        for (int v = 0; v < vectors; ++v) {
+            weights[v] = I::load(w + v * V::W);
+            if constexpr (Pixels < pixels_at_once) GRAFT_PREFETCH(w + v * V::W + ahead);
         }
-    alignas(64) std::int32_t made[Pixels][channels_at_once];
+        GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) {
+            const I pixel = I::set1(lane[at[i]]);
+            GRAFT_UNROLL
+            for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
+        }
+    }
+    if (p.matrix) return store_row_codes<Pixels>(a, sums, channel, first, count);
+    const lane_end e = end_of(p);
+    V scale[vectors];
     GRAFT_UNROLL
-    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
-    lane_end e = end_of(p);
-    if (p.matrix) e.zero = p.y_zero;
-    const std::int64_t y_pixel = p.matrix ? p.oc : 4, y_lane = p.matrix ? 4 : 4 * p.oh * p.ow;
-    for (int v = 0; v < vectors; ++v) {
-        const V scale = as_float(of_channels(a.scale, v));
-        const std::int64_t left = p.oc - channel - v * V::W;
-        for (int i = 0; i < Pixels && i < count; ++i) {
-            std::uint8_t codes[V::W], *to = a.y + (first + i) * y_pixel + (channel + v * V::W) / 4 * y_lane;
-            store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
-            for (int r = 0; r < V::W && r < left; r += 4, to += y_lane)
-                std::memcpy(to, codes + r, p.matrix && left - r < 4 ? static_cast<std::size_t>(left - r) : 4);
-        }
+    for (int v = 0; v < vectors; ++v) scale[v] = as_float(of_channels(a.scale, v));
+    // Of two pixels the lanes of all channels: of each four those of the first vector and of the second, of either pixel.
+    static_assert(vectors == 2, "what pack_bytes takes of two pixels");
+    alignas(64) std::int32_t lanes[(Pixels + 1) / 2][V::W];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; i += 2) {
+        const int other = i + 1 < Pixels ? i + 1 : i;
+        pack_codes(e, steps_of(e, sums[i][0], scale[0]), steps_of(e, sums[i][1], scale[1]), steps_of(e, sums[other][0], scale[0]),
+                   steps_of(e, sums[other][1], scale[1]))
+            .store(lanes[i / 2]);
+    }
+    constexpr int lanes_a_vector = V::W / 4;
+    const std::int64_t pixels = p.oh * p.ow, there = p.lanes(p.oc - channel);
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * pixels + first;
+    for (std::int64_t lane = 0; lane < 2 * lanes_a_vector && lane < there; ++lane) {
+        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector;
+        std::int32_t* const to = y + lane * pixels;
+        if (count >= Pixels) GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
+        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
     }
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
@@ -52754,13 +53503,18 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
         at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
+    const std::int64_t steps = p.lanes_of_channels() * p.kh * p.kw;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
+        const std::int32_t* const w = a.weights + block * steps * rows;
         for (std::int64_t first = from; first < stop; first += many) {
+            // While a block is multiplied for the last time, the next one is brought near, half of it with each of the first pixels: a network's weights come
+            // from far.
+            const std::int64_t run = (first - from) / many;
+            const std::int32_t* const coming = w + (run < 2 && stop == pixels ? steps * (rows + run * 16) : 0);
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
             for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
                 (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
-                                                                                     w + some);
+                                                                                     w + some, coming);
         }
     }
 }
@@ -52780,7 +53534,7 @@ GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
     to.of[3] = zip_halves_high(ab_high, cd_high);
 }
 GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
-    return pack_bytes(codes_of(e, sums[0], scale), codes_of(e, sums[1], scale), codes_of(e, sums[2], scale), codes_of(e, sums[3], scale));
+    return pack_codes(e, steps_of(e, sums[0], scale), steps_of(e, sums[1], scale), steps_of(e, sums[2], scale), steps_of(e, sums[3], scale));
 }
 // Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
 struct lane_rows {
@@ -52885,6 +53639,38 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     }
 }
 
+// Of each lane of codes one, less its zero point, in reals: the bits of a code behind those of 2^23 are 2^23 and the code.
+template <int Byte>
+GRAFT_VECTOR V code_in(I lanes, V zero) {
+    const I code = Byte == 3 ? shift_right<24>(lanes) : shift_right<8 * (Byte & 3)>(lanes) & I::set1(0xff);
+    return as_float(code | I::set1(0x4b000000)) - zero;
+}
+// The sums of sum_codes, of four channels a lane. Their quotients by y_scale fit int32.
+struct lane_sum {
+    V a_zero, a_scale, b_zero, b_scale;  // zero points with 2^23
+    sum_divider by;
+    I zero, low, high;
+};
+template <int Byte>
+GRAFT_VECTOR I steps_of_sum(const lane_sum& s, I a, I b) {
+    return to_int(divide(code_in<Byte>(a, s.a_zero) * s.a_scale + code_in<Byte>(b, s.b_zero) * s.b_scale, s.by));
+}
+GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
+    const I codes = pack_bytes(steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b), s.zero);
+    return turn_fours(min_bytes(max_bytes(codes, s.low), s.high));
+}
+inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
+    const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
+    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
+    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),  with_power(p.b_zero), V::set1(p.b_scale), divider_of(p),
+                        I::set1(p.y_zero * 0x00010001), in_all_bytes(p.low), in_all_bytes(p.high)};
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
+    if (i == count) return;
+    const int rest = static_cast<int>(count - i);
+    store_some(sum_of_lanes(s, load_some(a + i, rest), load_some(b + i, rest)), y + i, rest);
+}
+
 // to = the larger of both, byte by byte.
 GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
     std::int64_t i = 0;
@@ -52912,8 +53698,8 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
 }
 
 inline const byte_kernels* bytes_in_lanes() {
-    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes,    &gather_lanes,    &gather_row_of_codes,
-                                         &conv_lanes,     &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    static constexpr byte_kernels all = {&codes_to_lanes,    &lanes_to_codes,  &gather_lanes, &gather_row_of_codes, &conv_lanes,
+                                         &conv_lanes_of_few, &depthwise_lanes, &sum_lanes,    &max_pool_lanes};
     return &all;
 }
 
@@ -54459,8 +55245,10 @@ GRAFT_END_NAMESPACE
 
 #if defined(__GNUC__) || defined(__clang__)
 #define GRAFT_PREFETCH(address) __builtin_prefetch(address)
+#define GRAFT_PREFETCH_FAR(address) __builtin_prefetch(address, 0, 2)
 #else
 #define GRAFT_PREFETCH(address) (void)(address)
+#define GRAFT_PREFETCH_FAR(address) (void)(address)
 #endif
 
 GRAFT_BEGIN_NAMESPACE
@@ -57120,6 +57908,10 @@ struct quantized_sum_problem {
     bool a_signed = false, b_signed = false, y_signed = false;
     int a_zero = 0, b_zero = 0, y_zero = 0, low = 0, high = 255;
     float a_scale = 1, b_scale = 1, y_scale = 1;
+    bool lanes = false;  ///< of images in lanes of four channels, all of whose codes are unsigned
+
+    /// Whether all quotients by y_scale are far inside of int32.
+    bool fits_int32() const noexcept { return (a_scale + b_scale) * 255 < y_scale * 1e9f; }
 };
 
 /// Tasks: `gather_winograd` takes one lane of channels of some tiles, `gather_tile` the tile of pixels for a slot of the memory, `conv` and `winograd` a tile,
@@ -57136,7 +57928,8 @@ struct quantized_kernels {
 
 /// Kernels of images in lanes of four channels, [ceil(c / 4)][pixels][4], as unsigned numbers: codes that are signed stand 128 higher. Lanes past c hold
 /// anything. Tasks: `to_lanes` and `to_planes` take `count` pixels of up to four planes, `gather` one lane of channels, `gather_row` a row of a matrix, `conv`
-/// and `conv_few` a tile of pixels and a part of the blocks of channels (they have no slots), `depthwise` a lane, and so does `max_pool`.
+/// and `conv_few` a tile of pixels and a part of the blocks of channels (they have no slots), `depthwise` a lane, and so does `max_pool`; `sum` some lanes,
+/// where `fits_int32()`.
 struct byte_kernels {
     void (*to_lanes)(const std::uint8_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::int32_t* y);
     void (*to_planes)(const std::int32_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::uint8_t* y);
@@ -57145,6 +57938,7 @@ struct byte_kernels {
     void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
     void (*conv_few)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
     void (*depthwise)(const quantized_conv_args&, std::int64_t lane);
+    void (*sum)(const quantized_sum_problem&, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count);
     void (*max_pool)(const pool_problem&, const std::int32_t* x, std::int32_t* y);
 };
 
@@ -57184,7 +57978,7 @@ std::int32_t quantized_bias(const quantized_conv_problem& problem, const std::in
 /// Codes [n][c][pixels], signed or not, to lanes of four channels [n][ceil(c / 4)][pixels][4] (see byte_kernels), and back. On a set that `multiplies_bytes`.
 void codes_to_lanes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
 void lanes_to_codes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
-/// y = a + b, requantised; n codes each.
+/// y = a + b, requantised; n codes each, whole lanes where the problem says so.
 void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool);
 /// Whether the windows of a row are no wider than the kernel has room for.
 bool takes_max_pool_of_codes(const pool_problem& problem);
@@ -57457,7 +58251,12 @@ GRAFT_INLINE void lanes_to_codes(isa set, bool is_signed, const void* x, std::in
 }
 
 GRAFT_INLINE void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool) {
+    const byte_kernels* const lanes = problem.lanes && problem.fits_int32() ? byte_products(set) : nullptr;
     parallel_for_pieces(pool, n, 16384, [&](std::int64_t first, std::int64_t count) {
+        if (lanes) {
+            const auto at = [&](const void* codes) { return static_cast<const std::int32_t*>(codes) + first / 4; };
+            return lanes->sum(problem, at(a), at(b), const_cast<std::int32_t*>(at(y)), count / 4);
+        }
         kernels(set).quantized->sum(problem, static_cast<const std::uint8_t*>(a) + first, static_cast<const std::uint8_t*>(b) + first,
                                     static_cast<std::uint8_t*>(y) + first, count);
     });
@@ -57503,9 +58302,9 @@ template <>
 struct problem_fields<quantized_sum_problem> {
     template <class Problem, class Field>
     static void visit(Problem& p, const Field& field) {
-        auto& [a_signed, b_signed, y_signed, a_zero, b_zero, y_zero, low, high, a_scale, b_scale, y_scale] = p;
+        auto& [a_signed, b_signed, y_signed, a_zero, b_zero, y_zero, low, high, a_scale, b_scale, y_scale, lanes] = p;
         const auto each = [&](auto&... fields) { (field(fields), ...); };
-        each(a_signed, b_signed, y_signed, a_zero, b_zero, y_zero, low, high, a_scale, b_scale, y_scale);
+        each(a_signed, b_signed, y_signed, a_zero, b_zero, y_zero, low, high, a_scale, b_scale, y_scale, lanes);
     }
 };
 
@@ -57543,6 +58342,7 @@ inline const char* choose_quantized_sum(const kernel_query& q, kernel_choice& ch
             for (int* const code : codes) *code += is_signed ? 128 : 0;
             is_signed = false;
         };
+        p.sum.lanes = true;
         lift(p.sum.a_signed, {&p.sum.a_zero});
         lift(p.sum.b_signed, {&p.sum.b_zero});
         lift(p.sum.y_signed, {&p.sum.y_zero, &p.sum.low, &p.sum.high});

@@ -7,8 +7,10 @@
 
 #if defined(__GNUC__) || defined(__clang__)
 #define GRAFT_PREFETCH(address) __builtin_prefetch(address)
+#define GRAFT_PREFETCH_FAR(address) __builtin_prefetch(address, 0, 2)
 #else
 #define GRAFT_PREFETCH(address) (void)(address)
+#define GRAFT_PREFETCH_FAR(address) (void)(address)
 #endif
 
 GRAFT_BEGIN_NAMESPACE

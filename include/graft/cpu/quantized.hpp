@@ -37,7 +37,7 @@ std::int32_t quantized_bias(const quantized_conv_problem& problem, const std::in
 /// Codes [n][c][pixels], signed or not, to lanes of four channels [n][ceil(c / 4)][pixels][4] (see byte_kernels), and back. On a set that `multiplies_bytes`.
 void codes_to_lanes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
 void lanes_to_codes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
-/// y = a + b, requantised; n codes each.
+/// y = a + b, requantised; n codes each, whole lanes where the problem says so.
 void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool);
 /// Whether the windows of a row are no wider than the kernel has room for.
 bool takes_max_pool_of_codes(const pool_problem& problem);
@@ -311,7 +311,12 @@ GRAFT_INLINE void lanes_to_codes(isa set, bool is_signed, const void* x, std::in
 }
 
 GRAFT_INLINE void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool) {
+    const byte_kernels* const lanes = problem.lanes && problem.fits_int32() ? byte_products(set) : nullptr;
     parallel_for_pieces(pool, n, 16384, [&](std::int64_t first, std::int64_t count) {
+        if (lanes) {
+            const auto at = [&](const void* codes) { return static_cast<const std::int32_t*>(codes) + first / 4; };
+            return lanes->sum(problem, at(a), at(b), const_cast<std::int32_t*>(at(y)), count / 4);
+        }
         kernels(set).quantized->sum(problem, static_cast<const std::uint8_t*>(a) + first, static_cast<const std::uint8_t*>(b) + first,
                                     static_cast<std::uint8_t*>(y) + first, count);
     });

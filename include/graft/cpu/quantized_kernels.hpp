@@ -102,6 +102,10 @@ struct quantized_sum_problem {
     bool a_signed = false, b_signed = false, y_signed = false;
     int a_zero = 0, b_zero = 0, y_zero = 0, low = 0, high = 255;
     float a_scale = 1, b_scale = 1, y_scale = 1;
+    bool lanes = false;  ///< of images in lanes of four channels, all of whose codes are unsigned
+
+    /// Whether all quotients by y_scale are far inside of int32.
+    bool fits_int32() const noexcept { return (a_scale + b_scale) * 255 < y_scale * 1e9f; }
 };
 
 /// Tasks: `gather_winograd` takes one lane of channels of some tiles, `gather_tile` the tile of pixels for a slot of the memory, `conv` and `winograd` a tile,
@@ -118,7 +122,8 @@ struct quantized_kernels {
 
 /// Kernels of images in lanes of four channels, [ceil(c / 4)][pixels][4], as unsigned numbers: codes that are signed stand 128 higher. Lanes past c hold
 /// anything. Tasks: `to_lanes` and `to_planes` take `count` pixels of up to four planes, `gather` one lane of channels, `gather_row` a row of a matrix, `conv`
-/// and `conv_few` a tile of pixels and a part of the blocks of channels (they have no slots), `depthwise` a lane, and so does `max_pool`.
+/// and `conv_few` a tile of pixels and a part of the blocks of channels (they have no slots), `depthwise` a lane, and so does `max_pool`; `sum` some lanes,
+/// where `fits_int32()`.
 struct byte_kernels {
     void (*to_lanes)(const std::uint8_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::int32_t* y);
     void (*to_planes)(const std::int32_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::uint8_t* y);
@@ -127,6 +132,7 @@ struct byte_kernels {
     void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
     void (*conv_few)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
     void (*depthwise)(const quantized_conv_args&, std::int64_t lane);
+    void (*sum)(const quantized_sum_problem&, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count);
     void (*max_pool)(const pool_problem&, const std::int32_t* x, std::int32_t* y);
 };
 

@@ -8,6 +8,11 @@ struct sum_divider {
     float scale, reciprocal;
     bool multiplies;
 };
+GRAFT_VECTOR sum_divider divider_of(const quantized_sum_problem& p) {
+    // Where nothing on the way leaves the normal numbers.
+    const auto moderate = [](float scale) { return scale > 1e-15f && scale < 1e15f; };
+    return {p.y_scale, 1 / p.y_scale, moderate(p.a_scale) && moderate(p.b_scale) && moderate(p.y_scale)};
+}
 GRAFT_VECTOR V divide(V sum, const sum_divider& by) {
     if (!V::fuses || !by.multiplies) return sum / V::set1(by.scale);
     const V near = sum * V::set1(by.reciprocal);
@@ -26,9 +31,7 @@ GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const sum_divider& b
 }
 inline void sum_quantized(const quantized_sum_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
     const quantized_sum_problem p = problem;  // which no byte that is stored can be part of
-    // Where nothing on the way leaves the normal numbers.
-    const auto moderate = [](float scale) { return scale > 1e-15f && scale < 1e15f; };
-    const sum_divider by = {p.y_scale, 1 / p.y_scale, moderate(p.a_scale) && moderate(p.b_scale) && moderate(p.y_scale)};
+    const sum_divider by = divider_of(p);
     std::int64_t i = 0;
     for (; i + 16 <= n; i += 16) sum_codes(p, by, a + i, b + i, y + i);
     if (i == n) return;

@@ -33,15 +33,25 @@ inline void lanes_to_codes(const std::int32_t* x, std::int64_t plane, int channe
 }
 
 GRAFT_VECTOR void fill_lanes_with(std::int32_t lane, std::int64_t count, std::int32_t* to) {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = lane;
+    const I all = I::set1(lane);
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) all.store(to + i);
+    if (i < count) store_some(all, to + i, static_cast<int>(count - i));
 }
+// Every `step`-th of what lies at `from`. Rows are short, and images are copied lane by lane: written out, as compilers do not make vectors of such loops.
 GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::int64_t count, std::int32_t* to) {
-    if (step == 1)
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
-    else if (step == 2)
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
-    else
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
+    std::int64_t i = 0;
+    if (step == 1) {
+        for (; i + V::W <= count; i += V::W) I::load(from + i).store(to + i);
+        if (i < count) store_some(load_some(from + i, static_cast<int>(count - i)), to + i, static_cast<int>(count - i));
+    } else if (step == 2) {
+        for (; i + V::W < count; i += V::W) even_lanes(I::load(from + 2 * i), I::load(from + 2 * i + V::W)).store(to + i);
+        if (i == count) return;
+        const int rest = static_cast<int>(count - i), first = 2 * rest - 1 < V::W ? 2 * rest - 1 : V::W;
+        const I high = 2 * rest - 1 > V::W ? load_some(from + 2 * i + V::W, 2 * rest - 1 - V::W) : I::set1(0);
+        store_some(even_lanes(load_some(from + 2 * i, first), high), to + i, rest);
+    } else
+        for (; i < count; ++i) to[i] = from[i * step];
 }
 // Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
 GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
@@ -83,14 +93,22 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
 
 // Sums become codes, as store_codes has it, but unsigned ones.
 struct lane_end {
-    float least, most;
-    std::int32_t zero;
+    float least, most;       // steps from the zero point
+    std::int32_t zero, low;  // codes
 };
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
-    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + (p.y_signed ? 128 : 0)};
+    const int lift = p.y_signed ? 128 : 0;
+    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + lift, p.low + lift};
 }
 GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
     return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
+}
+// The same of vectors that become bytes together: what is too low is cut off there.
+GRAFT_VECTOR I steps_of(const lane_end& e, I sum, V scale) { return to_int(min(to_float(sum) * scale, V::set1(e.most))); }
+// Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
+GRAFT_VECTOR I pack_codes(const lane_end& e, I a, I b, I c, I d) {
+    const I low = I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(e.low) * 0x01010101u));
+    return max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), low);
 }
 
 // `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
@@ -99,7 +117,7 @@ GRAFT_VECTOR void store_rows(const quantized_conv_problem& p, const std::int32_t
     std::int64_t row = first / pitch, column = first % pitch;
     for (std::int64_t i = 0; i < count; ++row, column = 0) {
         const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
-        for (std::int64_t k = 0; k < used; ++k) y[row * p.ow + column + k] = codes[i + k];
+        if (used > 0) copy_lanes(codes + i, 1, used, y + row * p.ow + column);
         i += here;
     }
 }
@@ -135,6 +153,38 @@ GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel,
 #include "quantized_lanes_conv.inl"
 #include "quantized_lanes_depthwise.inl"
 
+// Of each lane of codes one, less its zero point, in reals: the bits of a code behind those of 2^23 are 2^23 and the code.
+template <int Byte>
+GRAFT_VECTOR V code_in(I lanes, V zero) {
+    const I code = Byte == 3 ? shift_right<24>(lanes) : shift_right<8 * (Byte & 3)>(lanes) & I::set1(0xff);
+    return as_float(code | I::set1(0x4b000000)) - zero;
+}
+// The sums of sum_codes, of four channels a lane. Their quotients by y_scale fit int32.
+struct lane_sum {
+    V a_zero, a_scale, b_zero, b_scale;  // zero points with 2^23
+    sum_divider by;
+    I zero, low, high;
+};
+template <int Byte>
+GRAFT_VECTOR I steps_of_sum(const lane_sum& s, I a, I b) {
+    return to_int(divide(code_in<Byte>(a, s.a_zero) * s.a_scale + code_in<Byte>(b, s.b_zero) * s.b_scale, s.by));
+}
+GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
+    const I codes = pack_bytes(steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b), s.zero);
+    return turn_fours(min_bytes(max_bytes(codes, s.low), s.high));
+}
+inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
+    const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
+    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
+    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),  with_power(p.b_zero), V::set1(p.b_scale), divider_of(p),
+                        I::set1(p.y_zero * 0x00010001), in_all_bytes(p.low), in_all_bytes(p.high)};
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
+    if (i == count) return;
+    const int rest = static_cast<int>(count - i);
+    store_some(sum_of_lanes(s, load_some(a + i, rest), load_some(b + i, rest)), y + i, rest);
+}
+
 // to = the larger of both, byte by byte.
 GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
     std::int64_t i = 0;
@@ -162,7 +212,7 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
 }
 
 inline const byte_kernels* bytes_in_lanes() {
-    static constexpr byte_kernels all = {&codes_to_lanes, &lanes_to_codes,    &gather_lanes,    &gather_row_of_codes,
-                                         &conv_lanes,     &conv_lanes_of_few, &depthwise_lanes, &max_pool_lanes};
+    static constexpr byte_kernels all = {&codes_to_lanes,    &lanes_to_codes,  &gather_lanes, &gather_row_of_codes, &conv_lanes,
+                                         &conv_lanes_of_few, &depthwise_lanes, &sum_lanes,    &max_pool_lanes};
     return &all;
 }

@@ -68,10 +68,31 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
 // Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
 // pixel's lanes lie.
 constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
+// Codes of a matrix's rows, which lie beside each other.
+template <int Pixels>
+GRAFT_VECTOR void store_row_codes(const quantized_conv_args& a, const I (&sums)[Pixels][channels_at_once / V::W], std::int64_t channel, std::int64_t first,
+                                  int count) {
+    const quantized_conv_problem& p = a.p;
+    alignas(64) std::int32_t made[Pixels][channels_at_once];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
+    for (int v = 0; v < channels_at_once / V::W; ++v) sums[i][v].store(made[i] + v * V::W);
+    const V least = V::set1(static_cast<float>(p.low - p.y_zero)), most = V::set1(static_cast<float>(p.high - p.y_zero));
+    const I zero = I::set1(p.y_zero);
+    for (std::int64_t c = 0; c < channels_at_once && channel + c < p.oc; c += V::W) {
+        const std::int64_t left = p.oc - channel - c;
+        const V scale = V::load_partial(a.scale + channel + c, static_cast<int>(left < V::W ? left : V::W));
+        for (int i = 0; i < Pixels && i < count; ++i) {
+            std::uint8_t codes[V::W];
+            store_8(to_int(min(max(to_float(I::load(made[i] + c)) * scale, least), most)) + zero, codes);
+            std::memcpy(a.y + (first + i) * p.oc + channel + c, codes, static_cast<std::size_t>(left < V::W ? left : V::W));
+        }
+    }
+}
 template <int Pixels>
 GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
-                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w) {
-    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles;
+                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
+    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
     const int window = p.kh * p.kw;
     const auto of_channels = [&](const auto* from, int v) {
@@ -86,38 +107,52 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
     }
-    for (std::int64_t s = p.lanes_of_channels(); s > 0; --s, x += step)
-        for (int t = 0; t < window; ++t, w += quantized_rows_of_tiles) {
-            const std::int32_t* const lane = x + a.from.taps[t];
-            I weights[vectors];
-            GRAFT_UNROLL
-            for (int v = 0; v < vectors; ++v) {
-                weights[v] = I::load(w + v * V::W);
-                GRAFT_PREFETCH(w + v * V::W + ahead);
-            }
-            GRAFT_UNROLL
-            for (int i = 0; i < Pixels; ++i) {
-                const I pixel = I::set1(lane[at[i]]);
-                GRAFT_UNROLL
-                for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
-            }
+    // One loop for lanes and taps: of one tap a loop of its own would be all beginning.
+    const std::int64_t* tap = a.from.taps;
+    const std::int64_t* const last_tap = tap + window - 1;
+    for (std::int64_t left = p.lanes_of_channels() * window; left > 0; --left, w += quantized_rows_of_tiles, coming += line) {
+        const std::int32_t* const lane = x + *tap;
+        const bool whole = tap == last_tap;
+        tap = whole ? a.from.taps : tap + 1;
+        x += whole ? step : 0;
+        GRAFT_PREFETCH_FAR(coming);
+        I weights[vectors];
+        GRAFT_UNROLL
+        for (int v = 0; v < vectors; ++v) {
+            weights[v] = I::load(w + v * V::W);
+            if constexpr (Pixels < pixels_at_once) GRAFT_PREFETCH(w + v * V::W + ahead);
         }
-    alignas(64) std::int32_t made[Pixels][channels_at_once];
+        GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) {
+            const I pixel = I::set1(lane[at[i]]);
+            GRAFT_UNROLL
+            for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
+        }
+    }
+    if (p.matrix) return store_row_codes<Pixels>(a, sums, channel, first, count);
+    const lane_end e = end_of(p);
+    V scale[vectors];
     GRAFT_UNROLL
-    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sums[i][v].store(made[i] + v * V::W);
-    lane_end e = end_of(p);
-    if (p.matrix) e.zero = p.y_zero;
-    const std::int64_t y_pixel = p.matrix ? p.oc : 4, y_lane = p.matrix ? 4 : 4 * p.oh * p.ow;
-    for (int v = 0; v < vectors; ++v) {
-        const V scale = as_float(of_channels(a.scale, v));
-        const std::int64_t left = p.oc - channel - v * V::W;
-        for (int i = 0; i < Pixels && i < count; ++i) {
-            std::uint8_t codes[V::W], *to = a.y + (first + i) * y_pixel + (channel + v * V::W) / 4 * y_lane;
-            store_8(codes_of(e, I::load(made[i] + v * V::W), scale), codes);
-            for (int r = 0; r < V::W && r < left; r += 4, to += y_lane)
-                std::memcpy(to, codes + r, p.matrix && left - r < 4 ? static_cast<std::size_t>(left - r) : 4);
-        }
+    for (int v = 0; v < vectors; ++v) scale[v] = as_float(of_channels(a.scale, v));
+    // Of two pixels the lanes of all channels: of each four those of the first vector and of the second, of either pixel.
+    static_assert(vectors == 2, "what pack_bytes takes of two pixels");
+    alignas(64) std::int32_t lanes[(Pixels + 1) / 2][V::W];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; i += 2) {
+        const int other = i + 1 < Pixels ? i + 1 : i;
+        pack_codes(e, steps_of(e, sums[i][0], scale[0]), steps_of(e, sums[i][1], scale[1]), steps_of(e, sums[other][0], scale[0]),
+                   steps_of(e, sums[other][1], scale[1]))
+            .store(lanes[i / 2]);
+    }
+    constexpr int lanes_a_vector = V::W / 4;
+    const std::int64_t pixels = p.oh * p.ow, there = p.lanes(p.oc - channel);
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * pixels + first;
+    for (std::int64_t lane = 0; lane < 2 * lanes_a_vector && lane < there; ++lane) {
+        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector;
+        std::int32_t* const to = y + lane * pixels;
+        if (count >= Pixels) GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
+        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
     }
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
@@ -134,13 +169,18 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
         at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
+    const std::int64_t steps = p.lanes_of_channels() * p.kh * p.kw;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * rows;
+        const std::int32_t* const w = a.weights + block * steps * rows;
         for (std::int64_t first = from; first < stop; first += many) {
+            // While a block is multiplied for the last time, the next one is brought near, half of it with each of the first pixels: a network's weights come
+            // from far.
+            const std::int64_t run = (first - from) / many;
+            const std::int32_t* const coming = w + (run < 2 && stop == pixels ? steps * (rows + run * 16) : 0);
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
             for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
                 (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
-                                                                                     w + some);
+                                                                                     w + some, coming);
         }
     }
 }

@@ -25,9 +25,9 @@ template <>
 struct problem_fields<quantized_sum_problem> {
     template <class Problem, class Field>
     static void visit(Problem& p, const Field& field) {
-        auto& [a_signed, b_signed, y_signed, a_zero, b_zero, y_zero, low, high, a_scale, b_scale, y_scale] = p;
+        auto& [a_signed, b_signed, y_signed, a_zero, b_zero, y_zero, low, high, a_scale, b_scale, y_scale, lanes] = p;
         const auto each = [&](auto&... fields) { (field(fields), ...); };
-        each(a_signed, b_signed, y_signed, a_zero, b_zero, y_zero, low, high, a_scale, b_scale, y_scale);
+        each(a_signed, b_signed, y_signed, a_zero, b_zero, y_zero, low, high, a_scale, b_scale, y_scale, lanes);
     }
 };
 
@@ -65,6 +65,7 @@ inline const char* choose_quantized_sum(const kernel_query& q, kernel_choice& ch
             for (int* const code : codes) *code += is_signed ? 128 : 0;
             is_signed = false;
         };
+        p.sum.lanes = true;
         lift(p.sum.a_signed, {&p.sum.a_zero});
         lift(p.sum.b_signed, {&p.sum.b_zero});
         lift(p.sum.y_signed, {&p.sum.y_zero, &p.sum.low, &p.sum.high});
