@@ -51,6 +51,8 @@ public:
     result<std::vector<double>> probabilities(const image& picture);
     /// The same of many pictures: a row for each.
     result<std::vector<std::vector<double>>> probabilities(const std::vector<image>& pictures);
+    /// Of the probabilities of all classes, by index, the `top` likeliest with their names, in the order of `classify`. Errors: labels.count.
+    result<std::vector<prediction>> best(const std::vector<double>& probabilities, int top = 5) const;
 
     const graft::model& model() const& noexcept { return model_; }
     /// The names of the classes by index; empty where there are none.
@@ -67,7 +69,6 @@ public:
 
 private:
     classifier(const graft::model& m, const session_options& options) : model_(m), session_(m, options) {}
-    result<std::vector<prediction>> best(const std::vector<double>& probabilities, int top);
     status add_rows(const std::vector<tensor>& prepared, std::vector<std::vector<double>>& rows);
 
     graft::model model_;
@@ -223,8 +224,15 @@ GRAFT_INLINE result<std::int64_t> classifier::classes() GRAFT_MEMORY_TRY {
 }
 GRAFT_MEMORY_CATCH("classifier::classes")
 
-GRAFT_INLINE result<std::vector<prediction>> classifier::best(const std::vector<double>& probabilities, int top) GRAFT_MEMORY_TRY {
-    if (!labels_.empty()) GRAFT_TRY(detail::fit_labels(labels_, "labels", static_cast<std::int64_t>(probabilities.size())));
+GRAFT_INLINE result<std::vector<prediction>> classifier::best(const std::vector<double>& probabilities, int top) const GRAFT_MEMORY_TRY {
+    // Where the file did not say how many classes there are, the names may lack the first one's.
+    std::vector<std::string> fitted;
+    const bool fit = labels_.empty() || labels_.size() == probabilities.size();
+    if (!fit) {
+        fitted = labels_;
+        GRAFT_TRY(detail::fit_labels(fitted, "labels", static_cast<std::int64_t>(probabilities.size())));
+    }
+    const std::vector<std::string>& names = fit ? labels_ : fitted;
     std::vector<int> order(probabilities.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
     const std::size_t n = std::min(order.size(), static_cast<std::size_t>(std::max(top, 0)));
@@ -236,7 +244,7 @@ GRAFT_INLINE result<std::vector<prediction>> classifier::best(const std::vector<
     std::vector<prediction> predictions;
     for (std::size_t i = 0; i < n; ++i) {
         const std::size_t index = static_cast<std::size_t>(order[i]);
-        predictions.push_back({order[i], index < labels_.size() ? labels_[index] : std::to_string(order[i]), probabilities[index]});
+        predictions.push_back({order[i], index < names.size() ? names[index] : std::to_string(order[i]), probabilities[index]});
     }
     return predictions;
 }
