@@ -1,40 +1,28 @@
 // The program's command line: one argument a line of the input. It is parsed and checked as the program does it; no verb does any work.
-#define main program_main
-#include "../apps/graft/main.cpp"
-#undef main
-
-#include "../apps/graft/training.hpp"
 #include "target.hpp"
 
-#include <graft/train/settings.hpp>
+#include "../apps/graft/program.hpp"
+
+namespace program {
+int looked_at(const graft::error& e);
+}  // namespace program
+
+#define main program_main
+#define report looked_at
+#include "../apps/graft/main.cpp"
+#undef main
+#undef report
 
 namespace program {
 
-// In place of the verbs: what they make of their options before they touch a file.
-static graft::result<int> checked(const common_options& common) {
+// In place of the verb: what it makes of the options that all have, before it touches a file.
+graft::result<int> perform(const action&, common_options common) {
     fuzz::accepted(wanted_device(common));
     if (!common.memory_limit.empty()) fuzz::accepted(size_of_text(common.memory_limit, "--memory-limit"));
-    return 0;
-}
-graft::result<int> doctor(const common_options& c, const doctor_options&) { return checked(c); }
-graft::result<int> monitor(const common_options& c, const monitor_options&) { return checked(c); }
-graft::result<int> info(const common_options& c, const info_options&) { return checked(c); }
-graft::result<int> run(const common_options& c, const run_options&) { return checked(c); }
-graft::result<int> classify(const common_options& c, const classify_options&) { return checked(c); }
-graft::result<int> explain(const common_options& c, const explain_options&) { return checked(c); }
-graft::result<int> bench(const common_options& c, const bench_options&) { return checked(c); }
-graft::result<int> bench_training(const common_options& c, const bench_options&) { return checked(c); }
-graft::result<int> decode(const common_options& c, const decode_options&) { return checked(c); }
-graft::result<int> preprocess(const common_options& c, const preprocess_options&) { return checked(c); }
-graft::result<int> check(const common_options& c, const check_options&) { return checked(c); }
-graft::result<int> augment(const common_options& c, const augment_options&) { return checked(c); }
-graft::result<int> evaluate(const common_options& c, const evaluate_options&) { return checked(c); }
-graft::result<int> train(const common_options& c, const training_options& o) {
-    fuzz::accepted(trainer_options_of(c, o));
-    return checked(c);
+    return exit_done;
 }
 
-int report(const graft::error& e) {
+int looked_at(const graft::error& e) {
     fuzz::accepted(graft::status(e));
     fuzz::require(!printable(e.what()).empty(), "a message that cannot be printed");
     return exit_failed;

@@ -175,12 +175,7 @@ int start(int argc, char** argv) {
     }
     std::size_t chosen = 0;
     while (!app.got_subcommand(verbs[chosen].name)) ++chosen;
-    if (!common.packed_file.empty()) {
-        auto opened = graft::open_packed_weights(common.packed_file, common.quiet ? nullptr : graft::warn_on_stderr);
-        if (!opened.ok()) return report(opened.error());
-        common.packed = std::move(opened).value();
-    }
-    graft::result<int> done = actions[chosen](common);
+    graft::result<int> done = perform(actions[chosen], common);
     if (!done.ok()) return report(done.error());
     if (std::fflush(stdout) != 0 || std::ferror(stdout))
         return report(graft::fail(graft::errc::file_write, "standard output", graft::detail::system_message()).error());

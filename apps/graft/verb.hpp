@@ -54,6 +54,9 @@ private:
 /// What a verb does once its options are read. It returns the exit code, or fails and leaves the message to main.
 using action = std::function<graft::result<int>(const common_options&)>;
 
+/// Does it, with the file of packed weights open that --packed names. Who looks at command lines alone has one of its own (fuzz/options.cpp).
+graft::result<int> perform(const action& what, common_options common);
+
 /// A verb; its name stands in main.cpp alone.
 struct verb {
     const char* what;  ///< a sentence, for --help
