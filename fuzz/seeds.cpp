@@ -402,6 +402,15 @@ void frames() {
     write("store", "frames", all);
 }
 
+// What clients send to `graft serve`.
+void requests() {
+    const std::string get = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", post = "POST /v1/predict?top=1 HTTP/1.1\r\nHost: x\r\nContent-Type: image/png\r\n";
+    write("http", "several", get + post + "Content-Length: 3\r\n\r\nabc" + get);
+    write("http", "chunks", post + "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n3;x=y\r\nabc\r\n0\r\nTrailer: z\r\n\r\n");
+    write("http", "old",
+          "PUT /v2 HTTP/1.0\r\nConnection: keep-alive\r\nExpect: 100-continue\r\nInference-Header-Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}");
+}
+
 // The names of operators and of their attributes, as libFuzzer reads dictionaries.
 void dictionary() {
     std::set<std::string> names;
@@ -429,6 +438,7 @@ int main(int argc, char** argv) {
     datasets();
     texts();
     frames();
+    requests();
     dictionary();
     return 0;
 }

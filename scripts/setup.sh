@@ -13,6 +13,7 @@ install_missing() {
             has_header CLI/CLI.hpp || missing="$missing libcli11-dev"
             has_header nlohmann/json.hpp || missing="$missing nlohmann-json3-dev"
             has_header stb/stb_image.h || has_header stb_image.h || missing="$missing libstb-dev"
+            has_header httplib.h || missing="$missing libcpp-httplib-dev"
             has_header jpeglib.h || missing="$missing libjpeg-dev"
             has_header webp/decode.h || optional=libwebp-dev
             ;;

@@ -22,6 +22,7 @@
     VERB(finetune) \
     VERB(train) \
     VERB(evaluate) \
+    VERB(serve) \
     VERB(quantize) \
     VERB(check) \
     VERB(augment) \
