@@ -194,11 +194,10 @@ private:
         const double before = seconds_now();
         double wait = 0.2;
         for (auto& c : connections_) {
-            const short events = c.second->now == connection::phase::writing ? POLLOUT : c.second->now == connection::phase::waiting ? short(0) : POLLIN;
-            wait = std::min(wait, c.second->now == connection::phase::waiting ? wait : std::max(0.0, c.second->deadline - before));
             // Whoever waits for an answer is looked at again when that is there: a client that has gone would wake this loop for ever.
-            if (events == 0) continue;
-            entries_.push_back(entry(c.second->socket.get(), events));
+            if (c.second->now == connection::phase::waiting) continue;
+            wait = std::min(wait, std::max(0.0, c.second->deadline - before));
+            entries_.push_back(entry(c.second->socket.get(), c.second->now == connection::phase::writing ? POLLOUT : POLLIN));
             polled_.push_back(c.first);
         }
         graft::detail::poll_sockets(entries_.data(), entries_.size(), static_cast<int>(wait * 1000) + 1);
