@@ -207,12 +207,16 @@ TEST_CASE("serve keeps a connection for further requests, those that came early 
     c.send("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     CHECK(c.receive().status == 200);
     CHECK(c.closed());
-    // Byte by byte, with an end that comes before the answer.
+    // Byte by byte, with an end that comes before the answers.
     client slow(s.port);
     for (const char b : health) slow.send(std::string(1, b));
+    slow.send(health);
     slow.end();
     CHECK(slow.receive().status == 200);
+    CHECK(slow.receive().status == 200);
     CHECK(slow.closed());
+    // A path as long as may be.
+    CHECK(s.get("/" + std::string(2000, 'a')).status == 404);
 }
 
 TEST_CASE("serve refuses what is not clearly one request, and lives on") {

@@ -149,7 +149,12 @@ void batch_queue::work(std::size_t worker) {
             batch = next_batch(hold);
             if (batch.empty()) return;
         }
-        run_batch(batch, worker);
+        try {
+            run_batch(batch, worker);
+        } catch (const std::bad_alloc&) {
+            for (job& j : batch)
+                if (!j.ended) j.end(graft::status::no_memory(), requests_);
+        }
     }
 }
 
@@ -185,6 +190,7 @@ void batch_queue::run_batch(std::vector<job>& batch, std::size_t worker) {
         for (job& j : batch) {
             std::vector<job> alone;
             alone.push_back(std::move(j));
+            j.ended = true;  // what is left of it has nobody who waits
             run_batch(alone, worker);
         }
         return;

@@ -89,7 +89,9 @@ private:
         std::vector<graft::tensor> inputs;
         std::int64_t samples = 0;
         std::promise<graft::result<batch_answer>> answer;
+        bool ended = false;
         void end(graft::result<batch_answer> with, std::atomic<std::int64_t>& requests) {
+            ended = true;
             --requests;
             answer.set_value(std::move(with));
         }

@@ -340,7 +340,7 @@ private:
         const auto found = connections_.find(item.connection);
         if (found == connections_.end()) return;
         connection& c = *found->second;
-        c.stays = item.answer.keep_alive && !draining && !c.at_end;
+        c.stays = item.answer.keep_alive && !draining && !(c.at_end && c.in.empty());
         log(c, item.answer, item.seconds);
         begin_writing(c, std::move(item.answer.bytes));
         write_more(item.connection, c);
