@@ -11,6 +11,31 @@ namespace {
 
 constexpr auto longest_wait = std::chrono::seconds(10);
 
+// The one turn that there is at a time; none, where it does not come within `longest_wait`.
+class taken_turn {
+public:
+    explicit taken_turn(explaining& e) : e_(e) {
+        std::unique_lock<std::mutex> hold(e_.lock);
+        took_ = e_.free.wait_for(hold, longest_wait, [&] { return !e_.taken; });
+        if (took_) e_.taken = true;
+    }
+    ~taken_turn() {
+        if (!took_) return;
+        {
+            const std::lock_guard<std::mutex> hold(e_.lock);
+            e_.taken = false;
+        }
+        e_.free.notify_one();
+    }
+    taken_turn(const taken_turn&) = delete;
+    taken_turn& operator=(const taken_turn&) = delete;
+    explicit operator bool() const noexcept { return took_; }
+
+private:
+    explaining& e_;
+    bool took_ = false;
+};
+
 // Made at the first question, as it takes as much memory as the network again. On the CPU, whatever the network runs on.
 graft::status make_explainer(service& s, const served_model& model, const model_version& v, std::optional<graft::explainer>& to) {
     graft::classifier_options how = s.explains;
@@ -47,8 +72,8 @@ http_answer explain(service& s, const http_request& request) {
     if (request.type.rfind("image/", 0) != 0 && request.type != "application/octet-stream") return refusal(415, "http.type", "a picture goes here as the body");
     // A map takes as long as a step of training, and memory of its own: one at a time.
     explaining& e = *v->explains;
-    const std::unique_lock<std::timed_mutex> hold(e.lock, longest_wait);
-    if (!hold.owns_lock()) return refusal(503, "http.busy", "other pictures are being explained");
+    const taken_turn turn(e);
+    if (!turn) return refusal(503, "http.busy", "other pictures are being explained");
     if (!e.by) {
         const graft::status done = make_explainer(s, *model, *v, e.by);
         if (!done.ok()) return refusal(done.error());

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -34,7 +35,8 @@ struct serve_options {
     spread_options spread;
 };
 
-volatile std::sig_atomic_t reload_asked = 0;
+std::atomic<int> reload_asked{0};  // which a handler may write, as it takes no lock
+static_assert(std::atomic<int>::is_always_lock_free, "a signal's handler may not wait");
 extern "C" void note_reload(int) { reload_asked = 1; }
 
 // "NAME=FILE", or a file, whose name without its folder and ending is the model's.

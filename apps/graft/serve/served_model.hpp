@@ -10,6 +10,7 @@
 #include <graft/core/executor.hpp>
 
 #include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -29,8 +30,10 @@ struct served_options {
 
 /// Who draws maps of what spoke for a class; made at the first question.
 struct explaining {
-    std::timed_mutex lock;
-    std::optional<graft::explainer> by;
+    std::mutex lock;
+    std::condition_variable free;
+    bool taken = false;
+    std::optional<graft::explainer> by;  ///< whoever has taken it has this
 };
 
 /// What a file held when it was read. Shared by the requests that began while it was served.
