@@ -27,9 +27,7 @@ struct classify_options {
 
 json to_json(const named_picture& p, const classify_options& options) {
     if (p.failed) return {{"image", p.path}, {"error", error_json(*p.failed)}};
-    json top = json::array();
-    for (const graft::prediction& one : p.top) top.push_back({{"index", one.index}, {"label", one.label}, {"probability", one.probability}});
-    json object{{"image", p.path}, {"top", top}};
+    json object{{"image", p.path}, {"top", predictions_json(p.top)}};
     if (options.unsure > 0) object["unsure"] = p.unsure;
     if (!p.sorted.empty()) object["sorted"] = p.sorted;
     return object;

@@ -45,6 +45,10 @@ void warn(const common_options& common, const std::string& text);
 
 /// Prints one JSON object on stdout, in one line when `common.json` is set.
 void print(const json& object);
+/// The object in one line; what of it is not UTF-8 becomes U+FFFD.
+std::string json_text(const json& object);
+/// `index`, `label` and `probability` of each.
+json predictions_json(const std::vector<graft::prediction>& predictions);
 /// `code` and `detail`.
 json error_json(const graft::error& e);
 /// The shape as the contract has it: numbers, names of open dimensions, "?"; null where even the rank is open.

@@ -27,10 +27,15 @@ void warn(const common_options& common, const std::string& text) {
     if (!common.quiet) std::fprintf(stderr, "graft: warning: %s\n", printable(text).c_str());
 }
 
-void print(const json& object) {
-    // Names from files need not be UTF-8; what is not becomes U+FFFD.
-    const std::string text = object.dump(-1, ' ', false, json::error_handler_t::replace);
-    std::printf("%s\n", text.c_str());
+void print(const json& object) { std::printf("%s\n", json_text(object).c_str()); }
+
+// Names from files need not be UTF-8.
+std::string json_text(const json& object) { return object.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+json predictions_json(const std::vector<graft::prediction>& predictions) {
+    json list = json::array();
+    for (const graft::prediction& one : predictions) list.push_back({{"index", one.index}, {"label", one.label}, {"probability", one.probability}});
+    return list;
 }
 
 json error_json(const graft::error& e) { return {{"code", graft::text(e.code())}, {"detail", e.detail()}}; }

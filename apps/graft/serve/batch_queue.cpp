@@ -19,20 +19,6 @@ bool alike(const graft::tensor& a, const graft::tensor& b) {
     return true;
 }
 
-// Tensors behind each other along their first extent.
-graft::result<graft::tensor> joined(const std::vector<const graft::tensor*>& parts, std::int64_t samples) {
-    graft::shape extents = parts[0]->shape();
-    extents[0] = samples;
-    graft::tensor all;
-    GRAFT_TRY_ASSIGN(all, graft::tensor::make(parts[0]->type(), extents));
-    std::size_t at = 0;
-    for (const graft::tensor* p : parts) {
-        if (p->bytes()) std::memcpy(all.raw() + at, p->raw(), p->bytes());
-        at += p->bytes();
-    }
-    return all;
-}
-
 // A copy of some of its samples.
 graft::result<graft::tensor> samples_of(const graft::tensor& all, std::int64_t first, std::int64_t count) {
     graft::shape extents = all.shape();
@@ -45,23 +31,31 @@ graft::result<graft::tensor> samples_of(const graft::tensor& all, std::int64_t f
 }
 
 // What one request gets of what its batch gave.
-graft::result<batch_answer> own_part(const std::vector<graft::tensor>& outputs, bool apart, std::int64_t first, std::int64_t count, std::int64_t samples,
-                                     double seconds) {
+graft::result<batch_answer> own_part(const std::vector<graft::tensor>& outputs, std::int64_t first, std::int64_t count) {
     batch_answer answer;
-    answer.samples = samples, answer.seconds = seconds;
-    if (!apart) {
-        answer.outputs = outputs;  // a session leaves alone what is held
-        return answer;
-    }
     for (const graft::tensor& o : outputs) {
         graft::tensor part;
         GRAFT_TRY_ASSIGN(part, samples_of(o, first, count));
-        answer.outputs.push_back(std::move(part));
+        answer.push_back(std::move(part));
     }
     return answer;
 }
 
 }  // namespace
+
+graft::result<graft::tensor> joined(const std::vector<const graft::tensor*>& parts) {
+    graft::shape extents = parts[0]->shape();
+    extents[0] = 0;
+    for (const graft::tensor* p : parts) extents[0] += p->shape()[0];
+    graft::tensor all;
+    GRAFT_TRY_ASSIGN(all, graft::tensor::make(parts[0]->type(), extents));
+    std::size_t at = 0;
+    for (const graft::tensor* p : parts) {
+        if (p->bytes()) std::memcpy(all.raw() + at, p->raw(), p->bytes());
+        at += p->bytes();
+    }
+    return all;
+}
 
 batch_queue::batch_queue(double wait_ms, std::size_t workers, server_metrics& metrics, std::atomic<std::int64_t>& requests)
     : wait_ms_(wait_ms), metrics_(metrics), requests_(requests) {
@@ -158,15 +152,14 @@ void batch_queue::work(std::size_t worker) {
     }
 }
 
-graft::status batch_queue::run_session(graft::session& session, const batch_target& on, std::vector<job>& batch, std::int64_t samples,
-                                       std::vector<graft::tensor>& outputs) {
+graft::status batch_queue::run_session(graft::session& session, const batch_target& on, std::vector<job>& batch, std::vector<graft::tensor>& outputs) {
     if (batch.size() == 1) {
         for (std::size_t i = 0; i < batch[0].inputs.size(); ++i) GRAFT_TRY(session.set_input(i, batch[0].inputs[i]));
     } else {
         std::vector<const graft::tensor*> parts;
         for (const job& j : batch) parts.push_back(&j.inputs[on.input]);
         graft::tensor all;
-        GRAFT_TRY_ASSIGN(all, joined(parts, samples));
+        GRAFT_TRY_ASSIGN(all, joined(parts));
         GRAFT_TRY(session.set_input(on.input, all));
     }
     GRAFT_TRY(session.run());
@@ -180,7 +173,7 @@ void batch_queue::run_batch(std::vector<job>& batch, std::size_t worker) {
     for (const job& j : batch) samples += j.samples;
     std::vector<graft::tensor> outputs;
     const double began = seconds_now();
-    graft::status done = graft::detail::or_out_of_memory<graft::status>("batch", [&] { return run_session(on.sessions[worker], on, batch, samples, outputs); });
+    graft::status done = graft::detail::or_out_of_memory<graft::status>("batch", [&] { return run_session(on.sessions[worker], on, batch, outputs); });
     const double seconds = seconds_now() - began;
     metrics_.count_batch(std::max<std::int64_t>(samples, 1), seconds);
     // That outputs have a row for each sample was a promise of the file; where it is not kept, each request is answered alone.
@@ -195,9 +188,11 @@ void batch_queue::run_batch(std::vector<job>& batch, std::size_t worker) {
         }
         return;
     }
+    if (batch.size() == 1)
+        return batch[0].end(done.ok() ? graft::result<batch_answer>(std::move(outputs)) : graft::result<batch_answer>(done.error()), requests_);
     std::int64_t first = 0;
     for (job& j : batch) {
-        j.end(done.ok() ? own_part(outputs, batch.size() > 1, first, j.samples, samples, seconds) : graft::result<batch_answer>(done.error()), requests_);
+        j.end(done.ok() ? own_part(outputs, first, j.samples) : graft::result<batch_answer>(done.error()), requests_);
         first += j.samples;
     }
 }

@@ -44,12 +44,11 @@ struct batch_target {
     std::int64_t most = 1;    ///< samples that run together at most
 };
 
-/// What came of a request.
-struct batch_answer {
-    std::vector<graft::tensor> outputs;  ///< by their places
-    std::int64_t samples = 0;            ///< that ran together
-    double seconds = 0;                  ///< that the run took
-};
+/// What came of a request: the outputs, by their places.
+using batch_answer = std::vector<graft::tensor>;
+
+/// Tensors that differ at most in their first extent, behind each other along it. Errors: those of tensor::make.
+graft::result<graft::tensor> joined(const std::vector<const graft::tensor*>& parts);
 
 /// Runs what it is given on some workers, one for each device: each takes what waits longest, and what fits behind it.
 class batch_queue {
@@ -101,8 +100,7 @@ private:
     std::vector<job> next_batch(std::unique_lock<std::mutex>& hold);
     void take_fitting(std::vector<job>& batch, std::int64_t& samples);
     void run_batch(std::vector<job>& batch, std::size_t worker);
-    static graft::status run_session(graft::session& session, const batch_target& on, std::vector<job>& batch, std::int64_t samples,
-                                     std::vector<graft::tensor>& outputs);
+    static graft::status run_session(graft::session& session, const batch_target& on, std::vector<job>& batch, std::vector<graft::tensor>& outputs);
 
     double wait_ms_;
     server_metrics& metrics_;

@@ -105,7 +105,7 @@ json parsed_json(const char* bytes, std::size_t size) {
 
 http_answer json_answer(const json& object) {
     http_answer a;
-    a.body = object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+    a.body = json_text(object) + "\n";
     return a;
 }
 

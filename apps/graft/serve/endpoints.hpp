@@ -3,57 +3,22 @@
 
 #include "http_server.hpp"
 #include "served_model.hpp"
+#include "turnstile.hpp"
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 namespace program {
-
-/// Lets a number of threads through at a time, however many ask: pictures and JSON take many times their bytes while they are read, and no more
-/// threads than cores are read faster.
-class turnstile {
-public:
-    explicit turnstile(int places) : left_(places) {}
-    class pass {
-    public:
-        explicit pass(turnstile& through) : through_(through) { through_.enter(); }
-        ~pass() { through_.leave(); }
-        pass(const pass&) = delete;
-        pass& operator=(const pass&) = delete;
-
-    private:
-        turnstile& through_;
-    };
-
-private:
-    void enter() {
-        std::unique_lock<std::mutex> hold(lock_);
-        free_.wait(hold, [&] { return left_ > 0; });
-        --left_;
-    }
-    void leave() {
-        {
-            const std::lock_guard<std::mutex> hold(lock_);
-            ++left_;
-        }
-        free_.notify_one();
-    }
-    std::mutex lock_;
-    std::condition_variable free_;
-    int left_;
-};
 
 /// What the paths share.
 struct service {
     std::vector<std::unique_ptr<served_model>> models;  ///< the first is asked where a request names none
     batch_queue* queue = nullptr;
     server_metrics* metrics = nullptr;
-    turnstile* reading = nullptr;  ///< passed by whoever reads pictures or JSON
+    turnstile* reading = nullptr;  ///< passed by whoever reads pictures or JSON, which take many times their bytes meanwhile
     std::string device;
     graft::classifier_options explains;  ///< how maps are made: on the CPU
     int top = 5;

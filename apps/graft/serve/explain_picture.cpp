@@ -11,31 +11,6 @@ namespace {
 
 constexpr auto longest_wait = std::chrono::seconds(10);
 
-// The one turn that there is at a time; none, where it does not come within `longest_wait`.
-class taken_turn {
-public:
-    explicit taken_turn(explaining& e) : e_(e) {
-        std::unique_lock<std::mutex> hold(e_.lock);
-        took_ = e_.free.wait_for(hold, longest_wait, [&] { return !e_.taken; });
-        if (took_) e_.taken = true;
-    }
-    ~taken_turn() {
-        if (!took_) return;
-        {
-            const std::lock_guard<std::mutex> hold(e_.lock);
-            e_.taken = false;
-        }
-        e_.free.notify_one();
-    }
-    taken_turn(const taken_turn&) = delete;
-    taken_turn& operator=(const taken_turn&) = delete;
-    explicit operator bool() const noexcept { return took_; }
-
-private:
-    explaining& e_;
-    bool took_ = false;
-};
-
 // Made at the first question, as it takes as much memory as the network again. On the CPU, whatever the network runs on.
 graft::status make_explainer(service& s, const served_model& model, const model_version& v, std::optional<graft::explainer>& to) {
     graft::classifier_options how = s.explains;
@@ -69,10 +44,10 @@ http_answer explain(service& s, const http_request& request) {
     const std::string wanted = request.parameter("class");
     if (wanted.size() > 7 || wanted.find_first_not_of("0123456789") != std::string::npos)
         return refusal(400, "http.malformed", "class takes the index of a class");
-    if (request.type.rfind("image/", 0) != 0 && request.type != "application/octet-stream") return refusal(415, "http.type", "a picture goes here as the body");
+    if (!request.is_picture()) return refusal(415, "http.type", "a picture goes here as the body");
     // A map takes as long as a step of training, and memory of its own: one at a time.
     explaining& e = *v->explains;
-    const taken_turn turn(e);
+    const turnstile::pass turn(e.turns, longest_wait);
     if (!turn) return refusal(503, "http.busy", "other pictures are being explained");
     if (!e.by) {
         const graft::status done = make_explainer(s, *model, *v, e.by);

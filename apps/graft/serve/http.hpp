@@ -36,6 +36,8 @@ struct http_request {
     std::vector<std::pair<std::string, std::string>> query;
     std::int64_t json_bytes = -1;  ///< Inference-Header-Content-Length; -1: not given
 
+    /// Whether the body is one, as far as its type says.
+    bool is_picture() const { return type.rfind("image/", 0) == 0 || type == "application/octet-stream"; }
     /// A parameter of the query; empty where there is none.
     std::string parameter(const std::string& name) const {
         for (const auto& q : query)

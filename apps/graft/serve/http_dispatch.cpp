@@ -56,15 +56,12 @@ auto add_parts(const Request& r, std::vector<http_part>& parts, long) -> decltyp
 http_request request_of(const httplib::Request& r) {
     http_request q;
     q.method = r.method, q.path = r.path, q.body = r.body;
-    q.type = r.get_header_value("Content-Type");
+    q.type = in_small_letters(r.get_header_value("Content-Type"));
     q.type.resize(std::min(q.type.find(';'), q.type.size()));
     while (!q.type.empty() && q.type.back() == ' ') q.type.pop_back();
-    for (char& c : q.type)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
     q.query.assign(r.params.begin(), r.params.end());
     add_parts(r, q.parts, 0);
-    const std::string json_bytes = r.get_header_value("Inference-Header-Content-Length");
-    if (!json_bytes.empty() && json_bytes.size() < 12 && json_bytes.find_first_not_of("0123456789") == std::string::npos) q.json_bytes = std::stoll(json_bytes);
+    q.json_bytes = whole_number(r.get_header_value("Inference-Header-Content-Length"));
     return q;
 }
 

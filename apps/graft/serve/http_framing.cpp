@@ -17,6 +17,17 @@ http_answer refusal(int status, const std::string& code, const std::string& deta
     return answer;
 }
 
+std::string in_small_letters(std::string text) {
+    for (char& c : text)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
+    return text;
+}
+
+std::int64_t whole_number(const std::string& text) {
+    if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos) return -1;
+    return std::strtoll(text.c_str(), nullptr, 10);
+}
+
 namespace {
 
 constexpr const char* malformed = "http.malformed";
@@ -26,12 +37,6 @@ bool is_token(const std::string& text) {
     return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c && std::strchr("!#$%&'*+-.^_`|~", c));
     });
-}
-
-std::string in_small_letters(std::string text) {
-    for (char& c : text)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
-    return text;
 }
 
 std::string trimmed(const std::string& text) {
@@ -58,17 +63,16 @@ bool is_handed_on(const std::string& name) {
     return std::any_of(std::begin(known), std::end(known), [&](const char* k) { return name == k; });
 }
 
-// A number of up to 18 digits; -1 for anything else.
-std::int64_t whole_number(const std::string& text) {
-    if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos) return -1;
-    return std::strtoll(text.c_str(), nullptr, 10);
-}
-
 }  // namespace
 
 bool request_reader::refuse(int status, const char* code, const std::string& detail) {
     refused_ = refusal(status, code, detail);
     return false;
+}
+
+request_reader::state request_reader::stop(int status, const char* code, const std::string& detail) {
+    refuse(status, code, detail);
+    return state::refused;
 }
 
 bool request_reader::next_line(std::string& in, std::string& line) {
@@ -149,23 +153,19 @@ request_reader::state request_reader::read_head(std::string& in) {
         const std::string& so_far = whole ? line : line_;
         head_bytes_ += had - in.size();
         begun_ |= had > 0;
-        const auto refused = [&](int status, const char* code, const std::string& why) {
-            refuse(status, code, why);
-            return state::refused;
-        };
         // What cannot become a request is told at once, as whoever sent it may wait for an answer.
         if (!request_line_ && !so_far.empty() && so_far[0] != '\r' && !is_token(so_far.substr(0, 1)))
-            return refused(400, malformed, "this is no request of HTTP (TLS is not spoken here)");
-        if (so_far.find('\0') < room) return refused(400, malformed, "the head has a byte of 0");
+            return stop(400, malformed, "this is no request of HTTP (TLS is not spoken here)");
+        if (so_far.find('\0') < room) return stop(400, malformed, "the head has a byte of 0");
         if (so_far.size() > room)
-            return request_line_ ? refused(431, "http.too_large", "the head is too long") : refused(414, "http.too_large", "the first line is too long");
+            return request_line_ ? stop(431, "http.too_large", "the head is too long") : stop(414, "http.too_large", "the first line is too long");
         if (!whole) return state::more;
         if (line.size() < 2 || line[line.size() - 2] != '\r' || line.find('\r') != line.size() - 2)
-            return refused(400, malformed, "a line of the head does not end in CR LF");
+            return stop(400, malformed, "a line of the head does not end in CR LF");
         line.resize(line.size() - 2);
         if (line.empty() && !request_line_) {
             // RFC 9112, section 2.2: an empty line or two before a request are passed over.
-            if (head_bytes_ > 8) return refuse(400, malformed, "there are empty lines in place of a request"), state::refused;
+            if (head_bytes_ > 8) return stop(400, malformed, "there are empty lines in place of a request");
             continue;
         }
         if (line.empty()) {
@@ -195,17 +195,16 @@ request_reader::state request_reader::read_body(std::string& in) {
             return state::whole;
         case phase::chunk_head: {
             if (!next_line(in, line)) {
-                if (line_.size() > 256) return refuse(400, malformed, "the line before a chunk is too long"), state::refused;
+                if (line_.size() > 256) return stop(400, malformed, "the line before a chunk is too long");
                 return state::more;
             }
             // RFC 9112, section 7.1: digits, and extensions behind a semicolon that nobody here reads.
             std::size_t digits = 0;
             std::int64_t bytes = 0;
             while (digits < line.size() && hex_digit(line[digits]) >= 0 && digits < 12) bytes = bytes * 16 + hex_digit(line[digits++]);
-            if (line_is_wrong(line) || digits == 0 || (line[digits] != '\r' && line[digits] != ';'))
-                return refuse(400, malformed, "a chunk has no length"), state::refused;
+            if (line_is_wrong(line) || digits == 0 || (line[digits] != '\r' && line[digits] != ';')) return stop(400, malformed, "a chunk has no length");
             if (bytes > limits_.body_bytes - static_cast<std::int64_t>(body.size()))
-                return refuse(413, "http.too_large", "the chunks have more than " + std::to_string(limits_.body_bytes) + " bytes (--max-body)"), state::refused;
+                return stop(413, "http.too_large", "the chunks have more than " + std::to_string(limits_.body_bytes) + " bytes (--max-body)");
             left_ = bytes;
             phase_ = bytes ? phase::chunk_data : phase::trailer;
             break;
@@ -216,17 +215,17 @@ request_reader::state request_reader::read_body(std::string& in) {
             break;
         case phase::chunk_end:
             if (in.size() < 2) return state::more;
-            if (in.compare(0, 2, "\r\n") != 0) return refuse(400, malformed, "a chunk is longer than it says"), state::refused;
+            if (in.compare(0, 2, "\r\n") != 0) return stop(400, malformed, "a chunk is longer than it says");
             in.erase(0, 2);
             phase_ = phase::chunk_head;
             break;
         case phase::trailer: {
             const bool whole = next_line(in, line);
             if ((whole ? line.size() : line_.size()) > 256 || (whole && ++fields_ > limits_.fields))
-                return refuse(431, "http.too_large", "what stands behind the chunks is too long"), state::refused;
+                return stop(431, "http.too_large", "what stands behind the chunks is too long");
             if (!whole) return state::more;
             if (line == "\r\n") return state::whole;
-            if (line_is_wrong(line)) return refuse(400, malformed, "what stands behind the chunks is no field"), state::refused;
+            if (line_is_wrong(line)) return stop(400, malformed, "what stands behind the chunks is no field");
             break;
         }
         case phase::head: return state::more;

@@ -5,6 +5,11 @@
 
 namespace program {
 
+/// ASCII's letters in small ones.
+std::string in_small_letters(std::string text);
+/// A number of up to 18 digits; -1 for anything else.
+std::int64_t whole_number(const std::string& text);
+
 /// A request as it is handed on: the fields that handlers read, and a body of the length that the head tells.
 struct framed_request {
     std::string method, target;  ///< for the log
@@ -41,6 +46,7 @@ private:
     bool read_request_line(const std::string& line);
     bool finish_head();
     bool refuse(int status, const char* code, const std::string& detail);
+    state stop(int status, const char* code, const std::string& detail);
     /// Moves a line with its end out of `in`; false where it is not whole yet.
     bool next_line(std::string& in, std::string& line);
 
@@ -51,7 +57,6 @@ private:
     std::size_t head_bytes_ = 0, fields_ = 0, hosts_ = 0, lengths_ = 0;
     std::int64_t left_ = 0;  // bytes of the body, or of a chunk, that have to come
     bool begun_ = false, chunked_ = false, http_1_0_ = false, close_ = false, stay_ = false, continue_ = false, request_line_ = false;
-    std::string version_;
     http_answer refused_;
 };
 

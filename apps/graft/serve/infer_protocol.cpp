@@ -37,7 +37,7 @@ dtype type_of(const std::string& protocol) {
 // The protocol's errors are a sentence.
 http_answer refused(int status, const std::string& why) {
     http_answer a = refusal(status, "", "");
-    a.body = json{{"error", why}}.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+    a.body = json_text(json{{"error", why}}) + "\n";
     return a;
 }
 http_answer refused(const graft::error& e) { return refused(status_of(e), e.what()); }
@@ -242,7 +242,7 @@ http_answer infer(service& s, const std::shared_ptr<const model_version>& v, con
     json outputs = json::array();
     std::string binary;
     for (std::size_t i = 0; i < asked.outputs.size(); ++i) {
-        const graft::tensor& t = given->outputs[asked.outputs[i]];
+        const graft::tensor& t = given.value()[asked.outputs[i]];
         json one{{"name", v->model.outputs()[asked.outputs[i]].name}, {"datatype", protocol_name(t.type())}, {"shape", shape_json(t.shape())}};
         auto list = asked.binary[i] ? std::nullopt : list_of(t);
         if (list) {
@@ -257,7 +257,7 @@ http_answer infer(service& s, const std::shared_ptr<const model_version>& v, con
     if (!asked.id.empty()) head["id"] = asked.id;
     head["outputs"] = std::move(outputs);
     http_answer a;
-    a.body = head.dump(-1, ' ', false, json::error_handler_t::replace);
+    a.body = json_text(head);
     if (!binary.empty()) {
         a.type = "application/octet-stream";
         a.fields.emplace_back("Inference-Header-Content-Length", std::to_string(a.body.size()));

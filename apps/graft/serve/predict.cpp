@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 namespace program {
@@ -81,7 +80,7 @@ std::optional<http_answer> pictures_of_request(const http_request& request, std:
         return std::nullopt;
     }
     if (request.type == "application/json") return pictures_in_json(request.body, pictures);
-    if (request.type.rfind("image/", 0) != 0 && request.type != "application/octet-stream") return refusal(415, "http.type", where_pictures_go);
+    if (!request.is_picture()) return refusal(415, "http.type", where_pictures_go);
     if (request.body.empty()) return refusal(400, "http.malformed", std::string("the body is empty: ") + where_pictures_go);
     pictures.push_back({"image", request.body});
     return std::nullopt;
@@ -94,23 +93,7 @@ graft::result<graft::tensor> prepared(const model_version& v, const encoded_pict
     GRAFT_TRY_ASSIGN(pixels, graft::decode(bytes.data(), bytes.size(), picture.name));
     graft::tensor one;
     GRAFT_TRY_ASSIGN(one, graft::preprocess(pixels, v.preprocess, v.format));
-    const std::int64_t fixed = v.format.known && v.format.extents.rank() > 0 ? v.format.extents[0] : 1;
-    if (fixed <= 1) return one;
-    graft::shape extents = one.shape();
-    extents[0] = fixed;
-    graft::tensor all;
-    GRAFT_TRY_ASSIGN(all, graft::tensor::make(one.type(), extents));
-    for (std::int64_t i = 0; i < fixed; ++i) std::memcpy(all.raw() + static_cast<std::size_t>(i) * one.bytes(), one.raw(), one.bytes());
-    return all;
-}
-
-graft::result<std::vector<graft::prediction>> named(const model_version& v, const batch_answer& given, std::int64_t rows, int top) {
-    const std::size_t place = v.classifier->output();
-    const graft::tensor& scores = given.outputs[place];
-    if (graft::classes_in(scores.shape(), rows) < 1)
-        return graft::fail(graft::errc::classify_output, v.model.outputs()[place].name,
-                           "what the network gives is not one number a class: " + graft::text(scores.shape()));
-    return v.classifier->best(graft::class_probabilities(v.model.graph(), scores, 0, rows, place), top);
+    return joined(std::vector<const graft::tensor*>(static_cast<std::size_t>(v.pictures_a_run()), &one));
 }
 
 // A picture of a request on its way through the network.
@@ -142,13 +125,9 @@ graft::result<std::vector<graft::prediction>> finish(const model_version& v, run
     if (running.failed) return *running.failed;
     batch_answer given;
     GRAFT_TRY_ASSIGN(given, running.answer.get());
-    return named(v, given, running.rows, top);
-}
-
-json prediction_json(const std::string& name, const std::vector<graft::prediction>& answers) {
-    json top = json::array();
-    for (const graft::prediction& one : answers) top.push_back({{"index", one.index}, {"label", one.label}, {"probability", one.probability}});
-    return {{"image", name}, {"top", top}};
+    std::vector<double> probabilities;
+    GRAFT_TRY_ASSIGN(probabilities, probabilities_of(v, given, 0, running.rows));
+    return v.classifier->best(probabilities, top);
 }
 
 }  // namespace
@@ -179,7 +158,7 @@ http_answer predict(service& s, const http_request& request) {
     for (std::size_t i = 0; i < pictures.size(); ++i) {
         auto answers = finish(*v, running[i], top);
         if (answers.ok()) {
-            results.push_back(prediction_json(pictures[i].name, answers.value()));
+            results.push_back({{"image", pictures[i].name}, {"top", predictions_json(answers.value())}});
             continue;
         }
         failed = answers.error();

@@ -83,7 +83,7 @@ public:
         if (::gmtime_r(&now, &parts)) std::strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &parts);
         const json line{{"time", when},       {"peer", r.peer},         {"method", r.method},       {"target", r.target},
                         {"status", r.status}, {"bytes_in", r.bytes_in}, {"bytes_out", r.bytes_out}, {"ms", 1e3 * r.seconds}};
-        std::fprintf(file_, "%s\n", line.dump(-1, ' ', false, json::error_handler_t::replace).c_str());
+        std::fprintf(file_, "%s\n", json_text(line).c_str());
         std::fflush(file_);
     }
 

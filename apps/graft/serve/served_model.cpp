@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 namespace program {
 namespace {
@@ -25,13 +24,18 @@ int only_input(const graft::model& m) {
 
 bool is_open(const graft::value_info& v) { return v.has_shape && v.extents.rank() > 0 && v.extents[0] < 0; }
 
+// The first worker of a worker's device.
+std::size_t first_of_device(const served_options& options, std::size_t worker) {
+    const auto& devices = options.devices;
+    return static_cast<std::size_t>(std::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(worker), devices[worker]) - devices.begin());
+}
+
 graft::result<std::shared_ptr<model_version>> read_version(const common_options& common, const served_options& options, const std::string& path) {
     auto made = std::make_shared<model_version>();
     made->target = std::make_shared<batch_target>();
     std::vector<graft::model> models;
     for (std::size_t i = 0; i < options.devices.size(); ++i) {
-        const auto same = std::find(options.devices.begin(), options.devices.begin() + static_cast<std::ptrdiff_t>(i), options.devices[i]);
-        const std::size_t there = static_cast<std::size_t>(same - options.devices.begin());
+        const std::size_t there = first_of_device(options, i);
         graft::model m;
         if (there < i)
             m = models[there];
@@ -82,51 +86,38 @@ graft::result<graft::image> noise() {
     return picture;
 }
 
-graft::result<std::vector<double>> answer_of(model_version& v, std::size_t worker, const graft::tensor& input, std::int64_t pictures) {
-    graft::session& session = v.target->sessions[worker];
-    GRAFT_TRY(session.set_input(v.target->input, input));
-    GRAFT_TRY(session.run());
-    const std::size_t place = v.classifier->output();
-    const graft::tensor scores = session.output(place);
-    if (graft::classes_in(scores.shape(), pictures) < 1)
-        return graft::fail(graft::errc::classify_output, v.model.outputs()[place].name,
-                           "what the network gives is not one number a class: " + graft::text(scores.shape()));
-    std::vector<double> all;
-    for (std::int64_t i = 0; i < pictures; ++i) {
-        const std::vector<double> row = graft::class_probabilities(v.model.graph(), scores, i, pictures, place);
-        all.insert(all.end(), row.begin(), row.end());
-    }
-    return all;
+// The same as the network takes it.
+graft::result<graft::tensor> prepared_noise(const model_version& v) {
+    graft::image picture;
+    GRAFT_TRY_ASSIGN(picture, noise());
+    return graft::preprocess(picture, v.preprocess, v.format);
 }
 
-graft::status check_version(model_version& v, const model_version* before, const std::string& path) {
+graft::status check_version(model_version& v, const model_version* before, const served_options& options, const std::string& path) {
     if (before && (v.model.inputs().size() != before->model.inputs().size() || v.model.outputs().size() != before->model.outputs().size()))
         return graft::fail(graft::errc::input_shape, path, "it has other inputs or outputs than the version that is served: start another server for it");
     if (!v.classifier) return {};
-    graft::image picture;
-    GRAFT_TRY_ASSIGN(picture, noise());
-    graft::tensor one;
-    GRAFT_TRY_ASSIGN(one, graft::preprocess(picture, v.preprocess, v.format));
-    const bool merges = v.target->merges;
-    const std::int64_t fixed = v.format.known && v.format.extents.rank() > 0 ? std::max<std::int64_t>(v.format.extents[0], 1) : 1,
-                       pictures = merges ? 2 : fixed;
-    graft::tensor several = one;
-    if (pictures > 1) {
-        graft::shape extents = one.shape();
-        extents[0] = pictures;
-        GRAFT_TRY_ASSIGN(several, graft::tensor::make(one.type(), extents));
-        for (std::int64_t i = 0; i < pictures; ++i) std::memcpy(several.raw() + static_cast<std::size_t>(i) * one.bytes(), one.raw(), one.bytes());
-    }
+    graft::tensor one, several;
+    GRAFT_TRY_ASSIGN(one, prepared_noise(v));
+    const std::int64_t pictures = v.target->merges ? 2 : v.pictures_a_run();
+    GRAFT_TRY_ASSIGN(several, joined(std::vector<const graft::tensor*>(static_cast<std::size_t>(pictures), &one)));
     std::vector<double> first;
     for (std::size_t w = 0; w < v.target->sessions.size(); ++w) {
-        std::vector<double> given;
-        GRAFT_TRY_ASSIGN(given, answer_of(v, w, several, pictures));
-        const std::size_t classes = given.size() / static_cast<std::size_t>(pictures);
-        if (w == 0) first.assign(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(classes));
-        for (std::size_t i = 0; i < given.size(); ++i) {
-            if (!std::isfinite(given[i])) return graft::fail(graft::errc::internal, path, "it answers with numbers that are not finite");
-            if (first.size() != classes || std::fabs(given[i] - first[i % classes]) > 0.01)
-                return graft::fail(graft::errc::internal, path, "it does not answer alike on every device and in every place of a batch");
+        if (first_of_device(options, w) != w) continue;  // workers of one device run one plan
+        graft::session& session = v.target->sessions[w];
+        GRAFT_TRY(session.set_input(v.target->input, several));
+        GRAFT_TRY(session.run());
+        std::vector<graft::tensor> outputs;
+        for (std::size_t o = 0; o < v.target->outputs; ++o) outputs.push_back(session.output(o));
+        for (std::int64_t i = 0; i < pictures; ++i) {
+            std::vector<double> given;
+            GRAFT_TRY_ASSIGN(given, probabilities_of(v, outputs, i, pictures));
+            if (first.empty()) first = given;
+            for (std::size_t c = 0; c < given.size(); ++c) {
+                if (!std::isfinite(given[c])) return graft::fail(graft::errc::internal, path, "it answers with numbers that are not finite");
+                if (first.size() != given.size() || std::fabs(given[c] - first[c]) > 0.01)
+                    return graft::fail(graft::errc::internal, path, "it does not answer alike on every device and in every place of a batch");
+            }
         }
     }
     const auto names = [](const model_version& m) { return m.classifier ? m.classifier->labels().size() : 0; };
@@ -146,10 +137,8 @@ graft::result<std::int64_t> fastest_batch(model_version& v, served_options& opti
     const graft::value_info& input = v.model.inputs()[v.target->input];
     graft::shape extents = input.extents;
     if (v.classifier) {
-        graft::image picture;
         graft::tensor one;
-        GRAFT_TRY_ASSIGN(picture, noise());
-        GRAFT_TRY_ASSIGN(one, graft::preprocess(picture, v.preprocess, v.format));
+        GRAFT_TRY_ASSIGN(one, prepared_noise(v));
         extents = one.shape();
     }
     std::int64_t chosen = 1;
@@ -192,6 +181,16 @@ bool can_be_measured(const model_version& v) {
 
 }  // namespace
 
+graft::result<std::vector<double>> probabilities_of(const model_version& v, const std::vector<graft::tensor>& outputs, std::int64_t picture,
+                                                    std::int64_t pictures) {
+    const std::size_t place = v.classifier->output();
+    const graft::tensor& scores = outputs[place];
+    if (graft::classes_in(scores.shape(), pictures) < 1)
+        return graft::fail(graft::errc::classify_output, v.model.outputs()[place].name,
+                           "what the network gives is not one number a class: " + graft::text(scores.shape()));
+    return graft::class_probabilities(v.model.graph(), scores, picture, pictures, place);
+}
+
 served_model::stamp served_model::stamp_of_file() const {
     struct stat about {};
     stamp s;
@@ -217,13 +216,13 @@ graft::status served_model::load(const common_options& common, served_options& o
     }
     std::shared_ptr<model_version> made;
     GRAFT_TRY_ASSIGN(made, read_version(common, options, path_));
-    graft::status checked = check_version(*made, before.get(), path_);
+    graft::status checked = check_version(*made, before.get(), options, path_);
     if (!checked.ok() && checked.error().code() == graft::errc::classify_output && options.labels.empty() && options.preprocess.empty() &&
         options.output.empty()) {
         // A network whose file did not tell that it names nothing: it is served by arrays.
         made->no_classifier = checked.error();
         made->classifier.reset();
-        checked = check_version(*made, before.get(), path_);
+        checked = check_version(*made, before.get(), options, path_);
     }
     GRAFT_TRY(std::move(checked));
     if (can_be_measured(*made))

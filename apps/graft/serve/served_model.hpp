@@ -2,15 +2,15 @@
 #pragma once
 
 #include "batch_queue.hpp"
+#include "turnstile.hpp"
 
 #include "../program.hpp"
 
+#include <graft/core/executor.hpp>
 #include <graft/explain.hpp>
 
-#include <graft/core/executor.hpp>
-
+#include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -30,10 +30,8 @@ struct served_options {
 
 /// Who draws maps of what spoke for a class; made at the first question.
 struct explaining {
-    std::mutex lock;
-    std::condition_variable free;
-    bool taken = false;
-    std::optional<graft::explainer> by;  ///< whoever has taken it has this
+    turnstile turns{1};
+    std::optional<graft::explainer> by;  ///< whoever has the turn has this
 };
 
 /// What a file held when it was read. Shared by the requests that began while it was served.
@@ -47,7 +45,13 @@ struct model_version {
     graft::preprocess_spec preprocess;
     graft::input_format format;
     std::shared_ptr<explaining> explains = std::make_shared<explaining>();
+
+    /// Pictures that a run takes at least: more than one where the batch is fixed.
+    std::int64_t pictures_a_run() const { return format.known && format.extents.rank() > 0 ? std::max<std::int64_t>(format.extents[0], 1) : 1; }
 };
+/// The probabilities of picture `picture` of a run of so many. Errors: classify.output (the output is not one number a class).
+graft::result<std::vector<double>> probabilities_of(const model_version& v, const std::vector<graft::tensor>& outputs, std::int64_t picture,
+                                                    std::int64_t pictures);
 
 /// A model's file and the version of it that answers now.
 class served_model {
