@@ -181,8 +181,8 @@ void batch_queue::run_batch(std::vector<job>& batch, std::size_t worker) {
     if (batch.size() > 1 && std::any_of(outputs.begin(), outputs.end(), apart)) {
         on.merges = false;
         for (job& j : batch) {
-            std::vector<job> alone;
-            alone.push_back(std::move(j));
+            std::vector<job> alone(1);
+            std::swap(alone[0], j);
             j.ended = true;  // what is left of it has nobody who waits
             run_batch(alone, worker);
         }
