@@ -110,11 +110,21 @@ follow() {
     what=$1
     shift
     {
-        # A line a second, so that the clock goes on while nothing ends.
-        while sleep 1; do echo "follow: tick"; done &
+        # A line a second, so that the clock goes on while nothing ends. Its sleep ends with it: what runs on would hold the folder that this is done in.
+        {
+            pause=
+            trap 'kill $pause 2>/dev/null; exit' TERM
+            while :; do
+                sleep 1 &
+                pause=$!
+                wait "$pause"
+                echo "follow: tick"
+            done
+        } &
         ticker=$!
         "$@" 2>&1 </dev/null && code=0 || code=$?
         kill "$ticker"
+        wait "$ticker" || true
         echo "follow: ended $code"
     } | show_progress "$what"
 }
