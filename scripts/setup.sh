@@ -1,6 +1,6 @@
 # Sourced by the other scripts: installs what a build needs, builds, and tells how far it is.
 
-# What is missing, as Debian's package names: install_missing program|tests|clang|fuzz|python|consumers|aarch64|mingw|wasm ...
+# What is missing, as Debian's package names: install_missing program|tests|clang|fuzz|python|consumers|aarch64|mingw|wasm|site ...
 install_missing() {
     missing= optional=
     command -v c++ >/dev/null || missing="$missing g++"
@@ -47,6 +47,7 @@ install_missing() {
             command -v mpicxx.openmpi >/dev/null || missing="$missing openmpi-bin libopenmpi-dev"
             command -v mpicxx.mpich >/dev/null || missing="$missing mpich libmpich-dev"
             ;;
+        site) command -v doxygen >/dev/null || missing="$missing doxygen" ;;
         debootstrap) command -v debootstrap >/dev/null || missing="$missing debootstrap" ;;
         esac
     done

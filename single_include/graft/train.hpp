@@ -25302,6 +25302,7 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
+/// How new weights are drawn; fan_in and fan_out are the inputs and outputs of one element, taps counted.
 enum class initializer : std::uint8_t {
     zeros,
     ones,
@@ -26622,6 +26623,7 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
+/// What a network learns to make small, of one sample with logits x and targets t.
 enum class loss_kind : std::uint8_t {
     cross_entropy,    ///< -sum_c t_c log softmax(x)_c; targets are probabilities, so smoothed, mixed and weighted ones need nothing more
     bce_with_logits,  ///< sum_c max(x, 0) - x t + log(1 + exp(-|x|)), the mean over c
@@ -26836,6 +26838,7 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
+/// The rule that weights are updated by.
 enum class optimizer_kind : std::uint8_t { sgd, adam, adamw };
 
 /// torch.optim's optimisers with its names, its defaults and its order of operations.

@@ -8,6 +8,7 @@
 
 GRAFT_BEGIN_NAMESPACE
 
+/// How new weights are drawn; fan_in and fan_out are the inputs and outputs of one element, taps counted.
 enum class initializer : std::uint8_t {
     zeros,
     ones,

@@ -7,6 +7,7 @@
 
 GRAFT_BEGIN_NAMESPACE
 
+/// What a network learns to make small, of one sample with logits x and targets t.
 enum class loss_kind : std::uint8_t {
     cross_entropy,    ///< -sum_c t_c log softmax(x)_c; targets are probabilities, so smoothed, mixed and weighted ones need nothing more
     bce_with_logits,  ///< sum_c max(x, 0) - x t + log(1 + exp(-|x|)), the mean over c
