@@ -60,12 +60,12 @@ public:
         return judged();
     }
     void on_validation(std::int64_t done, std::int64_t of) override {
-        if (!scoring_) scoring_ = true, scoring_since_ = now_ms();
+        if (!scoring_) scoring_ = true, scoring_since_ = now_ms(), scored_before_ = done;
         training_figures at;
         at.phase = epoch_ ? "validation" : "features";
         at.epoch = epoch_, at.epochs = epoch_ ? with_.epochs : 0, at.step = done, at.steps = of;
         const double seconds = (now_ms() - scoring_since_) / 1e3;
-        if (seconds > 0) at.images_per_s = static_cast<double>(done) / seconds;
+        if (seconds > 0 && done > scored_before_) at.images_per_s = static_cast<double>(done - scored_before_) / seconds;
         at.gpu = gpu_.latest();
         screen_.update(at);
     }
@@ -155,6 +155,7 @@ private:
     std::int64_t epoch_ = 0;
     bool scoring_ = false;
     double scoring_since_ = 0;
+    std::int64_t scored_before_ = 0;  ///< pictures when the clock was started
 };
 
 graft::status set_class_weights(const training_options& o, const graft::dataset& data, graft::loss_options& loss) {
