@@ -1,6 +1,6 @@
 # Sourced by the other scripts: installs what a build needs, builds, and tells how far it is.
 
-# What is missing, as Debian's package names: install_missing program|tests|clang|fuzz|python|consumers|aarch64|mingw|wasm|site ...
+# What is missing, as Debian's package names: install_missing program|tests|clang|fuzz|python|consumers|packages|shells|site|aarch64|mingw|wasm ...
 install_missing() {
     missing= optional=
     command -v c++ >/dev/null || missing="$missing g++"
@@ -48,6 +48,17 @@ install_missing() {
             command -v mpicxx.mpich >/dev/null || missing="$missing mpich libmpich-dev"
             ;;
         site) command -v doxygen >/dev/null || missing="$missing doxygen" ;;
+        packages)
+            command -v dpkg-shlibdeps >/dev/null || missing="$missing dpkg-dev"
+            command -v patchelf >/dev/null || missing="$missing patchelf"
+            command -v lintian >/dev/null || missing="$missing lintian"
+            ;;
+        shells)
+            command -v fish >/dev/null || missing="$missing fish"
+            command -v zsh >/dev/null || missing="$missing zsh"
+            command -v groff >/dev/null || missing="$missing groff"
+            command -v mandoc >/dev/null || missing="$missing mandoc"
+            ;;
         debootstrap) command -v debootstrap >/dev/null || missing="$missing debootstrap" ;;
         esac
     done

@@ -1,6 +1,6 @@
 // graft, the program: reads the command line, calls the verb, turns every failure into one line and an exit code.
+#include "command_line.hpp"
 #include "interrupt.hpp"
-#include "verb.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -123,7 +123,8 @@ std::vector<action> declare(CLI::App& app, int argc, char** argv, common_options
     app.name("graft");
     app.set_version_flag("--version", std::string("graft ") + graft::version());
     app.require_subcommand(1);
-    app.footer("Exit codes: 0 done, 1 failed, 2 wrong usage. graft VERB --help says more about a verb.");
+    app.footer("Exit codes: 0 done, 1 failed, 2 wrong usage. graft VERB --help says more about a verb.\n"
+               "graft --man [VERB] prints a manual page, graft --completions bash|fish|zsh what teaches a shell all of this.");
     std::vector<action> actions;
     for (const named_verb& v : verbs) {
         const verb made = v.made();
@@ -135,6 +136,43 @@ std::vector<action> declare(CLI::App& app, int argc, char** argv, common_options
         actions.back() = made.declare(own_list);
     }
     return actions;
+}
+
+// What all verbs declare.
+command_line declared() {
+    command_line all;
+    CLI::App taking;
+    common_options common;
+    option_list list(taking);
+    add_common(list, common);
+    all.common = list.texts();
+    for (const named_verb& v : verbs) {
+        const verb made = v.made();
+        CLI::App parsed;
+        option_list options(parsed);
+        made.declare(options);
+        all.verbs.push_back({v.name, made.what, options.texts()});
+    }
+    return all;
+}
+
+// `graft --man [VERB]` and `graft --completions SHELL`.
+graft::result<int> print_described(int argc, char** argv) {
+    const bool manual = !std::strcmp(argv[1], "--man");
+    if (argc > 3 || (argc == 2 && !manual))
+        return graft::fail(graft::errc::usage, argv[1], manual ? "it takes a verb, or nothing" : "it takes a shell: bash, fish or zsh");
+    const std::string about = argc == 3 ? argv[2] : "";
+    std::string text;
+    GRAFT_TRY_ASSIGN(text, manual ? manual_page(declared(), about) : shell_completions(declared(), about));
+    std::fputs(text.c_str(), stdout);
+    return exit_done;
+}
+
+// The exit code: nothing is done that could not be printed.
+int ended(graft::result<int> done) {
+    if (done.ok() && (std::fflush(stdout) != 0 || std::ferror(stdout)))
+        done = graft::fail(graft::errc::file_write, "standard output", graft::detail::system_message());
+    return done.ok() ? done.value() : report(done.error());
 }
 
 // The command line for a shell: as it was typed, or so that it goes on with the run that it began.
@@ -156,6 +194,7 @@ std::string typed(int argc, char** argv, bool going_on) {
 int start(int argc, char** argv) {
     if (argc > 1 && argv[1][0] != '-' && std::none_of(std::begin(verbs), std::end(verbs), [&](const named_verb& v) { return !std::strcmp(v.name, argv[1]); }))
         return report(unknown_verb(argv[1]).error());
+    if (argc > 1 && (!std::strcmp(argv[1], "--man") || !std::strcmp(argv[1], "--completions"))) return ended(print_described(argc, argv));
     CLI::App app("Runs image models from ONNX files, and trains them.");
     common_options common;
     common.command = typed(argc, argv, false);
@@ -176,11 +215,7 @@ int start(int argc, char** argv) {
     }
     std::size_t chosen = 0;
     while (!app.got_subcommand(verbs[chosen].name)) ++chosen;
-    graft::result<int> done = perform(actions[chosen], common);
-    if (!done.ok()) return report(done.error());
-    if (std::fflush(stdout) != 0 || std::ferror(stdout))
-        return report(graft::fail(graft::errc::file_write, "standard output", graft::detail::system_message()).error());
-    return done.value();
+    return ended(perform(actions[chosen], common));
 }
 
 }  // namespace

@@ -152,6 +152,10 @@ void declare_training(option_list& list, training_options& o) {
     list.of("--batch").batch();
     list.of("--rate").repeatable();
     list.of("--batch-norm").one_of({"train", "frozen"});
+    list.of("--optimizer").completes_to({"sgd", "adam", "adamw"});
+    list.of("--loss").completes_to(graft::loss_names());
+    list.of("--class-weights").completes_to({"balanced"});
+    if (!o.from_scratch) list.of("--freeze").completes_to({"none", "trunk"});
     list.of("--shards").one_of_numbers({1, 2, 4, 8, 16, 32, 64, 128, 256});
     list.of("--batch-per-device").excludes("--batch");
     list.of("--find-lr").excludes("--scale-lr");

@@ -22,6 +22,12 @@ option_list& option_list::add(const std::string& name, Value& to, const std::str
         last_ = verb_.add_option(name, to, what);
     if (!takes.empty()) last_->type_name(takes);
     if (!group_.empty()) last_->group(group_);
+    last_text_ = texts_.size();
+    texts_.emplace_back();
+    option_text& text = texts_.back();
+    text.name = name, text.takes = takes, text.what = what, text.group = group_;
+    text.flag = std::is_same<Value, bool>::value;
+    text.repeatable = std::is_same<Value, std::vector<std::string>>::value;
     return *this;
 }
 template option_list& option_list::add(const std::string&, std::string&, const std::string&, const std::string&);
@@ -33,16 +39,42 @@ template option_list& option_list::add(const std::string&, std::uint64_t&, const
 template option_list& option_list::add(const std::string&, float&, const std::string&, const std::string&);
 template option_list& option_list::add(const std::string&, double&, const std::string&, const std::string&);
 
-option_list& option_list::required() { return last_->required(), *this; }
+option_list& option_list::required() {
+    last_->required();
+    texts_[last_text_].required = true;
+    return *this;
+}
 option_list& option_list::within(int least, int most) { return last_->check(CLI::Range(least, most)), *this; }
 option_list& option_list::within(double least, double most) { return last_->check(CLI::Range(least, most)), *this; }
-option_list& option_list::one_of_numbers(const std::vector<int>& numbers) { return last_->check(CLI::IsMember(numbers)), *this; }
+option_list& option_list::one_of_numbers(const std::vector<int>& numbers) {
+    last_->check(CLI::IsMember(numbers));
+    for (int number : numbers) texts_[last_text_].words.push_back(std::to_string(number));
+    return *this;
+}
 option_list& option_list::repeatable() { return last_->expected(1)->take_all()->allow_extra_args(false), *this; }
-option_list& option_list::alone_means(const char* value) { return last_->expected(0, 1)->default_str(value), *this; }
-option_list& option_list::shows_default() { return last_->capture_default_str(), *this; }
+option_list& option_list::alone_means(const char* value) {
+    last_->expected(0, 1)->default_str(value);
+    texts_[last_text_].may_be_alone = true;
+    return *this;
+}
+option_list& option_list::completes_to(const std::vector<std::string>& words) { return texts_[last_text_].words = words, *this; }
+option_list& option_list::shows_default() {
+    last_->capture_default_str();
+    texts_[last_text_].what += " (default: " + last_->get_default_str() + ")";
+    return *this;
+}
 option_list& option_list::excludes(const char* other) { return last_->excludes(verb_.get_option(other)), *this; }
 option_list& option_list::needs(const char* other) { return last_->needs(verb_.get_option(other)), *this; }
-option_list& option_list::of(const char* name) { return last_ = verb_.get_option(name), *this; }
+option_list& option_list::of(const char* name) {
+    last_ = verb_.get_option(name);
+    const std::string end = std::string(",") + name;
+    const auto is_it = [&](const option_text& text) {
+        const std::string names = "," + text.name;
+        return names.size() >= end.size() && names.compare(names.size() - end.size(), end.size(), end) == 0;
+    };
+    last_text_ = static_cast<std::size_t>(std::find_if(texts_.begin(), texts_.end(), is_it) - texts_.begin());
+    return *this;
+}
 
 option_list& option_list::batch() {
     last_->transform(CLI::Validator(
@@ -69,7 +101,7 @@ option_list& option_list::one_of(const std::vector<std::string>& words) {
             return "\"" + printable(text) + "\" is none of " + all + (meant.empty() ? "" : "; did you mean " + meant + "?");
         },
         ""));
-    return *this;
+    return completes_to(words);
 }
 
 option_list& option_list::architecture() {
@@ -81,7 +113,7 @@ option_list& option_list::architecture() {
             return "\"" + printable(text) + "\": " + graft::build_architecture(text, how).error().detail();
         },
         ""));
-    return *this;
+    return completes_to(graft::architecture_names());
 }
 
 }  // namespace program

@@ -14,6 +14,15 @@ class Option;
 
 namespace program {
 
+/// An option, an argument or a flag as it was declared: what manual pages and the completions of shells are made of.
+struct option_text {
+    std::string name;   ///< such as "-o,--output"; of an argument "IMAGE"
+    std::string takes;  ///< what stands behind the name; empty: nothing, or an argument
+    std::string what, group;
+    std::vector<std::string> words;  ///< what a shell completes its value to; empty: files where `takes` says so
+    bool flag = false, required = false, repeatable = false, may_be_alone = false;
+};
+
 /// Declares options, and says of the last one added what it takes. CLI11 does the work; its header takes longer to compile than most verbs.
 class option_list {
 public:
@@ -39,15 +48,21 @@ public:
     option_list& repeatable();
     /// It may stand without a value, for this one.
     option_list& alone_means(const char* value);
+    /// Words that a shell offers for it, among others that it takes too.
+    option_list& completes_to(const std::vector<std::string>& words);
     option_list& shows_default();
     option_list& excludes(const char* other);
     option_list& needs(const char* other);
     /// Makes another one the last.
     option_list& of(const char* name);
+    /// All that were added, in their order.
+    const std::vector<option_text>& texts() const { return texts_; }
 
 private:
     CLI::App& verb_;
     CLI::Option* last_ = nullptr;
+    std::size_t last_text_ = 0;
+    std::vector<option_text> texts_;
     std::string group_;
 };
 
