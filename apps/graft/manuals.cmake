@@ -1,0 +1,17 @@
+# Writes what the program tells of its command line: cmake -DPROGRAM=graft -DVERBS=doctor,info,... -DFOLDER=... -P manuals.cmake
+function(write_described file)
+  execute_process(COMMAND ${PROGRAM} ${ARGN} OUTPUT_FILE ${FOLDER}/${file} RESULT_VARIABLE code)
+  if(code)
+    message(FATAL_ERROR "${PROGRAM} ${ARGN} ended with ${code}")
+  endif()
+endfunction()
+
+file(MAKE_DIRECTORY ${FOLDER})
+write_described(graft.1 --man)
+string(REPLACE "," ";" verbs "${VERBS}")
+foreach(verb IN LISTS verbs)
+  write_described(graft-${verb}.1 --man ${verb})
+endforeach()
+write_described(graft.bash --completions bash)
+write_described(graft.fish --completions fish)
+write_described(_graft --completions zsh)
