@@ -66,3 +66,6 @@ endif()
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT docs)
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT docs PATTERN cluster EXCLUDE)
 
+if(graft_top_level)
+  include(cmake/packages.cmake)
+endif()

@@ -1,0 +1,33 @@
+# Run by CPack on what it is about to pack: adds to each component what Debian's policy asks a package for, and compresses what it wants compressed.
+# SOURCE_DATE_EPOCH, where it is set, is the date of the changelog.
+if(NOT CPACK_GENERATOR STREQUAL "DEB")
+  return()
+endif()
+find_program(gzip gzip REQUIRED)
+string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)
+set(version ${CPACK_PACKAGE_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})
+
+foreach(component IN LISTS CPACK_COMPONENTS_ALL)
+  string(TOUPPER ${component} upper)
+  set(package ${CPACK_DEBIAN_${upper}_PACKAGE_NAME})
+  set(root ${CPACK_TEMPORARY_DIRECTORY}/${component}/usr/share)
+  set(doc ${root}/doc/${package})
+  file(MAKE_DIRECTORY ${doc})
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/copyright ${doc}/copyright COPYONLY)
+  if(component STREQUAL "headers")
+    file(REMOVE_RECURSE ${root}/doc/graft)  # the licence, which is in the file of copyright
+  endif()
+  file(WRITE ${doc}/changelog.Debian
+       "graft (${version}) unstable; urgency=medium\n\n  * Version ${CPACK_PACKAGE_VERSION}; what is new is told in CHANGELOG.md, which graft-doc has.\n\n -- ${CPACK_PACKAGE_CONTACT}  ${date}\n")
+  file(GLOB pages ${root}/man/man1/*.1 ${doc}/CHANGELOG.md)
+  foreach(file IN ITEMS ${doc}/changelog.Debian LISTS pages)
+    execute_process(COMMAND ${gzip} -9n ${file} RESULT_VARIABLE code)
+    if(code)
+      message(FATAL_ERROR "${file} cannot be compressed")
+    endif()
+  endforeach()
+  file(GLOB_RECURSE files ${root}/doc/*)
+  foreach(file IN LISTS files)
+    file(CHMOD ${file} PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+  endforeach()
+endforeach()
