@@ -1,4 +1,5 @@
 // graft info: what is in a model or a safetensors file.
+#include "operators.hpp"
 #include "training.hpp"
 
 #include <graft/io/safetensors.hpp>
@@ -9,14 +10,13 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <map>
-#include <set>
 
 namespace program {
 namespace {
 
 struct info_options {
-    std::string file;
+    std::string file;                ///< the first
+    std::vector<std::string> files;  ///< more than one with --ops alone
     bool ops = false, placement = false;
     spread_options spread;
     int train = 0;  ///< samples of the training step whose memory is told; 0: none
@@ -39,42 +39,6 @@ json values_json(const std::vector<graft::value_info>& values, bool defaults) {
     json list = json::array();
     for (const graft::value_info& v : values)
         if (v.has_default == defaults) list.push_back({{"name", v.name}, {"dtype", graft::name(v.type)}, {"shape", shape_json(v)}});
-    return list;
-}
-
-std::string operator_name(const graft::node& n) { return n.domain.empty() || n.domain == "ai.onnx" ? n.op_type : n.domain + "." + n.op_type; }
-
-struct census {
-    std::map<std::string, std::int64_t> operators;
-    std::int64_t parameters = 0, parameter_bytes = 0;
-};
-
-// Weights are constants of a floating or a quantised type; 64-bit integers are shapes and indices.
-void count(const graft::graph& g, census& all) {
-    for (const graft::value& v : g.values)
-        if (v.constant && v.type != graft::dtype::int64 && v.type != graft::dtype::boolean) {
-            all.parameters += v.constant.elements();
-            all.parameter_bytes += static_cast<std::int64_t>(v.constant.bytes());
-        }
-    for (const graft::node& n : g.nodes) {
-        ++all.operators[operator_name(n)];
-        for (const graft::attribute& a : n.attributes)
-            if (a.graph) count(*a.graph, all);
-    }
-}
-
-// Every operator once, most frequent first.
-std::vector<std::pair<std::string, std::int64_t>> by_number(const census& all) {
-    std::vector<std::pair<std::string, std::int64_t>> list(all.operators.begin(), all.operators.end());
-    std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-    return list;
-}
-
-std::string ops_list(const census& all) {
-    std::set<std::string> names;
-    for (const auto& entry : all.operators) names.insert(entry.first.substr(entry.first.rfind('.') + 1));
-    std::string list;
-    for (const std::string& name : names) list += (list.empty() ? "" : ",") + name;
     return list;
 }
 
@@ -136,6 +100,21 @@ void print_placement(const terminal& screen, const std::vector<graft::placement>
     table.print(screen);
 }
 
+// What a build has to hold that runs several models.
+graft::result<int> operators_of_all(const common_options& common, const std::vector<std::string>& files) {
+    operator_census all;
+    for (const std::string& file : files) {
+        graft::model model;
+        GRAFT_TRY_ASSIGN(model, graft::load(file, graft::on_device(nullptr)));
+        all.add(model.graph());
+    }
+    if (common.json)
+        print(json{{"ops", all.list()}});
+    else
+        std::printf("%s\n", all.list().c_str());
+    return exit_done;
+}
+
 graft::result<int> info(const common_options& common, const info_options& options) {
     if (looks_like_safetensors(options.file)) return info_safetensors(common, options);
     std::string device;
@@ -148,9 +127,9 @@ graft::result<int> info(const common_options& common, const info_options& option
     graft::model model;
     GRAFT_TRY_ASSIGN(model, graft::load(options.file, with));
     const graft::graph& g = model.graph();
-    census all;
-    count(g, all);
-    const std::string ops = ops_list(all);
+    operator_census all;
+    all.add(g);
+    const std::string ops = all.list();
     if (options.ops && !common.json) {
         std::printf("%s\n", ops.c_str());
         return exit_done;
@@ -184,7 +163,7 @@ graft::result<int> info(const common_options& common, const info_options& option
 
     if (common.json) {
         json operators = json::object(), metadata = json::object(), opsets = json::object(), shapes = json::object();
-        for (const auto& entry : by_number(all)) operators[entry.first] = entry.second;
+        for (const auto& entry : all.by_number()) operators[entry.first] = entry.second;
         for (const auto& entry : g.metadata) metadata[entry.first] = entry.second;
         for (const graft::opset& o : g.opsets) opsets[o.domain.empty() ? "ai.onnx" : o.domain] = o.version;
         for (const graft::value_info& v : assumed) shapes[v.name] = shape_json(v.extents);
@@ -256,7 +235,7 @@ graft::result<int> info(const common_options& common, const info_options& option
         row("training", bytes_text(step.total()) + "  (a step of " + std::to_string(options.train) + ": " + bytes_text(step.activations) +
                             " activations and gradients, " + bytes_text(step.state) + " weights, averages and optimiser)");
     std::string operators;
-    for (const auto& entry : by_number(all)) operators += (operators.empty() ? "" : ", ") + printable(entry.first) + " " + std::to_string(entry.second);
+    for (const auto& entry : all.by_number()) operators += (operators.empty() ? "" : ", ") + printable(entry.first) + " " + std::to_string(entry.second);
     row("operators", operators);
     for (const auto& entry : g.metadata) row("metadata", printable(entry.first) + ": " + shortened(printable(entry.second), 2 * screen.columns));
     if (options.placement) {
@@ -271,12 +250,18 @@ graft::result<int> info(const common_options& common, const info_options& option
 
 action declare(option_list& list) {
     auto o = std::make_shared<info_options>();
-    list.add("FILE", o->file, "The file").required();
-    list.add("--ops", o->ops, "Print the GRAFT_OPS list of a build for this model alone");
+    list.add("FILE", o->files, "The file; several with --ops").required();
+    list.add("--ops", o->ops, "Print the GRAFT_OPS list of a build for this model, or these, alone");
     list.add("--train", o->train, "Also the memory of a training step of N samples, where all of the network learns", "N").within(1, 1 << 20);
     list.add("--placement", o->placement, "Print which kernel each node gets, and why not a faster one");
     declare_stages(list, o->spread, "1");
-    return [o](const common_options& common) { return info(common, *o); };
+    return [o](const common_options& common) -> graft::result<int> {
+        o->file = o->files[0];
+        if (o->files.size() == 1) return info(common, *o);
+        if (!o->ops || o->train || o->placement || o->spread.stages || o->spread.parts)
+            return graft::fail(graft::errc::usage, printable(o->files[1]), "several files are told of with --ops alone");
+        return operators_of_all(common, o->files);
+    };
 }
 
 }  // namespace
