@@ -24,6 +24,7 @@
     VERB(evaluate) \
     VERB(serve) \
     VERB(quantize) \
+    VERB(export) \
     VERB(check) \
     VERB(augment) \
     VERB(bench) \

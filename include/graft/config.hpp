@@ -83,9 +83,9 @@
 #else
 #define GRAFT_ABI_EXCEPTIONS
 #endif
-#ifdef GRAFT_OPS
+#if defined(GRAFT_OPS) && !defined(GRAFT_ABI_OPS)
 #define GRAFT_ABI_OPS _ops
-#else
+#elif !defined(GRAFT_ABI_OPS)
 #define GRAFT_ABI_OPS
 #endif
 #if GRAFT_HAS_LIBJPEG

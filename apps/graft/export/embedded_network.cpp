@@ -1,0 +1,114 @@
+// A model as it is put into an app.
+#include "embedded_network.hpp"
+
+#include "../operators.hpp"
+
+#include <graft/core/json.hpp>
+#include <graft/io/onnx_write.hpp>
+#include <graft/train/golden.hpp>
+
+#include <algorithm>
+#include <set>
+
+namespace program {
+namespace {
+
+// A compiler takes a hundred bytes of memory for each of these.
+constexpr std::int64_t most_bytes = std::int64_t(256) << 20;
+
+void put_metadata(graft::graph& g, const std::string& key, std::string text) {
+    for (auto& entry : g.metadata)
+        if (entry.first == key) {
+            entry.second = std::move(text);
+            return;
+        }
+    g.metadata.emplace_back(key, std::move(text));
+}
+void drop_metadata(graft::graph& g, const std::string& key) {
+    g.metadata.erase(std::remove_if(g.metadata.begin(), g.metadata.end(), [&](const auto& entry) { return entry.first == key; }), g.metadata.end());
+}
+
+// Numbers in the place of names, but for those of inputs and outputs, which callers use.
+void drop_names(graft::graph& g) {
+    std::set<std::string> used;
+    std::vector<char> keeps(g.values.size(), 0);
+    for (const auto* ends : {&g.inputs, &g.outputs})
+        for (const graft::value_id id : *ends) {
+            keeps[static_cast<std::size_t>(id)] = 1;
+            used.insert(g.at(id).name);
+        }
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < g.values.size(); ++i) {
+        if (keeps[i]) continue;
+        std::string name = std::to_string(next++);
+        while (used.count(name)) name = std::to_string(next++);
+        g.values[i].name = std::move(name);
+    }
+    for (graft::node& n : g.nodes) n.name.clear();
+}
+
+// Whether a network that fails so is none that takes a picture and gives a number a class, rather than a broken one.
+bool names_nothing(const graft::error& e) {
+    return e.code() == graft::errc::classify_output || e.code() == graft::errc::input_name || e.code() == graft::errc::input_shape;
+}
+
+graft::status learn_classes(const graft::model& model, const graft::classifier_options& with, embedded_network& made) {
+    auto named = graft::classifier::make(model, with);
+    if (!named.ok()) return named.take_status();
+    GRAFT_TRY_ASSIGN(made.classes, named->classes());
+    if (!named->labels().empty()) {
+        // All are as likely, so that they come in their order; a "background" that the names leave out among them.
+        const auto count = static_cast<std::size_t>(made.classes);
+        std::vector<graft::prediction> all;
+        GRAFT_TRY_ASSIGN(all, named->best(std::vector<double>(count, 0), static_cast<int>(count)));
+        for (graft::prediction& one : all) made.labels.push_back(std::move(one.label));
+    }
+    made.preprocessing = named->preprocessing();
+    return {};
+}
+
+}  // namespace
+
+graft::result<embedded_network> embed_network(const common_options& common, const embedding_options& options) {
+    graft::classifier_options with;
+    GRAFT_TRY_ASSIGN(with, classifier_options_of(common, nullptr, options.labels, options.preprocess, options.output));
+    with.load.open_batch = true;  // as classify does
+    graft::model model;
+    GRAFT_TRY_ASSIGN(model, graft::load(options.model, with.load));
+    embedded_network made;
+    const graft::status learnt = learn_classes(model, with, made);
+    const bool told = !options.labels.empty() || !options.preprocess.empty() || !options.output.empty();
+    if (!learnt.ok() && (told || !names_nothing(learnt.error()))) return learnt.error();
+    if (!learnt.ok()) made.unfit = learnt.error();
+
+    graft::graph g = model.graph();
+    for (const graft::value_info& v : model.inputs())
+        if (!v.has_default) made.inputs.push_back(graft::to_string(v));
+    for (const graft::value_info& v : model.outputs()) made.outputs.push_back(graft::to_string(v));
+    operator_census census;
+    census.add(g);
+    made.operators = census.names();
+    made.parameters = census.parameters;
+
+    g.description.clear();
+    drop_metadata(g, graft::golden_key);
+    if (!made.unfit) {
+        put_metadata(g, "graft.preprocess", made.preprocessing.text);
+        if (!made.labels.empty()) {
+            graft::json_writer labels;
+            labels.begin_array();
+            for (const std::string& label : made.labels) labels.string(label);
+            put_metadata(g, "graft.labels", labels.end_array().text());
+            drop_metadata(g, "class_names");  // the same for other tools
+        }
+    }
+    if (!options.keep_names) drop_names(g);
+    GRAFT_TRY(graft::write_onnx(g, made.bytes));
+    if (static_cast<std::int64_t>(made.bytes.size()) > most_bytes)
+        return graft::fail(graft::errc::model_too_large, options.model,
+                           "the model takes " + bytes_text(static_cast<std::int64_t>(made.bytes.size())) + ", and " + bytes_text(most_bytes) +
+                               " is what a compiler can be given as one header: ship it as a file, or make it a quarter by graft quantize");
+    return made;
+}
+
+}  // namespace program
