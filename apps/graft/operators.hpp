@@ -15,12 +15,13 @@ namespace program {
 struct operator_census {
     std::map<std::string, std::int64_t> operators;  ///< by name, with the domain before it where that is not ONNX's own
     std::int64_t parameters = 0, parameter_bytes = 0;
+    bool half = false;  ///< whether there are values in half precision
 
     /// Counts a network and its bodies too.
     void add(const graft::graph& g);
     /// Every operator once, most frequent first.
     std::vector<std::pair<std::string, std::int64_t>> by_number() const;
-    /// Their names without domains, sorted, each once: what GRAFT_OPS lists.
+    /// Their names without domains, sorted, each once, and those of operators that graft puts in itself: what GRAFT_OPS lists.
     std::vector<std::string> names() const;
     /// The same as one text, with commas between.
     std::string list() const;
