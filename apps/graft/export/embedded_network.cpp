@@ -8,6 +8,7 @@
 #include <graft/train/golden.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace program {
@@ -45,6 +46,35 @@ void drop_names(graft::graph& g) {
         g.values[i].name = std::move(name);
     }
     for (graft::node& n : g.nodes) n.name.clear();
+}
+
+// Weights in half precision, each with a Cast behind it, which folding does away with when the network is loaded. What half precision has no number for
+// stays as it is, and so does what is too small to matter.
+graft::status store_in_half(graft::graph& g) {
+    constexpr std::size_t least_bytes = 1024;
+    constexpr double largest = 65504;
+    std::vector<char> given(g.values.size(), 0);
+    for (const graft::value_id id : g.inputs) given[static_cast<std::size_t>(id)] = 1;
+    std::vector<graft::node> casts;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        const graft::tensor whole = g.values[i].constant;
+        if (given[i] || !whole || whole.type() != graft::dtype::float32 || whole.bytes() < least_bytes) continue;
+        std::vector<double> numbers(static_cast<std::size_t>(whole.elements()));
+        graft::load_as_double(whole.type(), whole.raw(), 0, whole.elements(), numbers.data());
+        if (!std::all_of(numbers.begin(), numbers.end(), [&](double d) { return std::fabs(d) <= largest; })) continue;
+        graft::tensor half;
+        GRAFT_TRY_ASSIGN(half, graft::tensor::make(graft::dtype::float16, whole.shape()));
+        graft::store_from_double(half.type(), half.raw(), 0, half.elements(), numbers.data());
+        graft::node cast;
+        cast.op_type = "Cast";
+        cast.inputs = {g.add_constant(g.values[i].name + "_half", std::move(half))};
+        cast.outputs = {static_cast<graft::value_id>(i)};
+        cast.attributes = {graft::integer_attribute("to", static_cast<std::int64_t>(graft::dtype::float32))};
+        casts.push_back(std::move(cast));
+        g.values[i].constant = {};
+    }
+    g.nodes.insert(g.nodes.begin(), casts.begin(), casts.end());
+    return {};
 }
 
 // Whether a network that fails so is none that takes a picture and gives a number a class, rather than a broken one.
@@ -87,8 +117,12 @@ graft::result<embedded_network> embed_network(const common_options& common, cons
     for (const graft::value_info& v : model.outputs()) made.outputs.push_back(graft::to_string(v));
     operator_census census;
     census.add(g);
-    made.operators = census.names();
     made.parameters = census.parameters;
+    if (options.float16) {
+        GRAFT_TRY(store_in_half(g));
+        census.add(g);
+    }
+    made.operators = census.names();
 
     g.description.clear();
     drop_metadata(g, graft::golden_key);

@@ -26,6 +26,7 @@ struct embedded_network {
 /// Which network, and what is said of it beside the file.
 struct embedding_options {
     std::string model, labels, preprocess, output;
+    bool float16 = false;     ///< weights in half precision
     bool keep_names = false;  ///< those of nodes and of values between them
 };
 

@@ -18,6 +18,7 @@ action declare(option_list& list) {
     list.add("--labels", o->labels, "Names of the classes, one a line (default: the model's own)", "FILE");
     list.add("--preprocess", o->preprocess, "How pictures become tensors (default: the model's own)", "SPEC");
     list.add("--output", o->output, "The output that names classes (default: the first)", "NAME");
+    list.add("--float16", o->float16, "Store weights in half precision: half the bytes, and answers that differ in their last digits");
     list.add("--keep-names", o->keep_names, "Keep the names of nodes and of values between them, which only messages use");
     return [o](const common_options& common) { return export_header(common, *o); };
 }

@@ -28,7 +28,7 @@ graft::result<int> export_header(const common_options& common, const header_opti
     embedded_network network;
     GRAFT_TRY_ASSIGN(network, embed_network(common, options));
     if (network.unfit)
-        warn(common, options.model + " names nothing, so that the header runs it on arrays: " + network.unfit->detail());
+        warn(common, options.model + " is no classifier, so that the header runs it on arrays: " + network.unfit->where() + ": " + network.unfit->detail());
     else
         warn_where_assumed(common, network.preprocessing);
 

@@ -187,16 +187,20 @@ inline graft::result<graft::graph> network() {
     });
 }
 
-/// The network on the CPU, loaded once in a process, at the first call; all threads share it. Errors: those of graft::load.
+/// The network on the CPU, loaded once in a process, at the first call; all threads share it. Errors: those of graft::load; the next call tries again.
 inline graft::result<graft::model> model() {
     using answer = graft::result<graft::model>;
-    static const answer once = graft::detail::or_out_of_memory<answer>("@NAME@", []() -> answer {
-        graft::graph read;
-        GRAFT_TRY_ASSIGN(read, network());
-        return graft::load(std::move(read));
+    return graft::detail::or_out_of_memory<answer>("@NAME@", []() -> answer {
+        static std::mutex guard;
+        static graft::model& loaded = *new graft::model;  // never deleted: threads may still ask while the program ends
+        const std::lock_guard<std::mutex> lock(guard);
+        if (!loaded) {
+            graft::graph read;
+            GRAFT_TRY_ASSIGN(read, network());
+            GRAFT_TRY_ASSIGN(loaded, graft::load(std::move(read)));
+        }
+        return loaded;
     });
-    if (!once.ok()) return once.error();
-    return once.value();
 }
 )";
 
@@ -300,9 +304,11 @@ std::string head(const embedded_network& network, const header_names& names) {
     std::string text = comment_lines(comment(names.file) + ": the network of " + quoted(names.model) + ", made by graft " + graft::version() +
                                      " (`graft export MODEL --header FILE`). Make it anew rather than edit it.");
     text += "//\n//   #include " + quoted(names.file) + "\n";
-    text += named ? "//   auto top = " + names.name_space + "::classify(\"photo.png\", 3).value();  // likeliest first: top[0].label, .probability, .index\n"
-                  : "//   auto outputs = " + names.name_space + "::run({{" + "\"input\", array}}).value();  // a graft::named_tensor for each output\n";
-    text += "//\n//   g++ -std=c++17 -O2 -I<where graft/graft.hpp lies> app.cpp -pthread\n//\n";
+    text += "//   auto " + std::string(named ? "top" : "output") + " = " + names.name_space;
+    text += named                        ? "::classify(\"photo.png\", 3).value();  // likeliest first: top[0].label, .probability, .index\n"
+            : network.inputs.size() == 1 ? "::run(array).value();  // both are a graft::tensor\n"
+                                         : "::run({{\"name\", array}, ...}).value();  // a graft::named_tensor for each\n";
+    text += "//\n//   g++ -std=c++17 -Os -I<where graft/graft.hpp lies> app.cpp -pthread\n//\n";
     for (const std::string& one : network.inputs) text += comment_lines("Input: " + comment(one) + ".");
     for (const std::string& one : network.outputs) text += comment_lines("Output: " + comment(one) + ".");
     text += comment_lines("Operators: " + joined(network.operators, ", ") + ".");
@@ -311,7 +317,7 @@ std::string head(const embedded_network& network, const header_names& names) {
         text += comment_lines("Pictures are prepared by " + quoted(network.preprocessing.text) +
                               (network.preprocessing.source == graft::preprocess_source::assumed ? ", which is assumed: nothing says so." : "."));
     else
-        text += comment_lines("It names nothing: " + comment(network.unfit->detail()) + ".");
+        text += comment_lines("It is no classifier: " + comment(network.unfit->where() + ": " + network.unfit->detail()) + ".");
     return text;
 }
 
