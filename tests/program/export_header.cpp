@@ -215,6 +215,32 @@ TEST_CASE("the bytes of a network come back whatever they are") {
     }
 }
 
+TEST_CASE("a classifier of a fixed batch goes into a header as its file is, and takes many pictures there") {
+    made_folder folder;
+    graft::builder b("fixed", 3);
+    const graft::value_id x = b.relu(b.conv2d(b.input("x", graft::dtype::float32, {1, 3, 8, 8}), 4));
+    const graft::value_id flat = b.apply("Reshape", {x, b.constant("flat", graft::tensor::from(std::vector<std::int64_t>{1, 256}.data(), {2}))});
+    b.output(b.apply("MatMul", {flat, b.constant("w", graft::tensor::zeros(graft::dtype::float32, {256, 3}))}), "y");
+    graft::graph g = b.finish();
+    g.metadata.push_back({"graft.preprocess", "unit"});
+    const std::string net = saved(folder, std::move(g));
+    const done said = exported(net + " -q --json --header " + folder.path + "/net.hpp");
+    REQUIRE(said.code == 0);
+    CHECK(said.number("classes") == 3);
+    CHECK(contains(file_contents(folder.path + "/net.hpp"), "// Input: x float32 [1,3,8,8].\n"));
+    folder.put("app.cpp",
+               "#include \"net.hpp\"\n#include <cstdio>\n"
+               "int main() {\n"
+               "    std::vector<graft::image> two;\n"
+               "    for (int i = 0; i < 2; ++i) two.push_back(graft::image::make(8, 8, 3).value());\n"
+               "    auto rows = net::classifier().value().probabilities(two);\n"
+               "    std::printf(\"%d of batch %d\\n\", static_cast<int>(rows.value().size()), static_cast<int>(net::model()->inputs()[0].extents[0]));\n}\n");
+    const done built = ran("cd " + folder.path + "; " + compilers().front() + split_flags() + " app.cpp -o app" + split_library());
+    INFO(built.err);
+    REQUIRE(built.code == 0);
+    CHECK(ran(folder.path + "/app").out == "2 of batch -1\n");
+}
+
 TEST_CASE("weights in half precision take half the bytes, and change answers little") {
     made_folder folder;
     const done said = exported(demo + " --float16 --json --header " + folder.path + "/drawings.hpp");

@@ -102,11 +102,13 @@ graft::status learn_classes(const graft::model& model, const graft::classifier_o
 graft::result<embedded_network> embed_network(const common_options& common, const embedding_options& options) {
     graft::classifier_options with;
     GRAFT_TRY_ASSIGN(with, classifier_options_of(common, nullptr, options.labels, options.preprocess, options.output));
-    with.load.open_batch = true;  // as classify does
-    graft::model model;
+    graft::model model, opened;
     GRAFT_TRY_ASSIGN(model, graft::load(options.model, with.load));
+    // As classify does, and the header of a classifier too. The file is what goes into the header, for opening makes float weights of integers.
+    with.load.open_batch = true;
+    GRAFT_TRY_ASSIGN(opened, graft::load(options.model, with.load));
     embedded_network made;
-    const graft::status learnt = learn_classes(model, with, made);
+    const graft::status learnt = learn_classes(opened, with, made);
     const bool told = !options.labels.empty() || !options.preprocess.empty() || !options.output.empty();
     if (!learnt.ok() && (told || !names_nothing(learnt.error()))) return learnt.error();
     if (!learnt.ok()) made.unfit = learnt.error();
@@ -118,6 +120,7 @@ graft::result<embedded_network> embed_network(const common_options& common, cons
     operator_census census;
     census.add(g);
     made.parameters = census.parameters;
+    census.add(opened.graph());
     if (options.float16) {
         GRAFT_TRY(store_in_half(g));
         census.add(g);

@@ -197,7 +197,9 @@ inline graft::result<graft::model> model() {
         if (!loaded) {
             graft::graph read;
             GRAFT_TRY_ASSIGN(read, network());
-            GRAFT_TRY_ASSIGN(loaded, graft::load(std::move(read)));
+            graft::load_options options;
+            options.open_batch = @OPEN@;
+            GRAFT_TRY_ASSIGN(loaded, graft::load(std::move(read), options));
         }
         return loaded;
     });
@@ -378,6 +380,7 @@ graft::status header_text(const embedded_network& network, const header_names& n
                                                               {"@ASSERTIONS@", assertions},
                                                               {"@OUTPUT@", output},
                                                               {"@NAME@", names.name_space},
+                                                              {"@OPEN@", named ? "true" : "false"},
                                                               {"@FILE@", names.name_space}};
     GRAFT_TRY(write(head(network, names) + replaced(beginning, by)));
     if (named) {
