@@ -2,8 +2,9 @@
 #   headers  headers, the CMake package and the pkg-config file; nothing of it depends on the machine
 #   library  graft::library, the definitions compiled (GRAFT_INSTALL_LIBRARY)
 #   program  the program, its manual pages and completions (apps/graft/CMakeLists.txt)
+#   c        libgraft, the shared library for C (bindings/c); c_development: its header and what finds it
 #   docs     the documentation
-# What depends on the machine (library; c, a C interface, goes the same way) tells CMake of itself in graft-COMPONENT.cmake, in ${graft_machine_dir}, where
+# What depends on the machine (library, c) tells CMake of itself in graft-COMPONENT.cmake, in ${graft_machine_dir}, where
 # graftConfig.cmake looks for it; its package is a line of graft_package in packages.cmake.
 include(CMakePackageConfigHelpers)
 set(graft_package_dir ${CMAKE_INSTALL_DATADIR}/cmake/graft)
@@ -60,6 +61,11 @@ if(GRAFT_INSTALL_LIBRARY)
   graft_way_up(${CMAKE_INSTALL_LIBDIR}/pkgconfig graft_pc_prefix)
   configure_file(cmake/graft-split.pc.in ${PROJECT_BINARY_DIR}/graft-split.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/graft-split.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
+endif()
+
+# ---- c, c_development
+if(TARGET graft_c)
+  include(cmake/install_c.cmake)
 endif()
 
 # ---- docs

@@ -52,4 +52,12 @@ if(GRAFT_INSTALL_LIBRARY)
     string(APPEND CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS ", libwebp-dev")
   endif()
 endif()
+if(TARGET graft_c)
+  graft_package(c libgraft1 libs "engine for ONNX image models, shared library for C\n${graft_about}\n.\nThis package has the library that programs in C and other languages call.")
+  set(CPACK_DEBIAN_C_PACKAGE_SHLIBDEPS ON)
+  graft_package(c_development libgraft-c-dev libdevel
+                "engine for ONNX image models, interface for C\n${graft_about}\n.\nThis package has what programs in C are built with: graft.h, and its files for\nCMake and pkg-config.")
+  set(CPACK_DEBIAN_C_DEVELOPMENT_PACKAGE_DEPENDS
+      "libgraft1 (= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}), libgraft-dev (= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})")
+endif()
 include(CPack)

@@ -7,7 +7,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 sed -n 's|^//   prints  ||p' "$source" >"$folder/expected"
 [ -s "$folder/expected" ] || { echo "$source does not say what it prints"; exit 1; }
-root=$(cd "$(dirname "$source")/.." && pwd)
+root=$(cd "$(dirname "$0")/.." && pwd)
 # Files of the project are named from its root; whatever an example writes goes elsewhere.
 ln -s "$root/apps" "$folder/apps"
 cd "$folder"

@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("include", "apps", "tests", "examples", "bench", "fuzz", "scripts", "cmake")
-ENDINGS = {".hpp", ".inl", ".cpp", ".py", ".cmake", ".sh", ""}
+FOLDERS = ("include", "apps", "bindings", "tests", "examples", "bench", "fuzz", "scripts", "cmake")
+ENDINGS = {".hpp", ".h", ".inl", ".cpp", ".c", ".rs", ".py", ".cmake", ".sh", ""}
 
 
 def main():
