@@ -5,12 +5,12 @@ program=$1
 source=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-sed -n 's|^//   prints  ||p' "$source" >"$folder/expected"
+sed -n -E 's;^(//|#)   prints  ;;p' "$source" >"$folder/expected"
 [ -s "$folder/expected" ] || { echo "$source does not say what it prints"; exit 1; }
 root=$(cd "$(dirname "$0")/.." && pwd)
 # Files of the project are named from its root; whatever an example writes goes elsewhere.
 ln -s "$root/apps" "$folder/apps"
 cd "$folder"
 # shellcheck disable=SC2046
-"$program" $(sed -n 's|^//   run     [^ ]* *||p' "$source") >printed
+"$program" $(sed -n -E 's;^(//|#)   run     [^ ]* *;;p' "$source") >printed
 diff expected printed && cat printed

@@ -1,6 +1,6 @@
 # Sourced by the other scripts: installs what a build needs, builds, and tells how far it is.
 
-# What is missing, as Debian's package names: install_missing program|tests|clang|fuzz|python|consumers|packages|shells|site|aarch64|mingw|wasm ...
+# What is missing, as Debian's package names: install_missing program|tests|clang|fuzz|python|consumers|rust|packages|shells|site|aarch64|mingw|wasm ...
 install_missing() {
     missing= optional=
     command -v c++ >/dev/null || missing="$missing g++"
@@ -31,6 +31,7 @@ install_missing() {
             command -v ninja >/dev/null || missing="$missing ninja-build"
             command -v pkg-config >/dev/null || missing="$missing pkg-config"
             ;;
+        rust) command -v cargo >/dev/null || missing="$missing cargo" ;;
         aarch64)
             command -v aarch64-linux-gnu-g++ >/dev/null || missing="$missing g++-aarch64-linux-gnu"
             command -v qemu-aarch64 >/dev/null || missing="$missing qemu-user"
