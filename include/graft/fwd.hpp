@@ -105,6 +105,7 @@ struct dataset_problem;
 struct picture_files;
 struct dataset_report;
 struct dataset_splits;
+struct labelled_picture;
 struct sample_bytes;
 struct split_indices;
 enum class entry_kind : std::uint8_t;

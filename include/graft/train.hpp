@@ -9,6 +9,7 @@
 #include "data/dataset.hpp"
 #include "data/image_cache.hpp"
 #include "data/loader.hpp"
+#include "data/memory_dataset.hpp"
 #include "data/mix.hpp"
 #include "data/picture_files.hpp"
 #include "data/png_encode.hpp"

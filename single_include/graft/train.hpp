@@ -1389,6 +1389,8 @@ result<dataset> open_dataset(const std::string& path, const dataset_options& opt
 /// data.leak. A part named "test" of a folder or a CSV file is left alone. Errors: as open_dataset; data.no_classes also where there
 /// are fewer than two classes.
 result<dataset_splits> open_splits(const std::string& path, const dataset_options& options = {});
+/// The draw of `open_splits` from a dataset that is open. Errors: usage (a fraction outside of [0, 1)); data.no_classes (fewer than two classes).
+result<dataset_splits> draw_splits(const dataset& all, const dataset_options& options = {});
 
 GRAFT_END_NAMESPACE
 
@@ -1700,9 +1702,12 @@ struct dataset_state {
     std::vector<std::uint64_t> ends;
     // Or raw files, in the order of their samples.
     std::vector<raw_block> blocks;
+    // Or contents that somebody holds in memory, with their names as those of files.
+    std::vector<sample_bytes> held;
     std::int64_t raw_bytes = 0;
 
     std::int64_t size() const noexcept { return static_cast<std::int64_t>(labels.size()); }
+    bool in_files() const noexcept { return blocks.empty() && held.empty(); }
     // What is left of the memory that raw files may take.
     std::int64_t room() const noexcept { return caps.memory_bytes - raw_bytes; }
     std::int64_t count(data_part part) const noexcept {
@@ -2823,6 +2828,7 @@ struct dataset_views {
             if (state->parts[static_cast<std::size_t>(i)] == wanted) order.push_back(i);
         return of(state, std::move(order));
     }
+    static const dataset_state& state_of(const dataset& data) { return *data.state_; }
 };
 
 inline const dataset_state& no_dataset() {
@@ -2927,8 +2933,9 @@ GRAFT_INLINE std::string dataset::name(std::int64_t i) const {
 GRAFT_INLINE result<sample_bytes> dataset::fetch(std::int64_t i) const GRAFT_MEMORY_TRY {
     if (!has(i)) return fail(errc::data_open, "sample " + std::to_string(i), "the dataset has " + std::to_string(size()) + " samples");
     const std::int64_t at = (*order_)[static_cast<std::size_t>(i)];
+    if (!state_->held.empty()) return state_->held[static_cast<std::size_t>(at)];
     sample_bytes out;
-    if (state_->blocks.empty()) {
+    if (state_->in_files()) {
         std::string bytes;
         GRAFT_TRY_ASSIGN(bytes, read_file(state_->file_name(at), state_->caps.image_bytes, errc::data_open, errc::image_budget));
         auto kept = std::make_shared<const std::string>(std::move(bytes));
@@ -2950,7 +2957,7 @@ GRAFT_INLINE result<sample_bytes> dataset::fetch(std::int64_t i) const GRAFT_MEM
 GRAFT_MEMORY_CATCH("dataset::fetch")
 
 GRAFT_INLINE result<std::uint64_t> dataset::tag(std::int64_t i) const GRAFT_MEMORY_TRY {
-    if (has(i) && state_->blocks.empty()) return file_tag(state_->file_name((*order_)[static_cast<std::size_t>(i)]), errc::data_open);
+    if (has(i) && state_->in_files()) return file_tag(state_->file_name((*order_)[static_cast<std::size_t>(i)]), errc::data_open);
     sample_bytes contents;
     GRAFT_TRY_ASSIGN(contents, fetch(i));
     return xxh64(contents.data, contents.size, contents.size);
@@ -3438,9 +3445,15 @@ namespace detail {
 
 // Whether samples may be large enough to be compared by how they look.
 inline bool can_look_alike(const dataset_state& state) noexcept {
-    bool can = state.blocks.empty();
+    bool can = state.in_files();
     for (const raw_block& b : state.blocks) can |= b.height >= picture_print::side && b.width >= picture_print::side;
+    for (const sample_bytes& s : state.held) can |= !s.height || (s.height >= picture_print::side && s.width >= picture_print::side);
     return can;
+}
+
+inline std::string too_few_classes(const std::vector<std::string>& classes) {
+    if (classes.empty()) return "there are no classes; at least two are needed to learn from";
+    return "there is only one class, \"" + escape(classes[0]) + "\"; at least two are needed to learn from";
 }
 
 // For each i in [0, n) on the threads of a pool, telling how many are done.
@@ -3506,35 +3519,41 @@ inline picture_copies find_copies(const dataset& data, bool by_looks, executor& 
 
 }  // namespace detail
 
+GRAFT_INLINE result<dataset_splits> draw_splits(const dataset& all, const dataset_options& options) GRAFT_MEMORY_TRY {
+    const std::vector<std::string>& classes = all.classes();
+    if (classes.size() < 2) return fail(errc::data_no_classes, "dataset", detail::too_few_classes(classes));
+    dataset_splits out;
+    std::vector<int> labels;
+    for (std::int64_t i = 0; i < all.size(); ++i) labels.push_back(all.label(i));
+    std::vector<std::int64_t> groups;
+    if (options.together && options.validation_fraction > 0) {
+        pool_executor pool(options.threads);
+        picture_copies found = detail::find_copies(all, detail::can_look_alike(detail::dataset_views::state_of(all)), pool, options.progress);
+        out.copies = static_cast<std::int64_t>(found.copies.size());
+        groups = std::move(found.groups);
+    }
+    split_indices drawn;
+    GRAFT_TRY_ASSIGN(drawn, stratified_split(labels, classes, options.validation_fraction, options.seed, groups));
+    out.validation = all.subset(drawn.validation);
+    out.training = all.subset(drawn.training);
+    return out;
+}
+GRAFT_MEMORY_CATCH("draw_splits")
+
 GRAFT_INLINE result<dataset_splits> open_splits(const std::string& path, const dataset_options& options) GRAFT_MEMORY_TRY {
     auto state = std::make_shared<detail::dataset_state>();
     GRAFT_TRY(detail::load_dataset(path, options, *state));
     GRAFT_TRY(detail::first_refusal(path, *state));
-    if (state->classes.size() < 2)
-        return fail(errc::data_no_classes, path, "there is only one class, \"" + escape(state->classes[0]) + "\"; at least two are needed to learn from");
+    if (state->classes.size() < 2) return fail(errc::data_no_classes, path, detail::too_few_classes(state->classes));
     if (state->count(detail::data_part::training) == 0)
         return fail(errc::data_no_classes, path, "the dataset holds a part to score by, but no pictures to learn from");
     dataset_splits out;
     out.training = detail::dataset_views::part(state, detail::data_part::training);
     out.validation = detail::dataset_views::part(state, detail::data_part::validation);
-    out.validation_given = out.validation.size() > 0;
+    if (out.validation.size() == 0) return draw_splits(out.training, options);
+    out.validation_given = true;
     pool_executor pool(options.threads);
-    if (out.validation_given) {
-        detail::note_leaks(out.training, out.validation, pool, state->problems);
-        return out;
-    }
-    std::vector<int> labels;
-    for (std::int64_t i = 0; i < out.training.size(); ++i) labels.push_back(out.training.label(i));
-    std::vector<std::int64_t> groups;
-    if (options.together && options.validation_fraction > 0) {
-        picture_copies found = detail::find_copies(out.training, detail::can_look_alike(*state), pool, options.progress);
-        out.copies = static_cast<std::int64_t>(found.copies.size());
-        groups = std::move(found.groups);
-    }
-    split_indices drawn;
-    GRAFT_TRY_ASSIGN(drawn, stratified_split(labels, state->classes, options.validation_fraction, options.seed, groups));
-    out.validation = out.training.subset(drawn.validation);
-    out.training = out.training.subset(drawn.training);
+    detail::note_leaks(out.training, out.validation, pool, state->problems);
     return out;
 }
 GRAFT_MEMORY_CATCH(path)
@@ -4929,6 +4948,72 @@ GRAFT_INLINE double loader::elapsed_seconds() const noexcept { return queue_ ? q
 
 GRAFT_END_NAMESPACE
 #endif
+#endif
+// ---- graft/data/memory_dataset.hpp
+// Labelled pictures that an app holds itself, as a dataset: from a camera, a database, a network.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// One labelled picture in memory.
+struct labelled_picture {
+    sample_bytes contents;  ///< an encoded file, or pixels; `owner` keeps them alive for as long as a dataset holds them
+    int label = 0;          ///< an index into the classes
+    std::string name;       ///< stands for it in messages and results
+};
+
+/// The pictures as a dataset, in the order given; their contents are shared, not copied. Errors: usage (contents of no bytes, pixels that are not
+/// height x width x 1 or 3), data.label_range, data.empty_class (a class without pictures, unless `options.allow_empty`), data.no_classes (no
+/// pictures), image.dimensions, image.budget (over `options.limits`), memory.budget. The other options are not looked at.
+result<dataset> dataset_of(std::vector<labelled_picture> pictures, const std::vector<std::string>& classes, const dataset_options& options = {});
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline status check_held(const labelled_picture& p, std::size_t classes, const limits& caps) {
+    const sample_bytes& c = p.contents;
+    if (p.label < 0 || static_cast<std::size_t>(p.label) >= classes)
+        return fail(errc::data_label_range, p.name, "its label is " + std::to_string(p.label) + "; there are " + std::to_string(classes) + " classes");
+    if (!c.data || c.size == 0) return fail(errc::usage, p.name, "the picture has no contents");
+    if (!c.height) {
+        if (static_cast<std::int64_t>(c.size) <= caps.image_bytes) return {};
+        return fail(errc::image_budget, p.name, std::to_string(c.size) + " bytes; the limit is " + std::to_string(caps.image_bytes));
+    }
+    GRAFT_TRY(check_image_size(c.width, c.height, p.name, caps));
+    if ((c.channels == 1 || c.channels == 3) && static_cast<std::int64_t>(c.size) == c.height * c.width * c.channels) return {};
+    return fail(errc::usage, p.name,
+                std::to_string(c.size) + " bytes are not " + std::to_string(c.width) + "x" + std::to_string(c.height) +
+                    " pixels of 1 or 3 channels, 8 bits each");
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<dataset> dataset_of(std::vector<labelled_picture> pictures, const std::vector<std::string>& classes,
+                                        const dataset_options& options) GRAFT_MEMORY_TRY {
+    auto state = std::make_shared<detail::dataset_state>();
+    state->caps = options.limits;
+    state->classes = classes;
+    std::vector<bool> seen(classes.size());
+    for (labelled_picture& p : pictures) {
+        GRAFT_TRY(detail::check_held(p, classes.size(), options.limits));
+        GRAFT_TRY(state->add_file(p.name, p.label, detail::data_part::training));
+        seen[static_cast<std::size_t>(p.label)] = true;
+        state->held.push_back(std::move(p.contents));
+    }
+    if (pictures.empty()) return fail(errc::data_no_classes, "dataset", "there are no pictures");
+    for (std::size_t c = 0; c < classes.size(); ++c)
+        if (!seen[c] && !options.allow_empty) return fail(errc::data_empty_class, classes[c], "the class has no pictures");
+    return detail::dataset_views::whole(std::move(state));
+}
+GRAFT_MEMORY_CATCH("dataset_of")
+
+GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_DATA_PICTURE_FILES_HPP
 #define GRAFT_SINGLE_GRAFT_DATA_PICTURE_FILES_HPP

@@ -69,6 +69,8 @@ result<dataset> open_dataset(const std::string& path, const dataset_options& opt
 /// data.leak. A part named "test" of a folder or a CSV file is left alone. Errors: as open_dataset; data.no_classes also where there
 /// are fewer than two classes.
 result<dataset_splits> open_splits(const std::string& path, const dataset_options& options = {});
+/// The draw of `open_splits` from a dataset that is open. Errors: usage (a fraction outside of [0, 1)); data.no_classes (fewer than two classes).
+result<dataset_splits> draw_splits(const dataset& all, const dataset_options& options = {});
 
 GRAFT_END_NAMESPACE
 
@@ -106,6 +108,7 @@ struct dataset_views {
             if (state->parts[static_cast<std::size_t>(i)] == wanted) order.push_back(i);
         return of(state, std::move(order));
     }
+    static const dataset_state& state_of(const dataset& data) { return *data.state_; }
 };
 
 inline const dataset_state& no_dataset() {
@@ -210,8 +213,9 @@ GRAFT_INLINE std::string dataset::name(std::int64_t i) const {
 GRAFT_INLINE result<sample_bytes> dataset::fetch(std::int64_t i) const GRAFT_MEMORY_TRY {
     if (!has(i)) return fail(errc::data_open, "sample " + std::to_string(i), "the dataset has " + std::to_string(size()) + " samples");
     const std::int64_t at = (*order_)[static_cast<std::size_t>(i)];
+    if (!state_->held.empty()) return state_->held[static_cast<std::size_t>(at)];
     sample_bytes out;
-    if (state_->blocks.empty()) {
+    if (state_->in_files()) {
         std::string bytes;
         GRAFT_TRY_ASSIGN(bytes, read_file(state_->file_name(at), state_->caps.image_bytes, errc::data_open, errc::image_budget));
         auto kept = std::make_shared<const std::string>(std::move(bytes));
@@ -233,7 +237,7 @@ GRAFT_INLINE result<sample_bytes> dataset::fetch(std::int64_t i) const GRAFT_MEM
 GRAFT_MEMORY_CATCH("dataset::fetch")
 
 GRAFT_INLINE result<std::uint64_t> dataset::tag(std::int64_t i) const GRAFT_MEMORY_TRY {
-    if (has(i) && state_->blocks.empty()) return file_tag(state_->file_name((*order_)[static_cast<std::size_t>(i)]), errc::data_open);
+    if (has(i) && state_->in_files()) return file_tag(state_->file_name((*order_)[static_cast<std::size_t>(i)]), errc::data_open);
     sample_bytes contents;
     GRAFT_TRY_ASSIGN(contents, fetch(i));
     return xxh64(contents.data, contents.size, contents.size);

@@ -59,9 +59,12 @@ struct dataset_state {
     std::vector<std::uint64_t> ends;
     // Or raw files, in the order of their samples.
     std::vector<raw_block> blocks;
+    // Or contents that somebody holds in memory, with their names as those of files.
+    std::vector<sample_bytes> held;
     std::int64_t raw_bytes = 0;
 
     std::int64_t size() const noexcept { return static_cast<std::int64_t>(labels.size()); }
+    bool in_files() const noexcept { return blocks.empty() && held.empty(); }
     // What is left of the memory that raw files may take.
     std::int64_t room() const noexcept { return caps.memory_bytes - raw_bytes; }
     std::int64_t count(data_part part) const noexcept {

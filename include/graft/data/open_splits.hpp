@@ -13,9 +13,15 @@ namespace detail {
 
 // Whether samples may be large enough to be compared by how they look.
 inline bool can_look_alike(const dataset_state& state) noexcept {
-    bool can = state.blocks.empty();
+    bool can = state.in_files();
     for (const raw_block& b : state.blocks) can |= b.height >= picture_print::side && b.width >= picture_print::side;
+    for (const sample_bytes& s : state.held) can |= !s.height || (s.height >= picture_print::side && s.width >= picture_print::side);
     return can;
+}
+
+inline std::string too_few_classes(const std::vector<std::string>& classes) {
+    if (classes.empty()) return "there are no classes; at least two are needed to learn from";
+    return "there is only one class, \"" + escape(classes[0]) + "\"; at least two are needed to learn from";
 }
 
 // For each i in [0, n) on the threads of a pool, telling how many are done.
@@ -81,35 +87,41 @@ inline picture_copies find_copies(const dataset& data, bool by_looks, executor& 
 
 }  // namespace detail
 
+GRAFT_INLINE result<dataset_splits> draw_splits(const dataset& all, const dataset_options& options) GRAFT_MEMORY_TRY {
+    const std::vector<std::string>& classes = all.classes();
+    if (classes.size() < 2) return fail(errc::data_no_classes, "dataset", detail::too_few_classes(classes));
+    dataset_splits out;
+    std::vector<int> labels;
+    for (std::int64_t i = 0; i < all.size(); ++i) labels.push_back(all.label(i));
+    std::vector<std::int64_t> groups;
+    if (options.together && options.validation_fraction > 0) {
+        pool_executor pool(options.threads);
+        picture_copies found = detail::find_copies(all, detail::can_look_alike(detail::dataset_views::state_of(all)), pool, options.progress);
+        out.copies = static_cast<std::int64_t>(found.copies.size());
+        groups = std::move(found.groups);
+    }
+    split_indices drawn;
+    GRAFT_TRY_ASSIGN(drawn, stratified_split(labels, classes, options.validation_fraction, options.seed, groups));
+    out.validation = all.subset(drawn.validation);
+    out.training = all.subset(drawn.training);
+    return out;
+}
+GRAFT_MEMORY_CATCH("draw_splits")
+
 GRAFT_INLINE result<dataset_splits> open_splits(const std::string& path, const dataset_options& options) GRAFT_MEMORY_TRY {
     auto state = std::make_shared<detail::dataset_state>();
     GRAFT_TRY(detail::load_dataset(path, options, *state));
     GRAFT_TRY(detail::first_refusal(path, *state));
-    if (state->classes.size() < 2)
-        return fail(errc::data_no_classes, path, "there is only one class, \"" + escape(state->classes[0]) + "\"; at least two are needed to learn from");
+    if (state->classes.size() < 2) return fail(errc::data_no_classes, path, detail::too_few_classes(state->classes));
     if (state->count(detail::data_part::training) == 0)
         return fail(errc::data_no_classes, path, "the dataset holds a part to score by, but no pictures to learn from");
     dataset_splits out;
     out.training = detail::dataset_views::part(state, detail::data_part::training);
     out.validation = detail::dataset_views::part(state, detail::data_part::validation);
-    out.validation_given = out.validation.size() > 0;
+    if (out.validation.size() == 0) return draw_splits(out.training, options);
+    out.validation_given = true;
     pool_executor pool(options.threads);
-    if (out.validation_given) {
-        detail::note_leaks(out.training, out.validation, pool, state->problems);
-        return out;
-    }
-    std::vector<int> labels;
-    for (std::int64_t i = 0; i < out.training.size(); ++i) labels.push_back(out.training.label(i));
-    std::vector<std::int64_t> groups;
-    if (options.together && options.validation_fraction > 0) {
-        picture_copies found = detail::find_copies(out.training, detail::can_look_alike(*state), pool, options.progress);
-        out.copies = static_cast<std::int64_t>(found.copies.size());
-        groups = std::move(found.groups);
-    }
-    split_indices drawn;
-    GRAFT_TRY_ASSIGN(drawn, stratified_split(labels, state->classes, options.validation_fraction, options.seed, groups));
-    out.validation = out.training.subset(drawn.validation);
-    out.training = out.training.subset(drawn.training);
+    detail::note_leaks(out.training, out.validation, pool, state->problems);
     return out;
 }
 GRAFT_MEMORY_CATCH(path)
