@@ -31211,6 +31211,8 @@ public:
     inline virtual training_verdict on_step(const trainer_progress&) { return training_verdict::go_on; }
     inline virtual void on_validation(std::int64_t, std::int64_t) {}  ///< pictures done, of how many
     inline virtual training_verdict on_epoch(const epoch_record&) { return training_verdict::go_on; }
+    /// Is given the network of an epoch that scored better than those before it, with labels and preprocessing in its metadata; an error ends the run.
+    inline virtual status on_better(const graph&) { return {}; }
     /// May add figures of the epoch's training, such as what a device did, to what metrics.jsonl and TensorBoard get.
     inline virtual void add_figures(named_numbers&) {}
     inline virtual void on_note(const std::string&) {}  ///< what was done to the network before it learns
@@ -33046,6 +33048,11 @@ GRAFT_BEGIN_NAMESPACE
 /// `graft.preprocess` (a complete SPEC). Entries that were there are replaced.
 void describe_classifier(graph& g, const std::vector<std::string>& classes, const preprocess_spec& complete_spec);
 
+/// Runs a picture through the network, and keeps it and the answer in the metadata as `graft.golden`. Errors: those of loading and running.
+result<golden_sample> add_golden(graph& g, const tensor& picture, int threads, op_table operators = {});
+/// Whether a model gives for its golden sample what the sample says. Errors: op.value, op.shape, those of running.
+status check_golden(const model& m, const golden_sample& sample, int threads);
+
 /// Runs a picture through the network, keeps it and the answer as `graft.golden`, writes the file, and holds what was written against the
 /// sample by loading it again. Errors: file.write, op.value (what was written answers otherwise), those of loading and running.
 status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators = {});
@@ -33105,34 +33112,50 @@ GRAFT_INLINE void describe_classifier(graph& g, const std::vector<std::string>& 
     put("graft.preprocess", text(complete_spec));
 }
 
-GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators) GRAFT_MEMORY_TRY {
-    const load_options how = on_device(nullptr, operators);
-    const auto answer = [&](const model& m, golden_sample& sample) -> status {
-        session run(m, {threads, nullptr});
-        std::vector<named_tensor> out;
-        GRAFT_TRY_ASSIGN(out, run.run({{sample.input_name, picture}}));
-        sample.output = out[0].value;
-        sample.output_name = out[0].name;
-        return {};
-    };
+namespace detail {
+inline result<named_tensor> golden_answer(const model& m, const std::string& input, const tensor& picture, int threads) {
+    session run(m, {threads, nullptr});
+    std::vector<named_tensor> out;
+    GRAFT_TRY_ASSIGN(out, run.run({{input, picture}}));
+    return std::move(out[0]);
+}
+}  // namespace detail
+
+GRAFT_INLINE result<golden_sample> add_golden(graph& g, const tensor& picture, int threads, op_table operators) GRAFT_MEMORY_TRY {
     golden_sample sample;
     for (value_id id : g.inputs)
         if (sample.input_name.empty() && !g.at(id).constant) sample.input_name = g.at(id).name;
     sample.input = picture;
-    model before, after;
-    GRAFT_TRY_ASSIGN(before, load(g, how));
-    GRAFT_TRY(answer(before, sample));
+    model network;
+    GRAFT_TRY_ASSIGN(network, load(g, on_device(nullptr, operators)));
+    named_tensor answer;
+    GRAFT_TRY_ASSIGN(answer, detail::golden_answer(network, sample.input_name, picture, threads));
+    sample.output = answer.value;
+    sample.output_name = answer.name;
     std::string text;
     GRAFT_TRY_ASSIGN(text, encode_golden(sample));
     bool there = false;
     for (auto& entry : g.metadata)
         if (entry.first == golden_key) entry.second = text, there = true;
     if (!there) g.metadata.emplace_back(golden_key, std::move(text));
+    return sample;
+}
+GRAFT_MEMORY_CATCH(golden_key)
+
+GRAFT_INLINE status check_golden(const model& m, const golden_sample& sample, int threads) GRAFT_MEMORY_TRY {
+    named_tensor again;
+    GRAFT_TRY_ASSIGN(again, detail::golden_answer(m, sample.input_name, sample.input, threads));
+    return check_golden(sample, again.value);
+}
+GRAFT_MEMORY_CATCH(golden_key)
+
+GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators) GRAFT_MEMORY_TRY {
+    golden_sample sample;
+    GRAFT_TRY_ASSIGN(sample, add_golden(g, picture, threads, operators));
     GRAFT_TRY(write_onnx_file(g, path));
-    GRAFT_TRY_ASSIGN(after, load(path, how));
-    golden_sample again = sample;
-    GRAFT_TRY(answer(after, again));
-    return check_golden(sample, again.output);
+    model after;
+    GRAFT_TRY_ASSIGN(after, load(path, on_device(nullptr, operators)));
+    return check_golden(after, sample, threads);
 }
 GRAFT_MEMORY_CATCH(path)
 
@@ -34094,6 +34117,7 @@ namespace detail {
 inline status training_run::write_best() {
     graph& g = result_.network;
     describe_classifier(g, data_.training.classes(), spec_);
+    GRAFT_TRY(observer_.on_better(g));
     if (!files_.wanted()) return {};
     for (std::int64_t i = 0; i < data_.validation.size(); ++i) {
         auto picture = data_.validation.read(i);
@@ -36442,6 +36466,8 @@ public:
     inline virtual training_verdict on_step(const trainer_progress&) { return training_verdict::go_on; }
     inline virtual void on_validation(std::int64_t, std::int64_t) {}  ///< pictures done, of how many
     inline virtual training_verdict on_epoch(const epoch_record&) { return training_verdict::go_on; }
+    /// Is given the network of an epoch that scored better than those before it, with labels and preprocessing in its metadata; an error ends the run.
+    inline virtual status on_better(const graph&) { return {}; }
     /// May add figures of the epoch's training, such as what a device did, to what metrics.jsonl and TensorBoard get.
     inline virtual void add_figures(named_numbers&) {}
     inline virtual void on_note(const std::string&) {}  ///< what was done to the network before it learns
@@ -36495,6 +36521,7 @@ namespace detail {
 inline status training_run::write_best() {
     graph& g = result_.network;
     describe_classifier(g, data_.training.classes(), spec_);
+    GRAFT_TRY(observer_.on_better(g));
     if (!files_.wanted()) return {};
     for (std::int64_t i = 0; i < data_.validation.size(); ++i) {
         auto picture = data_.validation.read(i);
@@ -38947,6 +38974,11 @@ GRAFT_BEGIN_NAMESPACE
 /// `graft.preprocess` (a complete SPEC). Entries that were there are replaced.
 void describe_classifier(graph& g, const std::vector<std::string>& classes, const preprocess_spec& complete_spec);
 
+/// Runs a picture through the network, and keeps it and the answer in the metadata as `graft.golden`. Errors: those of loading and running.
+result<golden_sample> add_golden(graph& g, const tensor& picture, int threads, op_table operators = {});
+/// Whether a model gives for its golden sample what the sample says. Errors: op.value, op.shape, those of running.
+status check_golden(const model& m, const golden_sample& sample, int threads);
+
 /// Runs a picture through the network, keeps it and the answer as `graft.golden`, writes the file, and holds what was written against the
 /// sample by loading it again. Errors: file.write, op.value (what was written answers otherwise), those of loading and running.
 status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators = {});
@@ -39006,34 +39038,50 @@ GRAFT_INLINE void describe_classifier(graph& g, const std::vector<std::string>& 
     put("graft.preprocess", text(complete_spec));
 }
 
-GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators) GRAFT_MEMORY_TRY {
-    const load_options how = on_device(nullptr, operators);
-    const auto answer = [&](const model& m, golden_sample& sample) -> status {
-        session run(m, {threads, nullptr});
-        std::vector<named_tensor> out;
-        GRAFT_TRY_ASSIGN(out, run.run({{sample.input_name, picture}}));
-        sample.output = out[0].value;
-        sample.output_name = out[0].name;
-        return {};
-    };
+namespace detail {
+inline result<named_tensor> golden_answer(const model& m, const std::string& input, const tensor& picture, int threads) {
+    session run(m, {threads, nullptr});
+    std::vector<named_tensor> out;
+    GRAFT_TRY_ASSIGN(out, run.run({{input, picture}}));
+    return std::move(out[0]);
+}
+}  // namespace detail
+
+GRAFT_INLINE result<golden_sample> add_golden(graph& g, const tensor& picture, int threads, op_table operators) GRAFT_MEMORY_TRY {
     golden_sample sample;
     for (value_id id : g.inputs)
         if (sample.input_name.empty() && !g.at(id).constant) sample.input_name = g.at(id).name;
     sample.input = picture;
-    model before, after;
-    GRAFT_TRY_ASSIGN(before, load(g, how));
-    GRAFT_TRY(answer(before, sample));
+    model network;
+    GRAFT_TRY_ASSIGN(network, load(g, on_device(nullptr, operators)));
+    named_tensor answer;
+    GRAFT_TRY_ASSIGN(answer, detail::golden_answer(network, sample.input_name, picture, threads));
+    sample.output = answer.value;
+    sample.output_name = answer.name;
     std::string text;
     GRAFT_TRY_ASSIGN(text, encode_golden(sample));
     bool there = false;
     for (auto& entry : g.metadata)
         if (entry.first == golden_key) entry.second = text, there = true;
     if (!there) g.metadata.emplace_back(golden_key, std::move(text));
+    return sample;
+}
+GRAFT_MEMORY_CATCH(golden_key)
+
+GRAFT_INLINE status check_golden(const model& m, const golden_sample& sample, int threads) GRAFT_MEMORY_TRY {
+    named_tensor again;
+    GRAFT_TRY_ASSIGN(again, detail::golden_answer(m, sample.input_name, sample.input, threads));
+    return check_golden(sample, again.value);
+}
+GRAFT_MEMORY_CATCH(golden_key)
+
+GRAFT_INLINE status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators) GRAFT_MEMORY_TRY {
+    golden_sample sample;
+    GRAFT_TRY_ASSIGN(sample, add_golden(g, picture, threads, operators));
     GRAFT_TRY(write_onnx_file(g, path));
-    GRAFT_TRY_ASSIGN(after, load(path, how));
-    golden_sample again = sample;
-    GRAFT_TRY(answer(after, again));
-    return check_golden(sample, again.output);
+    model after;
+    GRAFT_TRY_ASSIGN(after, load(path, on_device(nullptr, operators)));
+    return check_golden(after, sample, threads);
 }
 GRAFT_MEMORY_CATCH(path)
 

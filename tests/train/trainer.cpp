@@ -3,6 +3,8 @@
 #include "small_runs.hpp"
 #include "../skipped.hpp"
 
+#include <graft/io/onnx_write.hpp>
+
 #include <algorithm>
 #include <cmath>
 
@@ -494,4 +496,33 @@ TEST_CASE("A run that diverges names the step, and the last good checkpoint stay
     CHECK(again.error().detail().find("; there is no checkpoint yet") != std::string::npos);
     for (const auto& t : kept.contents.tensors)
         for (std::int64_t i = 0; i < t.second.elements(); ++i) CHECK(std::isfinite(t.second.data<float>()[i]));
+}
+
+TEST_CASE("An observer is given each network that is better than those before it, the last of them is the result's, and its error ends the run") {
+    class keeper final : public graft::training_observer {
+    public:
+        std::vector<std::uint8_t> last;
+        int given = 0, most = 100;
+        graft::status on_better(const graft::graph& network) override {
+            if (++given > most) return graft::fail(graft::errc::file_write, "keeper", "there is no room");
+            return graft::write_onnx(network, last);
+        }
+    };
+    const made_folder folder;
+    put_pictures(folder);
+    const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
+    keeper watcher;
+    const auto made = graft::train(small_network("none"), data, small_options(""), watcher);
+    REQUIRE(made.ok());
+    int better = 0;
+    for (const graft::epoch_record& r : made->history) better += r.best;
+    CHECK(watcher.given == better);
+    std::vector<std::uint8_t> bytes;
+    REQUIRE(graft::write_onnx(made->network, bytes).ok());
+    CHECK(watcher.last == bytes);
+    CHECK(graft::load(bytes.data(), bytes.size())->metadata("graft.labels") != "");
+    watcher.given = watcher.most = 0;
+    const auto refused = graft::train(small_network("none"), data, small_options(""), watcher);
+    REQUIRE(!refused.ok());
+    CHECK(refused.error().code() == graft::errc::file_write);
 }

@@ -58,6 +58,8 @@ public:
     inline virtual training_verdict on_step(const trainer_progress&) { return training_verdict::go_on; }
     inline virtual void on_validation(std::int64_t, std::int64_t) {}  ///< pictures done, of how many
     inline virtual training_verdict on_epoch(const epoch_record&) { return training_verdict::go_on; }
+    /// Is given the network of an epoch that scored better than those before it, with labels and preprocessing in its metadata; an error ends the run.
+    inline virtual status on_better(const graph&) { return {}; }
     /// May add figures of the epoch's training, such as what a device did, to what metrics.jsonl and TensorBoard get.
     inline virtual void add_figures(named_numbers&) {}
     inline virtual void on_note(const std::string&) {}  ///< what was done to the network before it learns
@@ -114,6 +116,7 @@ namespace detail {
 inline status training_run::write_best() {
     graph& g = result_.network;
     describe_classifier(g, data_.training.classes(), spec_);
+    GRAFT_TRY(observer_.on_better(g));
     if (!files_.wanted()) return {};
     for (std::int64_t i = 0; i < data_.validation.size(); ++i) {
         auto picture = data_.validation.read(i);
