@@ -3,7 +3,7 @@
 
     bench/page.py MODEL PICTURE DATA [--preprocess SPEC] [--rounds N] [--skip-training]
 
-Prints medians in milliseconds of a run of one picture, and the seconds that teaching DATA (a folder of classes) takes, the last layer and the whole network.
+Prints the milliseconds of a run of one picture, median and fastest, and the seconds that teaching DATA (a folder of classes) takes, the last layer and the whole network.
 Needs what scripts/page_check.py needs. GRAFT names the program.
 """
 import argparse
@@ -39,7 +39,12 @@ def by_onnxruntime(model, rounds):
         began = time.perf_counter()
         session.run(None, {given.name: batch})
         taken.append(1e3 * (time.perf_counter() - began))
-    return statistics.median(taken[3:])
+    return told_of(taken[3:])
+
+
+def told_of(taken):
+    """A busy machine moves medians; the fastest round is what it can do."""
+    return f"{statistics.median(taken):.1f} ms, the fastest {min(taken):.1f}"
 
 
 def in_page(page, picture, rounds):
@@ -51,7 +56,7 @@ def in_page(page, picture, rounds):
             const picture = await contents(tried.picture.blob, tried.picture.name);
             taken.push((await engine.call("classify", { picture, top: 5 }, moved(picture))).ms);
         }
-        return taken.slice(3).sort((a, b) => a - b)[rounds >> 1];
+        return taken.slice(3);
     }""", rounds)
 
 
@@ -75,15 +80,15 @@ def main():
     print(f"page: {graft('export', o.model, '--html', html, *how)['bytes']} bytes")
     for isa in ("baseline", None):
         told = graft("bench", o.model, "--threads", 1, "--rounds", o.rounds, isa=isa)
-        print(f"graft bench, {told['isa']}: {told['median_ms']:.1f} ms")
-    print(f"ONNX Runtime {onnxruntime.__version__}: {by_onnxruntime(o.model, o.rounds):.1f} ms")
+        print(f"graft bench, {told['isa']}: {told_of(told['latency_ms'])}")
+    print(f"ONNX Runtime {onnxruntime.__version__}: {by_onnxruntime(o.model, o.rounds)}")
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"), args=["--no-sandbox"])
         page = browser.new_page()
         began = time.time()
         page.goto(html.as_uri())
         page.wait_for_selector("html[data-ready]", state="attached", timeout=120000)
-        print(f"in the page: open after {time.time() - began:.2f} s; {in_page(page, o.picture, o.rounds):.1f} ms, preparing the picture included")
+        print(f"in the page: open after {time.time() - began:.2f} s; {told_of(in_page(page, o.picture, o.rounds))}, preparing the picture included")
         if not o.skip_training:
             page.set_input_files("#folder", str(o.data))
             page.wait_for_timeout(1000)

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #if defined(__EMSCRIPTEN__)
@@ -52,10 +53,12 @@ const char* answered(const Write& write) {
     return answer().c_str();
 }
 
-/// The model that is looked at and learnt from, as the bytes of its file.
+/// The model that is looked at and learnt from.
 struct opened_model {
-    std::string bytes;
+    std::string bytes;  ///< of its file
+    graft::classifier_options how;
     graft::result<graft::classifier> named = graft::fail(graft::errc::usage, "page", "no model was opened");
+    std::optional<graft::explainer> explainer;
 };
 opened_model& current();
 

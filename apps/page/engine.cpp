@@ -40,13 +40,13 @@ const char* source_name(graft::preprocess_source source) {
 graft::status open(const char* bytes, std::size_t size, const std::string& preprocess, graft::json_writer& w) {
     opened_model& opened = current();
     opened.named = graft::fail(graft::errc::usage, "page", "no model was opened");
+    opened.explainer.reset();
     opened.bytes.assign(bytes, size);
-    graft::classifier_options how;
-    how.preprocess = preprocess;
-    how.load.open_batch = true;
+    opened.how.preprocess = preprocess;
+    opened.how.load.open_batch = true;
     graft::model loaded;
-    GRAFT_TRY_ASSIGN(loaded, graft::load(opened.bytes.data(), size, how.load));
-    opened.named = graft::classifier::make(loaded, how);
+    GRAFT_TRY_ASSIGN(loaded, graft::load(opened.bytes.data(), size, opened.how.load));
+    opened.named = graft::classifier::make(loaded, opened.how);
     if (!opened.named.ok()) return graft::status(opened.named.error());
     graft::classifier& named = opened.named.value();
     std::int64_t classes = 0, parameters = 0;

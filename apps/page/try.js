@@ -12,8 +12,28 @@ function show(url, alt) {
 function bar(one, first) {
   const share = `${(100 * one.probability).toFixed(1)} %`, fill = made("span", { class: "fill" });
   fill.style.width = `${100 * one.probability}%`;
-  return made("li", {}, made("div", { class: first ? "class first" : "class" },
-    made("span", { class: "name" }, one.label), made("span", { class: "share" }, share), made("span", { class: "track", "aria-hidden": "true" }, fill)));
+  const inside = [made("span", { class: "name" }, one.label), made("span", { class: "share" }, share), made("span", { class: "track", "aria-hidden": "true" }, fill)];
+  if (!tried.picture) return made("li", {}, made("div", { class: first ? "class first" : "class" }, ...inside));  // of the camera, which does not wait
+  const button = made("button", { type: "button", class: first ? "class first" : "class", "aria-pressed": "false", title: "Show which places spoke for it" }, ...inside);
+  button.addEventListener("click", () => explain(one, button));
+  return made("li", {}, button);
+}
+async function explain(one, button) {
+  if (busy()) return;
+  const of = tried.picture, off = button.getAttribute("aria-pressed") === "true";
+  for (const other of document.querySelectorAll("#answers [aria-pressed='true']")) other.setAttribute("aria-pressed", "false");
+  if (off) return show(URL.createObjectURL(of.blob), "The picture that was given");
+  button.setAttribute("aria-pressed", "true");
+  button.setAttribute("aria-busy", "true");
+  try {
+    const picture = await contents(of.blob, of.name), { png } = await engine.call("explain", { picture, index: one.index }, moved(picture));
+    if (of === tried.picture && button.getAttribute("aria-pressed") === "true") show(URL.createObjectURL(new Blob([png], { type: "image/png" })), `The places that spoke for ${one.label}`);
+  } catch (e) {
+    button.setAttribute("aria-pressed", "false");
+    button.title = e.message;
+    button.querySelector(".share").textContent = "no map";
+  }
+  button.removeAttribute("aria-busy");
 }
 function show_answer(answer) {
   $("latency").className = "soft";

@@ -71,6 +71,11 @@ const calls = {
   open: ({ bytes, preprocess }) => ask("page_open", bytes, preprocess ?? ""),
   classify: ({ picture, top }) => picture.data ? ask("page_classify_pixels", pixels(picture), picture.width, picture.height, top)
                                                : ask("page_classify_file", picture.bytes, picture.name, top),
+  explain: ({ picture, index }) => {
+    const { at, size } = picture.data ? ask("page_explain_pixels", pixels(picture), picture.width, picture.height, index)
+                                      : ask("page_explain_file", picture.bytes, picture.name, index);
+    return { png: copied(at, size) };
+  },
   collect: ({ classes }) => { ask("page_clear"); for (const name of classes) ask("page_add_class", name); return {}; },
   add: ({ label, picture }) => picture.data ? ask("page_add_pixels", label, picture.name, pixels(picture), picture.width, picture.height)
                                             : ask("page_add_file", label, picture.name, { bytes: picture.bytes, stays: true }),
