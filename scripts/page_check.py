@@ -249,7 +249,21 @@ def main():
         for box in camera.page.get_by_role("button", name="Record", exact=True).all():
             box.hover(), camera.page.mouse.down(), camera.page.wait_for_timeout(700), camera.page.mouse.up()
         expect(camera.page.evaluate("boxes.every(b => b.pictures.length >= 2)"), f"the camera records: {camera.page.evaluate('boxes.map(b => b.pictures.length)')} pictures in 0.7 s each")
+        before = camera.page.evaluate("boxes[0].pictures.length")
+        camera.page.get_by_role("button", name="Record", exact=True).first.focus()
+        camera.page.keyboard.down(" "), camera.page.wait_for_timeout(500), camera.page.keyboard.up(" ")
+        expect(camera.page.evaluate("boxes[0].pictures.length") > before, "the space bar held on Record records too")
+        before = camera.page.evaluate("boxes[0].pictures.length")
         camera.page.locator(".thumbs button").first.click()
+        expect(camera.page.evaluate("boxes[0].pictures.length") == before - 1, "a picture that is pressed is removed")
+        for where, holds in (("#boxes .card", f"boxes[0].pictures.length === {before}"), ("#drop", "tried.picture?.name === 'dropped.png'")):
+            camera.page.evaluate("""async ([where, bytes]) => {
+                const transfer = new DataTransfer();
+                transfer.items.add(new File([new Uint8Array(bytes)], "dropped.png", { type: "image/png" }));
+                document.querySelector(where).dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
+            }""", [where, list(pictures[0].read_bytes())])
+            until(camera.page, holds)
+        print("ok: a drop on a box adds to it, a drop on the stage is tried")
         camera.page.close()
 
         for name in VIEWS:

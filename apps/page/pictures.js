@@ -59,6 +59,7 @@ async function dropped(transfer) {
     }
   };
   const entries = [...transfer.items].map(item => item.webkitGetAsEntry?.()).filter(Boolean);
+  if (!entries.length) for (const file of [...transfer.files]) found.push({ file, path: file.name });
   for (const entry of entries) await walk(entry, "");
   return found.filter(f => is_picture(f.file));
 }

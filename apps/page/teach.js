@@ -79,6 +79,11 @@ function going(on) {
   collection_changed();
 }
 
+// The last layer alone is through its epochs in no time, and gains by more of them; a number that was typed in stays.
+const usual_epochs = { trunk: "50", none: "10" };
+for (const choice of document.querySelectorAll("[name=learns]"))
+  choice.addEventListener("change", () => { if (Object.values(usual_epochs).includes($("epochs").value)) $("epochs").value = usual_epochs[choice.value]; });
+
 $("train").addEventListener("click", async () => {
   $("train-error").textContent = wrong_names();
   if ($("train-error").textContent) return;
@@ -93,7 +98,7 @@ $("train").addEventListener("click", async () => {
   try {
     await use("base");
     await hand_over();
-    const options = { epochs: Math.max(1, Math.round(Number($("epochs").value))) || 10, freeze: document.querySelector("[name=learns]:checked").value, preprocess: base.given };
+    const options = { epochs: Math.max(1, Math.round(Number($("epochs").value))) || 1, freeze: document.querySelector("[name=learns]:checked").value, preprocess: base.given };
     if (Number($("rate").value) > 0) options.learning_rate = Number($("rate").value);
     await finished(await engine.call("teach", { options }));
   } catch (e) {
