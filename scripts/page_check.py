@@ -4,7 +4,7 @@
     scripts/page_check.py [FOLDER]
 
 Opens the page from file://, names the demo's pictures, teaches new classes (the last layer, and the whole network), saves model.onnx and the page, stops a
-training, and runs axe-core. Writes desktop.png, dark.png, phone.png and taught.png into FOLDER. Ends with 1 where an answer is not the program's, where axe-core finds
+training, and runs axe-core. Writes desktop.png, dark.png, phone.png, map.png and taught.png into FOLDER. Ends with 1 where an answer is not the program's, where axe-core finds
 a violation, where the console says an error, or where the page asks for anything. Needs the page (scripts/page), the program, Chromium (Debian: chromium)
 and, from PyPI, playwright, axe-playwright-python, onnxruntime, numpy and pillow. GRAFT names the program (default build/release/graft); with
 GRAFT_SHARED, flowers of its pack are taught too.
@@ -87,7 +87,7 @@ class Page:
         self.page.click("#train")
         self.page.wait_for_selector("#result:not([hidden])", timeout=300000)
         until(self.page, "!busy()")
-        return {"seconds": time.time() - began, "text": self.page.inner_text("#score"), "history": self.page.evaluate("run.history"),
+        return {"seconds": time.time() - began, "history": self.page.evaluate("run.history"),
                 "held_out": self.page.locator("#held-out figure").count(), "wrong": self.page.locator("#held-out .wrong").count()}
 
     def download(self, button, to):

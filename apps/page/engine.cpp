@@ -16,7 +16,7 @@ opened_model& current() {
 }
 
 graft::result<graft::image> picture_of_canvas(const std::uint8_t* rgba, std::int64_t width, std::int64_t height) {
-    GRAFT_TRY(graft::detail::check_image_size(width, height, "camera", {}));
+    GRAFT_TRY(graft::detail::check_image_size(width, height, "picture", {}));
     graft::image made;
     GRAFT_TRY_ASSIGN(made, graft::image::make(height, width, 3));
     std::uint8_t* to = made.data();

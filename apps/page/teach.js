@@ -97,12 +97,13 @@ $("train").addEventListener("click", async () => {
   $("stop").focus();
   try {
     await use("base");
+    $("which-base").checked = true;
     await hand_over();
     const options = { epochs: Math.max(1, Math.round(Number($("epochs").value))) || 1, freeze: document.querySelector("[name=learns]:checked").value, preprocess: base.given };
     if (Number($("rate").value) > 0) options.learning_rate = Number($("rate").value);
     await finished(await engine.call("teach", { options }));
   } catch (e) {
-    if (e.stopped) await finished(null);
+    if (e.stopped) await finished(null).catch(fail);
     else $("train-error").textContent = e.message;
   }
   going(false);
@@ -135,6 +136,7 @@ async function finished(told) {
 }
 function held_out(p) {
   const right = p.label === p.predicted, name = run.classes[p.label], answer = `${run.classes[p.predicted]} ${Math.round(100 * p.probability)}\u00a0%`;
-  const picture = made("img", { src: run.names.get(p.name).url, alt: "", loading: "lazy" });
+  const picture = made("img", { src: URL.createObjectURL(run.names.get(p.name).blob), alt: "" });  // its own: the box may give its up
+  picture.addEventListener("load", () => URL.revokeObjectURL(picture.src));
   return made("figure", { class: right ? "right" : "wrong" }, picture, made("figcaption", {}, right ? answer : `${name}, taken for ${answer}`));
 }
