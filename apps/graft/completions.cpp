@@ -1,8 +1,6 @@
 // graft --completions: what teaches bash, fish and zsh the verbs and their options, made of what the verbs declare.
 #include "command_line.hpp"
 
-#include <graft/core/suggest.hpp>
-
 namespace program {
 namespace {
 

@@ -19,7 +19,7 @@ foreach(component IN LISTS CPACK_COMPONENTS_ALL)
   endif()
   file(WRITE ${doc}/changelog.Debian
        "graft (${version}) unstable; urgency=medium\n\n  * Version ${CPACK_PACKAGE_VERSION}; what is new is told in CHANGELOG.md, which graft-doc has.\n\n -- ${CPACK_PACKAGE_CONTACT}  ${date}\n")
-  file(GLOB pages ${root}/man/man1/*.1 ${doc}/CHANGELOG.md)
+  file(GLOB pages ${root}/man/man1/*.1)
   foreach(file IN ITEMS ${doc}/changelog.Debian LISTS pages)
     execute_process(COMMAND ${gzip} -9n ${file} RESULT_VARIABLE code)
     if(code)
