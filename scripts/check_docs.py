@@ -108,6 +108,17 @@ def check_names(say):
     first = next((b.group(4) for b in BLOCK.finditer((ROOT / "README.md").read_text()) if b.group(2) == "cpp"), "")
     if first != example:
         say("README.md's first program is not that of examples/01_classify.cpp")
+    check_other_languages(say)
+
+
+def check_other_languages(say):
+    """Their page has the examples that scripts/bindings builds and runs."""
+    blocks = [b.group(4) for b in BLOCK.finditer((ROOT / "docs/bindings.md").read_text())]
+    for path, comment in (("c/classify.c", "//"), ("python/classify.py", "#"), ("rust/src/main.rs", "//")):
+        lines = (ROOT / "examples" / path).read_text().splitlines(keepends=True)
+        head = next(i for i, line in enumerate(lines) if not line.startswith(comment))
+        if "".join(lines[head:]).lstrip("\n") not in blocks:
+            say(f"docs/bindings.md has not the program of examples/{path}")
 
 
 def json_keys(sources):

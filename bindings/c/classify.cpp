@@ -5,7 +5,7 @@ namespace bindings {
 namespace {
 
 std::vector<option_row> classifier_rows(graft::classifier_options& to, int& threads) {
-    return {option("labels", to.labels), option("preprocess", to.preprocess), option("output", to.output), option("threads", threads, 0, 4096)};
+    return {option("labels", to.labels), option("preprocess", to.preprocess), option("output", to.output), option("threads", threads, 0, most_threads)};
 }
 
 graft::status make(const graft::model& model, const graft::classifier_options& with, std::unique_ptr<graft_classifier>& handle) {

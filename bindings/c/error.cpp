@@ -41,6 +41,6 @@ void graft_error_free(graft_error* error) {
     if (error != &bindings::no_memory()) delete error;
 }
 
-const char* graft_dtype_name(graft_dtype dtype) { return graft::name(static_cast<graft::dtype>(static_cast<unsigned>(dtype) <= 26 ? dtype : 0)); }
-size_t graft_dtype_size(graft_dtype dtype) { return graft::size_of(static_cast<graft::dtype>(static_cast<unsigned>(dtype) <= 26 ? dtype : 0)); }
+const char* graft_dtype_name(graft_dtype dtype) { return graft::name(bindings::type_of(dtype)); }
+size_t graft_dtype_size(graft_dtype dtype) { return graft::size_of(bindings::type_of(dtype)); }
 }

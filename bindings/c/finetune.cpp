@@ -39,12 +39,12 @@ std::vector<option_row> finetune_rows(finetune_choice& to) {
         if (at.as_string) rows.push_back(option(name, *at.as_string));
     }
     graft::finetune_options& with = to.with;
-    for (option_row& row : std::vector<option_row>{option("batch", with.batch, 1, 65536), option("optimizer", to.optimizer), option("schedule", to.schedule),
-                                                   option("warmup", to.warmup, 0, 1e9), option("loss", to.loss), option("class_weights", to.class_weights),
-                                                   option("batch_norm", to.batch_norm), option("augment", to.augment), option("preprocess", with.preprocessing),
-                                                   option("validation", to.validation, 0.001, 0.9), option("cache", to.cache), option("seed", with.seed),
-                                                   option("threads", with.threads, 0, 4096), option("exact", with.step.exact), option("device", to.device),
-                                                   option("precision", to.on.precision), option("deterministic", to.on.deterministic)})
+    for (option_row& row : std::vector<option_row>{
+             option("batch", with.batch, 1, 65536), option("optimizer", to.optimizer), option("schedule", to.schedule), option("warmup", to.warmup, 0, 1e9),
+             option("loss", to.loss), option("class_weights", to.class_weights), option("batch_norm", to.batch_norm), option("augment", to.augment),
+             option("preprocess", with.preprocessing), option("validation", to.validation, 0.001, 0.9), option("cache", to.cache), option("seed", with.seed),
+             option("threads", with.threads, 0, most_threads), option("exact", with.step.exact), option("device", to.device),
+             option("precision", to.on.precision), option("deterministic", to.on.deterministic)})
         rows.push_back(std::move(row));
     return rows;
 }

@@ -1,7 +1,7 @@
 /// graft for C and for every language that can call C: loads ONNX models, runs them, names what is in pictures, and fine-tunes.
 ///
 /// - Functions that can fail return a `graft_return_code`, or a handle that is NULL where they failed, and take a `graft_error**` last. It may be NULL. Else
-///   what it points at is set to NULL at the beginning, and to an error where the function fails: free that by `graft_error_free`.
+///   what it points at is set to NULL, or to an error where the function fails: free that by `graft_error_free`.
 /// - What a function named `..._new`, `..._load`, `..._read`, `..._decode`, `..._borrow`, `..._share` or `..._classify` returns is the caller's, who frees it
 ///   by the function that its type has for that; to free NULL does nothing. All other pointers belong to the handle that they were asked of, and are
 ///   good for as long as that is, where nothing else is said.
@@ -43,11 +43,12 @@ GRAFT_API int graft_abi_version(void);
 GRAFT_API const char* graft_version(void);
 
 /// How a function ended; the numbers are the exit codes of the program `graft`.
-typedef enum graft_return_code {
+typedef int graft_return_code;
+enum {
     GRAFT_OK = 0,
     GRAFT_FAILED = 1,  ///< the error says why
     GRAFT_USAGE = 2    ///< the call is wrong: the code of the error is "usage" or begins with "usage."
-} graft_return_code;
+};
 
 // ---- Errors
 
@@ -79,7 +80,8 @@ GRAFT_API void graft_options_free(graft_options* options);
 // ---- Element types
 
 /// The type of elements, by the numbers of onnx.TensorProto.DataType. Types below one byte take one byte an element, sign-extended.
-typedef enum graft_dtype {
+typedef int graft_dtype;
+enum {
     GRAFT_UNDEFINED = 0,
     GRAFT_FLOAT32 = 1,
     GRAFT_UINT8 = 2,
@@ -104,7 +106,7 @@ typedef enum graft_dtype {
     GRAFT_FLOAT8E8M0 = 24,
     GRAFT_UINT2 = 25,
     GRAFT_INT2 = 26
-} graft_dtype;
+};
 
 /// numpy's name of the type ("float32"), or ONNX's in lower case where numpy has none ("bfloat16"). Static storage.
 GRAFT_API const char* graft_dtype_name(graft_dtype dtype);
@@ -257,13 +259,14 @@ GRAFT_API void graft_predictions_free(graft_predictions* predictions);
 // ---- Fine-tuning
 
 /// What a run of training has to tell.
-typedef enum graft_event {
+typedef int graft_event;
+enum {
     GRAFT_STEP = 0,        ///< an update was made
     GRAFT_VALIDATION = 1,  ///< `step` of `steps` pictures have been scored
     GRAFT_EPOCH = 2,       ///< an epoch has ended and was scored
     GRAFT_NOTE = 3,        ///< `text` says what was done to the network before it learns
     GRAFT_WARNING = 4      ///< `text` says what is not as it should be
-} graft_event;
+};
 
 /// Where a run is. Events may be added: leave those that you do not know alone.
 typedef struct graft_progress {
@@ -295,8 +298,9 @@ typedef struct graft_training_result {
 
 /// Turns a model and labelled pictures into a model of their classes, as `graft finetune` does. `data` is an image folder, an IDX pair, CIFAR files or a CSV
 /// file; `from` an ONNX file; `out` the folder that gets model.onnx, checkpoint.safetensors, metrics.jsonl and TensorBoard events. `progress`, with its
-/// `context`, and `result` may be NULL. Options are those of `graft finetune` (docs/finetuning.md) without the dashes in front, such as epochs, batch, lr,
-/// freeze, augment, class_weights, resume and overwrite; and device, precision, threads, seed, exact. Errors: data.*, train.*, those of loading,
+/// `context`, and `result` may be NULL. Options are those of `graft finetune` (docs/finetuning.md; docs/bindings.md says which are the program's
+/// alone) without the dashes in front, such as epochs, batch, lr, freeze, augment, class_weights, resume and overwrite; and device, precision, threads, seed,
+/// exact. Errors: data.*, train.*, those of loading,
 /// checkpoint.*, resume.mismatch, file.write, usage.
 GRAFT_API graft_return_code graft_finetune(const char* data, const char* from, const char* out, const graft_options* options, graft_progress_function progress,
                                            void* context, graft_training_result* result, graft_error** error);

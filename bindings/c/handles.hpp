@@ -94,6 +94,11 @@ inline graft::status wanted(const void* given, const char* what) {
     return given ? graft::status() : graft::fail(graft::errc::usage, what, "it has to be given, and is NULL");
 }
 
+/// The library's element type of a number, undefined for one that is none.
+inline graft::dtype type_of(graft_dtype number) noexcept {
+    return number >= GRAFT_UNDEFINED && number <= GRAFT_INT2 ? static_cast<graft::dtype>(number) : graft::dtype::undefined;
+}
+
 /// Element `index` of a list that a handle holds; null where there is none.
 template <class T>
 const T* at(const std::vector<T>& list, std::size_t index) noexcept {

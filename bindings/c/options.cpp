@@ -107,7 +107,7 @@ std::vector<option_row> load_rows(load_choice& to) {
     graft::load_options& load = to.load;
     return {option("device", load.device),
             option("precision", load.on_device.precision),
-            option("threads", to.threads, 0, 4096),
+            option("threads", to.threads, 0, most_threads),
             option("exact", load.exact),
             option("deterministic", load.on_device.deterministic),
             option("strict_placement", load.strict_placement),

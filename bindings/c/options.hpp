@@ -10,6 +10,8 @@
 
 namespace bindings {
 
+constexpr int most_threads = 1024;
+
 /// An option and what takes its value.
 struct option_row {
     std::string name;

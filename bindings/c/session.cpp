@@ -11,7 +11,7 @@ bool is_aligned(const void* data, graft::dtype type) noexcept { return reinterpr
 
 // The caller's memory as a tensor, when it is as large as its shape and type say.
 graft::result<graft::tensor> borrowed(graft_dtype dtype, const std::int64_t* shape, int rank, const void* data, std::size_t bytes, const char* name) {
-    const auto type = static_cast<graft::dtype>(static_cast<unsigned>(dtype) <= 26 ? dtype : 0);
+    const graft::dtype type = type_of(dtype);
     if (!graft::size_of(type)) return graft::fail(graft::errc::tensor_dtype, name, "no tensor has elements of the type " + std::to_string(dtype));
     if (rank < 0 || rank > graft::shape::max_rank)
         return graft::fail(graft::errc::tensor_shape, name,
@@ -42,7 +42,7 @@ graft_session* graft_session_new(const graft_model* model, const graft_options* 
     return bindings::made<graft_session>(error, [&](std::unique_ptr<graft_session>& handle) -> graft::status {
         GRAFT_TRY(bindings::wanted(model, "model"));
         int threads = model->threads;
-        GRAFT_TRY(bindings::take(options, {bindings::option("threads", threads, 0, 4096)}));
+        GRAFT_TRY(bindings::take(options, {bindings::option("threads", threads, 0, bindings::most_threads)}));
         handle = std::make_unique<graft_session>(model->model, threads);
         return {};
     });

@@ -59,7 +59,7 @@ class Classifier:
 
     def classify(self, pictures: Any, top: int = 5) -> Any:
         """The `top` likeliest classes of a picture, likeliest first; of a sequence of pictures, or an array of several (N x height x width x 3), a list for
-        each, in their order. Pixels are read in place. Raises GraftError: image.*, preprocess.crop, classify.output, usage, and those of a run."""
+        each, in their order. Pixels in C order are read in place. Raises GraftError: image.*, preprocess.crop, classify.output, usage, and those of a run."""
         many = isinstance(pictures, Sequence) and not isinstance(pictures, (str, bytes, bytearray, memoryview)) or getattr(pictures, "ndim", 0) == 4
         held: list[Any] = []  # what pictures look at
         read = [self._picture(picture, held) for picture in (pictures if many else [pictures])]

@@ -190,15 +190,15 @@ def utf8(text: str | os.PathLike[str]) -> bytes:
 
 def options(given: Mapping[str, object]) -> Optional[Handle]:
     """Options of graft.h; those that are None are left out."""
-    set_ones = {name: value for name, value in given.items() if value is not None}
-    if not set_ones:
+    told = {name: value for name, value in given.items() if value is not None}
+    if not told:
         return None
     address = lib.options_new()
     if not address:
         raise MemoryError
     handle = Handle(address, lib.options_free)
     errors = Errors()
-    for name, value in set_ones.items():
+    for name, value in told.items():
         errors.call(lib.options_set, handle.address, utf8(name), utf8(_text(value)))
     return handle
 

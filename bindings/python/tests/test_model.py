@@ -173,7 +173,7 @@ def test_options_are_told(pictures):
     path = DEMO / "model.onnx"
     one = graft.load(path, device="cpu", threads=1, exact=True, memory_bytes=1 << 30).run(pictures(1))["logits"]
     np.testing.assert_allclose(one, graft.load(path, device="cpu").run(pictures(1))["logits"], rtol=1e-4, atol=1e-5)
-    assert "4096" in refused(lambda: graft.load(path, threads=-1), "usage")
+    assert "1024" in refused(lambda: graft.load(path, threads=-1), "usage")
     refused(lambda: graft.load(path, device="abacus"), "device.unavailable")
     refused(lambda: graft.load(path, device="cpu", precision="float31"), "usage")
     refused(lambda: graft.load(path, device="cpu", memory_bytes=1000).run(pictures(1)), "memory.budget")
