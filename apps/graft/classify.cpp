@@ -1,9 +1,9 @@
 // graft classify: names what is in pictures, and puts them into folders by what they show.
+#include "csv.hpp"
 #include "picture_namer.hpp"
 #include "verb.hpp"
 
 #include <graft/core/directory.hpp>
-#include <graft/core/file.hpp>
 #include <graft/core/fnv1a.hpp>
 #include <graft/core/read_file.hpp>
 #include <graft/train/members.hpp>
@@ -128,14 +128,6 @@ void print_rows(const terminal& screen, const std::vector<named_picture>& all, i
     table.print(screen);
 }
 
-// A field by RFC 4180.
-std::string csv_field(const std::string& text) {
-    if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-    std::string out = "\"";
-    for (char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
-    return out + "\"";
-}
-
 // The first label's column is called as a dataset's is, so that the table can be read as one.
 std::string csv_table(const std::vector<named_picture>& all, const classify_options& options) {
     std::size_t most = 1;
@@ -154,13 +146,6 @@ std::string csv_table(const std::vector<named_picture>& all, const classify_opti
         out += "," + (p.failed ? csv_field(std::string(graft::text(p.failed->code())) + ": " + p.failed->detail()) : "") + "\n";
     }
     return out;
-}
-
-graft::status write_csv(const std::string& table, const std::string& path) {
-    graft::atomic_file file;
-    GRAFT_TRY(file.open(path));
-    GRAFT_TRY(file.write(table.data(), table.size()));
-    return file.commit();
 }
 
 graft::status check_csv(const classify_options& options, bool json) {
@@ -292,7 +277,7 @@ graft::result<int> classify(const common_options& common, const classify_options
         std::printf("%zu %s in %s on %s, after %s of loading\n", images, images == 1 ? "picture" : "pictures", milliseconds_text(took).c_str(), device.c_str(),
                     milliseconds_text(load_ms).c_str());
     }
-    if (!options.csv.empty() && !csv) GRAFT_TRY(write_csv(csv_table(all, options), options.csv));
+    if (!options.csv.empty() && !csv) GRAFT_TRY(write_text(csv_table(all, options), options.csv));
     for (const named_picture& p : all)
         if (p.failed) report(graft::error(p.failed->code(), p.path, p.failed->detail()));
     return failures ? exit_failed : exit_done;
