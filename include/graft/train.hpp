@@ -29,6 +29,7 @@
 #include "train/golden.hpp"
 #include "train/grad_cam.hpp"
 #include "train/heat_map.hpp"
+#include "train/label_issues.hpp"
 #include "train/metrics_log.hpp"
 #include "train/rates.hpp"
 #include "train/report.hpp"
