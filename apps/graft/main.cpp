@@ -19,6 +19,7 @@
     VERB(run) \
     VERB(classify) \
     VERB(explain) \
+    VERB(start) \
     VERB(finetune) \
     VERB(train) \
     VERB(evaluate) \
@@ -192,7 +193,8 @@ std::string typed(int argc, char** argv, bool going_on) {
     return line;
 }
 
-int start(int argc, char** argv) {
+// Does what a command line says, and gives the exit code.
+int run_line(int argc, char** argv) {
     if (argc > 1 && argv[1][0] != '-' && std::none_of(std::begin(verbs), std::end(verbs), [&](const named_verb& v) { return !std::strcmp(v.name, argv[1]); }))
         return report(unknown_verb(argv[1]).error());
     if (argc > 1 && (!std::strcmp(argv[1], "--man") || !std::strcmp(argv[1], "--completions"))) return ended(print_described(argc, argv));
@@ -221,9 +223,21 @@ int start(int argc, char** argv) {
 
 }  // namespace
 
+namespace program {
+
+int run_command(std::vector<std::string> words) {
+    words.insert(words.begin(), "graft");
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(&word[0]);
+    arguments.push_back(nullptr);
+    return run_line(static_cast<int>(words.size()), arguments.data());
+}
+
+}  // namespace program
+
 int main(int argc, char** argv) {
     try {
-        return start(argc, argv);
+        return run_line(argc, argv);
     } catch (const graft::error& e) {
         return program::report(e);
     } catch (const std::bad_alloc&) {

@@ -72,6 +72,9 @@ using action = std::function<graft::result<int>(const common_options&)>;
 /// Does it, with the file of packed weights open that --packed names. Who looks at command lines alone has one of its own (fuzz/options.cpp).
 graft::result<int> perform(const action& what, common_options common);
 
+/// Does what a command line says, without the program's name; errors are reported. Returns the exit code.
+int run_command(std::vector<std::string> words);
+
 /// A verb; its name stands in main.cpp alone.
 struct verb {
     const char* what;  ///< a sentence, for --help

@@ -19,13 +19,18 @@ struct preprocess_trial {
     double chance = 0;    ///< the error of one that knows nothing: 1 - 1 / classes
 };
 
-/// The pictures that a search looks at: up to 96, of up to 12 classes, evenly drawn. The same for the same dataset.
-std::vector<std::int64_t> search_sample(const dataset& data);
+/// The pictures that a search looks at: up to `most`, of up to an eighth as many classes, evenly drawn. The same for the same dataset.
+std::vector<std::int64_t> search_sample(const dataset& data, std::int64_t most = 96);
 
-/// Tries the named specifications that fit the input `picture` of a network on some of the pictures, and returns them, best first: for each
-/// the features that the classifier reads go into ridge regression on the labels, and every picture is told by what was learnt from the
-/// others (the closed form of leave-one-out, as of Golub, Heath and Wahba 1979). How sure a network is of its own answers is no guide:
-/// inputs that are far too large make it surest. Errors: those of the loader and of a run.
+/// How well the features of a network tell the classes of `data` apart, its pictures prepared as `text` says: the features that the classifier reads go
+/// into ridge regression on the labels, and every picture is told by what was learnt from the others (the closed form of leave-one-out, as of Golub, Heath
+/// and Wahba 1979). All pictures are used: `search_sample` draws some. The time grows with the cube of their number. `picture` is the network's input.
+/// Errors: usage.preprocess, those of the loader and of a run.
+result<preprocess_trial> try_preprocess(const graph& network, const trunk_cut& cut, const dataset& data, const input_format& picture, const std::string& text,
+                                        int threads, const load_options& loading);
+
+/// Tries the named specifications that fit the input `picture` of a network on some of the pictures, and returns them, best first. How sure a network
+/// is of its own answers is no guide: inputs that are far too large make it surest. Errors: those of the loader and of a run.
 result<std::vector<preprocess_trial>> search_preprocess(const graph& network, const trunk_cut& cut, const dataset& data, const input_format& picture,
                                                         int threads, const load_options& loading);
 
@@ -137,8 +142,8 @@ inline std::vector<double> pooled_rows(const tensor& rows, const trunk_cut& cut)
 
 }  // namespace detail
 
-GRAFT_INLINE std::vector<std::int64_t> search_sample(const dataset& data) {
-    constexpr std::size_t most = 96, most_classes = 12;
+GRAFT_INLINE std::vector<std::int64_t> search_sample(const dataset& data, std::int64_t most_pictures) {
+    const std::size_t most = static_cast<std::size_t>(std::max<std::int64_t>(most_pictures, 16)), most_classes = most / 8;
     std::vector<std::vector<std::int64_t>> members(data.classes().size());
     for (std::int64_t i = 0; i < data.size(); ++i) members[static_cast<std::size_t>(data.label(i))].push_back(i);
     members.erase(std::remove_if(members.begin(), members.end(), [](const auto& m) { return m.empty(); }), members.end());
@@ -153,39 +158,46 @@ GRAFT_INLINE std::vector<std::int64_t> search_sample(const dataset& data) {
     return chosen;
 }
 
+GRAFT_INLINE result<preprocess_trial> try_preprocess(const graph& network, const trunk_cut& cut, const dataset& data, const input_format& picture,
+                                                     const std::string& text, int threads, const load_options& loading) GRAFT_MEMORY_TRY {
+    loader_options how;
+    how.batch_size = 16;
+    how.workers = threads;
+    how.shuffle = false;
+    how.bad_share = 1;
+    how.sample.format = picture;
+    GRAFT_TRY_ASSIGN(how.sample.preprocess, parse_preprocess(text));
+    cached_features features;
+    GRAFT_TRY_ASSIGN(features, cache_features(cut_at(network, cut.features).trunk, data, how, threads, nullptr, nullptr, loading));
+    if (features.labels.size() < 2)
+        return fail(errc::data_too_many_bad, "preprocess",
+                    "too few of the pictures can be read to tell how they have to be prepared; --preprocess SPEC says it");
+    // Classes are counted among what was drawn.
+    std::vector<std::int32_t> labels = features.labels, present = features.labels;
+    std::sort(present.begin(), present.end());
+    present.erase(std::unique(present.begin(), present.end()), present.end());
+    for (std::int32_t& l : labels) l = static_cast<std::int32_t>(std::lower_bound(present.begin(), present.end(), l) - present.begin());
+    shape rows = features.rows.shape();
+    rows[0] = static_cast<std::int64_t>(labels.size());
+    preprocess_trial trial = detail::leave_one_out(detail::pooled_rows(tensor(dtype::float32, rows, features.rows.storage()), cut), labels,
+                                                   static_cast<std::size_t>(rows[cut.channel_axis]), present.size());
+    trial.text = text;
+    return trial;
+}
+GRAFT_MEMORY_CATCH("try_preprocess")
+
 GRAFT_INLINE result<std::vector<preprocess_trial>> search_preprocess(const graph& network, const trunk_cut& cut, const dataset& data,
                                                                      const input_format& picture, int threads, const load_options& loading) GRAFT_MEMORY_TRY {
     const shape& e = picture.extents;
     const bool nhwc = detail::is_nhwc(e), gray = e[nhwc ? 3 : 1] == 1, open = e[nhwc ? 1 : 2] < 1 || e[nhwc ? 2 : 3] < 1;
-    const graph trunk = cut_at(network, cut.features).trunk;
     const dataset some = data.subset(search_sample(data));
     std::vector<preprocess_trial> tried;
     for (const char* name : {"imagenet", "signed", "unit", "caffe", "raw"}) {
         const std::string of = name;
         if (gray && (of == "imagenet" || of == "caffe")) continue;  // those tell colours apart
         const std::string text = of + (gray ? ",order=gray" : "") + (open ? ",crop=224" : "");
-        loader_options how;
-        how.batch_size = 16;
-        how.workers = threads;
-        how.shuffle = false;
-        how.bad_share = 1;
-        how.sample.format = picture;
-        GRAFT_TRY_ASSIGN(how.sample.preprocess, parse_preprocess(text));
-        cached_features features;
-        GRAFT_TRY_ASSIGN(features, cache_features(trunk, some, how, threads, nullptr, nullptr, loading));
-        if (features.labels.size() < 2)
-            return fail(errc::data_too_many_bad, "preprocess",
-                        "too few of the pictures can be read to tell how they have to be prepared; --preprocess SPEC says it");
-        // Classes are counted among what was drawn.
-        std::vector<std::int32_t> labels = features.labels, present = features.labels;
-        std::sort(present.begin(), present.end());
-        present.erase(std::unique(present.begin(), present.end()), present.end());
-        for (std::int32_t& l : labels) l = static_cast<std::int32_t>(std::lower_bound(present.begin(), present.end(), l) - present.begin());
-        shape rows = features.rows.shape();
-        rows[0] = static_cast<std::int64_t>(labels.size());
-        preprocess_trial trial = detail::leave_one_out(detail::pooled_rows(tensor(dtype::float32, rows, features.rows.storage()), cut), labels,
-                                                       static_cast<std::size_t>(rows[cut.channel_axis]), present.size());
-        trial.text = text;
+        preprocess_trial trial;
+        GRAFT_TRY_ASSIGN(trial, try_preprocess(network, cut, some, picture, text, threads, loading));
         tried.push_back(std::move(trial));
     }
     std::stable_sort(tried.begin(), tried.end(), [](const preprocess_trial& a, const preprocess_trial& b) { return a.error < b.error; });
