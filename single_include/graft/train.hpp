@@ -32785,8 +32785,8 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-/// The names of the files in a folder that a run of training writes, sorted: model.onnx, checkpoints, metrics.jsonl, report.html and event
-/// files of graft. None where the folder is not there. Errors: file.open.
+/// The names of the files in a folder that a run of training writes, sorted: model.onnx, checkpoints, metrics.jsonl, report.html,
+/// run.json, predictions.csv, fixes.csv and event files of graft. None where the folder is not there. Errors: file.open.
 result<std::vector<std::string>> run_files(const std::string& folder);
 
 /// Whether a run may write into a folder: it is not there yet, or holds no file that a run would write, or the run goes on from the checkpoint
@@ -32822,7 +32822,8 @@ inline bool is_event_file(const std::string& name) {
     return at == name.size() || (name[at++] == '.' && digits() && at == name.size());
 }
 inline bool is_run_file(const std::string& name) {
-    for (const char* own : {"checkpoint.safetensors", "checkpoint.previous.safetensors", "model.onnx", "metrics.jsonl", "report.html"})
+    for (const char* own : {"checkpoint.safetensors", "checkpoint.previous.safetensors", "model.onnx", "metrics.jsonl", "report.html", "run.json",
+                            "predictions.csv", "fixes.csv"})
         if (name == own) return true;
     return is_event_file(name);
 }
@@ -37255,6 +37256,138 @@ GRAFT_MEMORY_CATCH("overlay_heat_map")
 GRAFT_END_NAMESPACE
 #endif
 #endif
+// ---- graft/train/label_issues.hpp
+// Labels that a network doubts: confident learning's rule, for pictures that are to be looked at again.
+
+
+#include <cstdint>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A picture whose label a network doubts.
+struct label_issue {
+    std::size_t picture = 0;     ///< its place among the pictures that were given
+    std::int32_t suggested = 0;  ///< the class that it was taken for
+    double probability = 0;      ///< of that class
+    double self_confidence = 0;  ///< the probability of the label that it has
+    double margin() const noexcept { return probability - self_confidence; }
+};
+
+/// The pictures that the confident joint of Northcutt, Jiang and Chuang (2021, "Confident Learning: Estimating Uncertainty in Dataset Labels",
+/// section 3.1) has off its diagonal: taken for another class than their label, with at least the probability that pictures labelled as that class
+/// get for it on average. Of the classes above their threshold the likeliest alone counts, so that a picture whose likeliest class is
+/// below its own is left alone. A class without pictures has no threshold and is suggested to nobody. The widest margin comes first. The rule is
+/// made for pictures that the network did not learn from; those that it did it takes for what they were said to be, so that fewer are found.
+std::vector<label_issue> find_label_issues(const std::vector<scored_picture>& pictures);
+
+/// How the pictures around each picture are labelled, as if a network had said so: of its nearest neighbours by the cosine of their features
+/// (`rows`: `labels.size()` x `width`, row-major) each votes for its own label with that cosine. A picture has no vote of its own, so that this
+/// is a judgement of a network that was never told the label, if the trunk that made the features was not. There are a quarter as many neighbours as a class
+/// has pictures on average, from 3 to 20, among up to 4096 pictures that lie evenly in the order given. Does not depend on the threads of `pool`. Errors: usage
+/// (no width).
+result<std::vector<scored_picture>> vote_of_neighbours(const float* rows, std::int64_t width, const std::vector<std::int32_t>& labels, executor& pool);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Sums side by side, which compilers turn into vectors without changing a bit.
+inline float dot_product(const float* a, const float* b, std::int64_t n) noexcept {
+    float sums[8] = {};
+    std::int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int k = 0; k < 8; ++k) sums[k] += a[i + k] * b[i + k];
+    float rest = 0;
+    for (; i < n; ++i) rest += a[i] * b[i];
+    for (const float s : sums) rest += s;
+    return rest;
+}
+
+// The vote on picture `i`: the best `k` of the references but itself.
+inline scored_picture vote_on(std::int64_t i, const std::vector<float>& unit, std::int64_t width, const std::vector<std::int32_t>& labels,
+                              const std::vector<std::int64_t>& references, std::int32_t classes, std::size_t k) {
+    std::vector<std::pair<float, std::int64_t>> near;  // the least first
+    for (const std::int64_t r : references) {
+        if (r == i) continue;
+        const float likeness = dot_product(&unit[static_cast<std::size_t>(i * width)], &unit[static_cast<std::size_t>(r * width)], width);
+        if (near.size() == k && !(likeness > near.front().first)) continue;
+        near.insert(std::upper_bound(near.begin(), near.end(), std::make_pair(likeness, r), [](const auto& a, const auto& b) { return a.first < b.first; }),
+                    {likeness, r});
+        if (near.size() > k) near.erase(near.begin());
+    }
+    std::vector<double> votes(static_cast<std::size_t>(classes));
+    double all = 0;
+    for (const auto& n : near) {
+        const double weight = std::max(0.0, static_cast<double>(n.first));
+        votes[static_cast<std::size_t>(labels[static_cast<std::size_t>(n.second)])] += weight;
+        all += weight;
+    }
+    scored_picture s;
+    s.index = i;
+    s.label = s.predicted = labels[static_cast<std::size_t>(i)];
+    s.probability = 1;
+    if (!(all > 0)) return s;  // nobody is like it
+    const auto most = std::max_element(votes.begin(), votes.end());
+    s.predicted = static_cast<std::int32_t>(most - votes.begin());
+    s.probability = static_cast<float>(*most / all);
+    s.loss = static_cast<float>(-std::log(std::max(votes[static_cast<std::size_t>(s.label)] / all, 1e-9)));
+    return s;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<std::vector<scored_picture>> vote_of_neighbours(const float* rows, std::int64_t width, const std::vector<std::int32_t>& labels,
+                                                                    executor& pool) GRAFT_MEMORY_TRY {
+    if (width < 1) return fail(errc::usage, "vote_of_neighbours", "features have at least one number");
+    const auto n = static_cast<std::int64_t>(labels.size());
+    std::int32_t classes = 0;
+    for (const std::int32_t label : labels) classes = std::max(classes, label + 1);
+    std::vector<float> unit(rows, rows + n * width);
+    parallel_for(pool, n, [&](std::int64_t i) {
+        float* const row = &unit[static_cast<std::size_t>(i * width)];
+        const float length = std::sqrt(detail::dot_product(row, row, width));
+        for (std::int64_t k = 0; k < width; ++k) row[k] = length > 0 ? row[k] / length : 0;
+    });
+    std::vector<std::int64_t> references;
+    const std::int64_t most = std::min<std::int64_t>(n, 4096);
+    for (std::int64_t r = 0; r < most; ++r) references.push_back(r * n / most);
+    const auto k = static_cast<std::size_t>(std::min<std::int64_t>(20, std::max<std::int64_t>(3, classes ? n / classes / 4 : 0)));
+    std::vector<scored_picture> votes(labels.size());
+    parallel_for(pool, n, [&](std::int64_t i) { votes[static_cast<std::size_t>(i)] = detail::vote_on(i, unit, width, labels, references, classes, k); });
+    return votes;
+}
+GRAFT_MEMORY_CATCH("vote_of_neighbours")
+
+GRAFT_INLINE std::vector<label_issue> find_label_issues(const std::vector<scored_picture>& pictures) {
+    std::int32_t classes = 0;
+    for (const scored_picture& p : pictures) classes = std::max({classes, p.label + 1, p.predicted + 1});
+    // Of each class: the sum of the probabilities that its own pictures give it, and how many those are.
+    std::vector<std::pair<double, std::int64_t>> own(static_cast<std::size_t>(classes));
+    const auto self_confidence = [](const scored_picture& p) { return std::isfinite(p.loss) ? std::exp(-static_cast<double>(p.loss)) : 0; };
+    for (const scored_picture& p : pictures) {
+        own[static_cast<std::size_t>(p.label)].first += self_confidence(p);
+        ++own[static_cast<std::size_t>(p.label)].second;
+    }
+    std::vector<label_issue> issues;
+    for (std::size_t i = 0; i < pictures.size(); ++i) {
+        const scored_picture& p = pictures[i];
+        const auto& threshold = own[static_cast<std::size_t>(p.predicted)];
+        const double probability = static_cast<double>(p.probability);
+        if (p.predicted == p.label || threshold.second == 0 || !std::isfinite(p.loss)) continue;
+        if (probability * static_cast<double>(threshold.second) >= threshold.first) issues.push_back({i, p.predicted, probability, self_confidence(p)});
+    }
+    std::stable_sort(issues.begin(), issues.end(), [](const label_issue& a, const label_issue& b) { return a.margin() > b.margin(); });
+    return issues;
+}
+
+GRAFT_END_NAMESPACE
+#endif
 // ---- graft/train/report.hpp
 // report.html: what a training run did, on one page that needs nothing but a browser.
 
@@ -37284,6 +37417,14 @@ struct report_picture {
     std::int64_t truth = 0, predicted = 0;  ///< indices of classes
     double probability = 0;                 ///< of the predicted class
     double loss = epoch_figures::none;
+    std::string remedy, command;  ///< what may be wrong with the dataset here, and the line that mends it; both or none
+};
+
+/// Two pictures that are copies of each other, where that does harm.
+struct report_copy {
+    image picture, other;  ///< shown small
+    std::string path, of;
+    std::string remedy, command;  ///< as of report_picture
 };
 
 /// A name and a value, both shown as they are.
@@ -37305,6 +37446,11 @@ struct training_report {
     double data_wait = epoch_figures::none;                                         ///< share of the time in which the step waited for data, 0..1
     std::int64_t train_images = 0, val_images = 0, parameters = 0, peak_bytes = 0;  ///< 0: not shown
     std::vector<report_picture> wrong;                                              ///< the most wrong first
+    std::vector<report_picture> doubted;                                            ///< pictures that were learnt from, whose label is doubted
+    std::string doubted_about;                                                      ///< who doubts it, and how far that goes; a sentence or two
+    std::vector<report_copy> copies;                                                ///< across parts and across classes
+    std::string fixes;                                                              ///< what all that can be mended comes to, a sentence
+    std::string fixes_command;                                                      ///< the line that shows it
     std::vector<report_picture> maps;                                               ///< pictures with a Grad-CAM over them (`overlay_heat_map`)
     std::vector<std::pair<std::string, double>> timing;                             ///< part of the run, seconds
     std::vector<member_record> members;  ///< what the processes or replicas that trained it did; one that held up the others is named
@@ -37313,9 +37459,9 @@ struct training_report {
     std::vector<std::string> notes;  ///< sentences a reader should see first: skipped pictures, warnings
 };
 
-/// The page: one HTML text without scripts and without anything from elsewhere; charts are SVG, pictures PNG inside. Equal
-/// reports give equal bytes. Errors: labels.count (classes and metrics disagree), data.label_range (a picture's class),
-/// memory.oom.
+/// The page: one HTML text without anything from elsewhere; charts are SVG, pictures PNG inside. Its one script, which copies commands and
+/// enlarges pictures, is the same on every page, and the page's policy lets no other run. Equal reports give equal bytes. Errors: labels.count (classes and
+/// metrics disagree), data.label_range (a picture's class), memory.oom.
 result<std::string> report_html(const training_report& report);
 /// Writes it to a file, which stays what it was until the new one is whole. Errors: those of `report_html`, file.write.
 status write_report(const training_report& report, const std::string& path);
@@ -37385,10 +37531,10 @@ struct chart_series {
     bool faint = false;
 };
 
-// An x to be marked, with a tip and, if it has one, a word that stands there.
+// An x to be marked, with a tip and, if it has them, words for what lies before it and behind it.
 struct chart_mark {
     double x;
-    std::string tip, word;
+    std::string tip, before, behind;
 };
 
 struct line_chart {
@@ -37504,11 +37650,11 @@ inline std::string line_chart_html(const line_chart& c) {
     out += "<text class=\"tick\" x=\"237\" y=\"247\" text-anchor=\"middle\">" + html_text(c.x_name) + "</text>";
     for (const chart_mark& m : c.marks) {
         const double at = x.place(m.x);
-        const bool left = at > 330;  // else the word would run out of the picture
         out += "<path class=\"mark\" d=\"M" + coordinate(at) + " 12V214\"><title>" + html_text(m.tip) + "</title></path>";
-        if (!m.word.empty())
-            out += "<text class=\"tick\" x=\"" + coordinate(at + (left ? -4 : 4)) + "\" y=\"22\"" + (left ? " text-anchor=\"end\"" : "") + ">" +
-                   html_text(m.word) + "</text>";
+        // A word that would run out of the picture is left out: the other one tells enough.
+        if (!m.before.empty() && at > 118)
+            out += "<text class=\"tick\" x=\"" + coordinate(at - 4) + "\" y=\"22\" text-anchor=\"end\">" + html_text(m.before) + "</text>";
+        if (!m.behind.empty() && at < 340) out += "<text class=\"tick\" x=\"" + coordinate(at + 4) + "\" y=\"22\">" + html_text(m.behind) + "</text>";
     }
     for (const chart_series& s : c.series) append_line(out, c, s, x, y);
     return out + "</svg></figure>";
@@ -37596,6 +37742,86 @@ inline std::string confusion_html(const classification_metrics& m, const std::ve
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_REPORT_PAGE_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_REPORT_PAGE_HPP
+// ---- graft/train/report_page.hpp
+// What all pages share: the head with its policy and its look, and the script at the end.
+
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_REPORT_SCRIPT_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_REPORT_SCRIPT_HPP
+// ---- graft/train/report_script.hpp
+// The script of a page: buttons that copy commands, and pictures that a press makes large. Without it the page shows everything all the same.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// The one text that a page's policy lets run, which is the same on every page; what is shown is read from the page as text.
+inline const char* report_script() {
+    return R"js(
+"use strict";
+for (const code of document.querySelectorAll(".command")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = "Copy";
+  button.setAttribute("aria-label", "Copy " + code.textContent);
+  button.addEventListener("click", async () => {
+    let copied = true;
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+    } catch {
+      getSelection().selectAllChildren(code);
+      copied = document.execCommand("copy");
+    }
+    button.textContent = copied ? "Copied" : "Marked: press Ctrl+C";
+    setTimeout(() => { button.textContent = "Copy"; }, 1600);
+  });
+  code.after(button);
+}
+const scrolls = () => {
+  for (const box of document.querySelectorAll(".scroll")) {
+    if (box.scrollWidth <= box.clientWidth) continue;
+    box.tabIndex = 0;
+    box.setAttribute("role", "region");
+    box.setAttribute("aria-label", box.closest("section,header").querySelector("h1,h2").textContent);
+  }
+};
+scrolls();
+addEventListener("resize", scrolls);
+const dialog = document.createElement("dialog");
+dialog.setAttribute("aria-label", "Picture, enlarged");
+const large = document.createElement("img"), caption = document.createElement("p"), close = document.createElement("button");
+close.type = "button";
+close.className = "copy";
+close.textContent = "Close";
+close.addEventListener("click", () => dialog.close());
+dialog.append(large, caption, close);
+dialog.addEventListener("click", event => { if (event.target === dialog) dialog.close(); });
+document.body.append(dialog);
+for (const picture of document.querySelectorAll(".pictures img")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "enlarge";
+  button.setAttribute("aria-label", "Enlarge " + picture.alt);
+  picture.replaceWith(button);
+  button.append(picture);
+  button.addEventListener("click", () => {
+    large.src = picture.src;
+    large.alt = picture.alt;
+    large.className = picture.className;
+    caption.textContent = picture.alt;
+    dialog.showModal();
+  });
+}
+)js";
+}
+// The SHA-256 of that text, as a Content-Security-Policy has it.
+inline const char* report_script_hash() { return "sha256-vcsS7g8wusSS2eVZQZNz+bWImL/fvaZjWP50At9kzN4="; }
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_REPORT_STYLE_HPP
 #define GRAFT_SINGLE_GRAFT_TRAIN_REPORT_STYLE_HPP
 // ---- graft/train/report_style.hpp
@@ -37607,7 +37833,7 @@ namespace detail {
 
 inline const char* report_style() {
     return R"css(
-:root{color-scheme:light dark;--page:#f6f6f4;--card:#fff;--text:#1d2125;--dim:#667079;--line:#e3e5e8;--c1:#2166c4;--c2:#d4591f;--c3:#2a8a63;
+:root{color-scheme:light dark;--page:#f6f6f4;--card:#fff;--text:#1d2125;--dim:#667079;--line:#e3e5e8;--c1:#2166c4;--c2:#bf4d17;--c3:#1f7a55;
 --c4:#7a4fc0;--on:#fff;--note:#fff5dc}
 @media(prefers-color-scheme:dark){:root{--page:#121416;--card:#1b1e21;--text:#e7e9eb;--dim:#98a2ab;--line:#30363b;--c1:#6aa8f7;--c2:#f58d55;
 --c3:#5cc79b;--c4:#b795f2;--on:#0d0f11;--note:#332b14}}
@@ -37669,6 +37895,7 @@ td.bar{text-align:left;min-width:112px;width:23%}
 .epochs th,.epochs td{padding:3px 6px}
 .epochs{font-size:13px}
 .charts details{margin:0}
+.charts>*{min-width:0}
 .settings th{width:34%}
 .timing td.text{width:45%}
 .pictures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(45%,150px),1fr));gap:16px}
@@ -37677,6 +37904,19 @@ td.bar{text-align:left;min-width:112px;width:23%}
 .pictures .tiny{image-rendering:pixelated}
 .pictures figcaption{font-size:13.5px;line-height:1.35;padding-top:6px;overflow-wrap:anywhere}
 .pictures small{display:block;color:var(--dim);font-size:12px;margin-top:2px;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+.remedy{display:block;margin-top:4px}
+.command{display:block;margin:4px 0;padding:4px 8px;background:var(--page);border-radius:6px;overflow-wrap:anywhere;
+font:12px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+.copy{font:inherit;font-size:13px;padding:2px 10px;color:var(--text);background:var(--card);border:1px solid var(--dim);border-radius:6px;cursor:pointer}
+.enlarge{display:block;width:100%;padding:0;border:0;background:none;border-radius:10px;cursor:zoom-in}
+.copy:focus-visible,.enlarge:focus-visible,summary:focus-visible,.scroll:focus-visible{outline:3px solid var(--c1);outline-offset:2px}
+.pairs{grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),1fr))}
+.two{display:grid;grid-template-columns:1fr 1fr;gap:6px}
+dialog{padding:14px;max-width:94vw;color:var(--text);background:var(--card);border:1px solid var(--line);border-radius:14px}
+dialog::backdrop{background:#000a}
+dialog img{display:block;width:min(86vw,640px);max-height:78vh;object-fit:contain}
+dialog .tiny{image-rendering:pixelated}
+dialog p{margin:10px 0;max-width:min(86vw,640px);overflow-wrap:anywhere}
 .good{color:var(--c3)}.bad{color:var(--c2)}
 details{margin-top:14px}
 summary{cursor:pointer;color:var(--dim)}
@@ -37684,6 +37924,23 @@ summary{cursor:pointer;color:var(--dim)}
 @media print{body{background:#fff}header,section{break-inside:avoid}}
 )css";
 }
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Nothing is fetched, and no other script runs: whatever names from files hold.
+inline std::string page_begin(const std::string& title) {
+    return "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><meta "
+           "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';img-src data:;style-src 'unsafe-inline';script-src '" +
+           std::string(report_script_hash()) + "'\"><title>" + html_text(title) + "</title><style>" + report_style() + "</style></head><body><main>";
+}
+inline std::string page_end() { return "</main><script>" + std::string(report_script()) + "</script></body></html>\n"; }
 
 }  // namespace detail
 GRAFT_END_NAMESPACE
@@ -37765,10 +38022,10 @@ inline void append_chart(std::string& out, line_chart c, const training_report& 
     if (c.series.empty()) return;
     c.x_name = "epoch";
     if (r.best_epoch > 0 && !c.logarithmic) {
-        c.marks.push_back({static_cast<double>(r.best_epoch), "the epoch that was kept", ""});
+        c.marks.push_back({static_cast<double>(r.best_epoch), "the epoch that was kept", "", ""});
     }
     if (r.head_alone > 0 && r.head_alone < static_cast<std::int64_t>(r.epochs.size()))
-        c.marks.push_back({static_cast<double>(r.head_alone), "before this the head learnt alone", "trunk joins"});
+        c.marks.push_back({static_cast<double>(r.head_alone), "before this the head learnt alone, behind it the trunk too", "head alone", "whole network"});
     out += line_chart_html(c);
 }
 
@@ -37879,35 +38136,69 @@ inline void append_calibration(std::string& out, const training_report& r) {
     out += "</div></div></section>";
 }
 
-inline status append_pictures(std::string& out, const training_report& r, const std::vector<report_picture>& pictures, const char* title, const char* about) {
+// The img element of a picture, shrunk to what is shown where it is large.
+inline result<std::string> picture_html(const image& picture, const std::string& name) {
+    image small = picture;
+    constexpr std::int64_t most = 320;
+    if (small.height > most || small.width > most) {
+        const double shrink = static_cast<double>(most) / static_cast<double>(std::max(small.height, small.width));
+        const auto side = [shrink](std::int64_t v) { return std::max<std::int64_t>(1, std::llround(static_cast<double>(v) * shrink)); };
+        GRAFT_TRY_ASSIGN(small, resize(picture, side(picture.height), side(picture.width)));
+    }
+    std::string png;
+    GRAFT_TRY_ASSIGN(png, encode_png(small));
+    const bool tiny = std::max(small.height, small.width) <= 64;
+    return "<img" + std::string(tiny ? " class=\"tiny\"" : "") + " alt=\"" + html_text(name) + "\" width=\"" + std::to_string(small.width) + "\" height=\"" +
+           std::to_string(small.height) + "\" src=\"data:image/png;base64," + base64_encode(png) + "\">";
+}
+inline std::string command_html(const std::string& remedy, const std::string& command) {
+    if (command.empty()) return "";
+    return "<span class=\"remedy\">" + html_text(remedy) + "</span><code class=\"command\">" + html_text(command) + "</code>";
+}
+
+inline status append_pictures(std::string& out, const training_report& r, const std::vector<report_picture>& pictures, const char* title,
+                              const std::string& about) {
     if (pictures.empty()) return {};
     out += "<section><h2>" + std::string(title) + "</h2><p>" + about + "</p><div class=\"pictures\">";
     for (const report_picture& p : pictures) {
         const auto n = static_cast<std::int64_t>(r.classes.size());
         if (p.truth < 0 || p.truth >= n || p.predicted < 0 || p.predicted >= n)
             return fail(errc::data_label_range, "'" + p.path + "'", "its class is none of the report's " + std::to_string(n));
-        image small = p.picture;
-        constexpr std::int64_t most = 224;
-        if (small.height > most || small.width > most) {
-            const double shrink = static_cast<double>(most) / static_cast<double>(std::max(small.height, small.width));
-            const auto side = [shrink](std::int64_t v) { return std::max<std::int64_t>(1, std::llround(static_cast<double>(v) * shrink)); };
-            GRAFT_TRY_ASSIGN(small, resize(p.picture, side(p.picture.height), side(p.picture.width)));
-        }
-        std::string png;
-        GRAFT_TRY_ASSIGN(png, encode_png(small));
+        std::string shown;
+        GRAFT_TRY_ASSIGN(shown, picture_html(p.picture, p.path));
         const std::string truth = html_text(r.classes[static_cast<std::size_t>(p.truth)]), taken = html_text(r.classes[static_cast<std::size_t>(p.predicted)]);
-        const bool tiny = std::max(small.height, small.width) <= 64;
-        out += "<figure><img" + std::string(tiny ? " class=\"tiny\"" : "") + " alt=\"" + html_text(p.path) + "\" width=\"" + std::to_string(small.width) +
-               "\" height=\"" + std::to_string(small.height) + "\" src=\"data:image/png;base64," + base64_encode(png) + "\"><figcaption>";
+        out += "<figure>" + shown + "<figcaption>";
         if (p.truth == p.predicted)
             out += "<b class=\"good\">" + taken + "</b> " + report_percent(p.probability);
         else
             out += "<b>" + truth + "</b><br>taken for <b class=\"bad\">" + taken + "</b> " + report_percent(p.probability);
         out += "<small title=\"" + html_text(p.path) + "\">" + html_text(p.path) + (std::isfinite(p.loss) ? ", loss " + report_number(p.loss, "%.2f") : "") +
-               "</small></figcaption></figure>";
+               "</small>" + command_html(p.remedy, p.command) + "</figcaption></figure>";
     }
     out += "</div></section>";
     return {};
+}
+
+inline status append_copies(std::string& out, const training_report& r) {
+    if (r.copies.empty()) return {};
+    out += "<section><h2>Pictures that are there twice</h2><p>A picture that is learnt from and scored by makes the score too good; of one that lies in two "
+           "classes one label is wrong.</p><div class=\"pictures pairs\">";
+    for (const report_copy& c : r.copies) {
+        std::string one, other;
+        GRAFT_TRY_ASSIGN(one, picture_html(c.picture, c.path));
+        GRAFT_TRY_ASSIGN(other, picture_html(c.other, c.of));
+        out += "<figure><div class=\"two\">" + one + other + "</div><figcaption><small title=\"" + html_text(c.path) + "\">" + html_text(c.path) +
+               "</small><small title=\"" + html_text(c.of) + "\">" + html_text(c.of) + "</small>" + command_html(c.remedy, c.command) +
+               "</figcaption></figure>";
+    }
+    out += "</div></section>";
+    return {};
+}
+
+inline void append_fixes(std::string& out, const training_report& r) {
+    if (r.fixes_command.empty()) return;
+    out += "<section><h2>What the dataset may need</h2><p>" + html_text(r.fixes) + "</p><p><code class=\"command\">" + html_text(r.fixes_command) +
+           "</code></p></section>";
 }
 
 inline void append_timing(std::string& out, const training_report& r) {
@@ -38016,14 +38307,15 @@ inline void append_settings(std::string& out, const training_report& r) {
 GRAFT_INLINE result<std::string> report_html(const training_report& r) GRAFT_MEMORY_TRY {
     if (r.metrics.samples() && static_cast<std::int64_t>(r.classes.size()) != r.metrics.classes())
         return fail(errc::labels_count, "report", std::to_string(r.classes.size()) + " names for " + std::to_string(r.metrics.classes()) + " classes");
-    std::string out = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-                      "content=\"width=device-width,initial-scale=1\"><title>";
-    out += detail::html_text(r.title) + "</title><style>" + detail::report_style() + "</style></head><body>";
+    std::string out = detail::page_begin(r.title);
     detail::append_header(out, r);
     detail::append_curves(out, r);
     detail::append_classes(out, r);
     GRAFT_TRY(detail::append_pictures(out, r, r.wrong, "Where it is most wrong",
                                       "Pictures of the validation set with the highest loss: a wrong label, an odd picture, or something to learn."));
+    GRAFT_TRY(detail::append_pictures(out, r, r.doubted, "Labels in doubt", detail::html_text(r.doubted_about)));
+    GRAFT_TRY(detail::append_copies(out, r));
+    detail::append_fixes(out, r);
     GRAFT_TRY(detail::append_pictures(out, r, r.maps, "Where it looks", "Grad-CAM: the brighter, the more a place spoke for the predicted class."));
     detail::append_calibration(out, r);
     detail::append_timing(out, r);
@@ -38031,7 +38323,7 @@ GRAFT_INLINE result<std::string> report_html(const training_report& r) GRAFT_MEM
     detail::append_members(out, r);
     detail::append_stages(out, r);
     detail::append_settings(out, r);
-    out += "</body></html>\n";
+    out += detail::page_end();
     return out;
 }
 GRAFT_MEMORY_CATCH("report_html")
@@ -38059,8 +38351,8 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-/// The names of the files in a folder that a run of training writes, sorted: model.onnx, checkpoints, metrics.jsonl, report.html and event
-/// files of graft. None where the folder is not there. Errors: file.open.
+/// The names of the files in a folder that a run of training writes, sorted: model.onnx, checkpoints, metrics.jsonl, report.html,
+/// run.json, predictions.csv, fixes.csv and event files of graft. None where the folder is not there. Errors: file.open.
 result<std::vector<std::string>> run_files(const std::string& folder);
 
 /// Whether a run may write into a folder: it is not there yet, or holds no file that a run would write, or the run goes on from the checkpoint
@@ -38096,7 +38388,8 @@ inline bool is_event_file(const std::string& name) {
     return at == name.size() || (name[at++] == '.' && digits() && at == name.size());
 }
 inline bool is_run_file(const std::string& name) {
-    for (const char* own : {"checkpoint.safetensors", "checkpoint.previous.safetensors", "model.onnx", "metrics.jsonl", "report.html"})
+    for (const char* own : {"checkpoint.safetensors", "checkpoint.previous.safetensors", "model.onnx", "metrics.jsonl", "report.html", "run.json",
+                            "predictions.csv", "fixes.csv"})
         if (name == own) return true;
     return is_event_file(name);
 }

@@ -1,6 +1,8 @@
 // The report: everything that was given is on the page, nothing given can become markup, nothing is fetched from elsewhere.
 #include <doctest/doctest.h>
+#include <graft/train/base64.hpp>
 #include <graft/train/report.hpp>
+#include <graft/train/report_script.hpp>
 
 #include <cmath>
 #include <cstdio>
@@ -48,10 +50,10 @@ graft::training_report report_of(int classes) {
 
 // Every element that must be closed is closed, in order.
 bool well_nested(const std::string& page) {
-    const std::vector<std::string> watched = {"section", "figure", "svg",     "table", "div",   "header", "body", "html",
-                                              "g",       "p",      "details", "text",  "title", "span",   "b",    "i"};
+    const std::vector<std::string> watched = {"section", "figure",  "svg",  "table",      "div",  "header", "body", "html", "main", "g",
+                                              "p",       "details", "text", "figcaption", "code", "title",  "span", "b",    "i"};
     std::vector<std::string> open;
-    for (std::size_t at = page.find('<'); at != std::string::npos; at = page.find('<', at + 1)) {
+    for (std::size_t at = page.find('<'); at < page.find("<script>"); at = page.find('<', at + 1)) {
         const bool closing = page[at + 1] == '/';
         const std::size_t begin = at + 1 + closing, end = page.find_first_of(" >/", begin);
         const std::string name = page.substr(begin, end - begin);
@@ -65,19 +67,33 @@ bool well_nested(const std::string& page) {
             open.pop_back();
         }
     }
-    return open.empty();
+    return open == std::vector<std::string>{"html", "body"};
+}
+
+// The page without its one script, and the text of that.
+std::string without_script(const std::string& page) {
+    const std::size_t from = page.find("<script>"), end = page.find("</script>");
+    return page.substr(0, from) + page.substr(std::min(end + 9, page.size()));
+}
+std::string script_of(const std::string& page) {
+    const std::size_t from = page.find("<script>") + 8;
+    return page.substr(from, page.find("</script>") - from);
 }
 
 }  // namespace
 
-TEST_CASE("A report stands on its own: no scripts, nothing from elsewhere, well nested, the same bytes each time") {
+TEST_CASE("A report stands on its own: one script that its policy names, nothing from elsewhere, well nested, the same bytes each time") {
     for (const int classes : {2, 5, 20, 40, 70}) {
         CAPTURE(classes);
         const graft::training_report r = report_of(classes);
         const std::string page = graft::report_html(r).value();
         CHECK(page == graft::report_html(r).value());
+        CHECK(count(page, "<script") == 1);
+        CHECK(script_of(page) == graft::detail::report_script());
         for (const char* absent : {"<script", "http:", "https:", "<link", "@import", "url(", "nan", "inf,"})
-            CHECK_MESSAGE(page.find(absent) == std::string::npos, absent);
+            CHECK_MESSAGE(without_script(page).find(absent) == std::string::npos, absent);
+        CHECK(page.find("default-src 'none';img-src data:;style-src 'unsafe-inline';script-src '" + std::string(graft::detail::report_script_hash()) + "'") <
+              page.find("<style>"));
         for (const char* present :
              {"A run", "net.onnx", "graft finetune a &amp; b", "Class by class", "1 min 15 s", "prefers-color-scheme:dark", "name=\"viewport\""})
             CHECK_MESSAGE(page.find(present) != std::string::npos, present);
@@ -147,12 +163,16 @@ TEST_CASE("Nothing that a file or a user gave becomes markup") {
     for (int i = 0; i < 9; ++i) p.picture.data()[i] = 9;
     p.path = evil;
     p.predicted = 1;
-    r.wrong = {p};
+    p.remedy = p.command = evil;
+    r.wrong = r.doubted = {p};
+    r.copies.push_back({p.picture, p.picture, evil, evil, evil, evil});
+    r.fixes = r.fixes_command = evil;
     const std::string page = graft::report_html(r).value();
-    CHECK(page.find("<script") == std::string::npos);
+    CHECK(count(page, "<script") == 1);
+    CHECK(script_of(page) == graft::detail::report_script());
     CHECK(page.find('\x01') == std::string::npos);
     CHECK(page.find('\xff') == std::string::npos);
-    CHECK(count(page, safe) > 12);
+    CHECK(count(page, safe) > 24);
     CHECK(well_nested(page));
 }
 
@@ -169,11 +189,67 @@ TEST_CASE("Pictures are inside, shrunk to what is shown") {
     r.maps = {p};
     const std::string page = graft::report_html(r).value();
     CHECK(count(page, "src=\"data:image/png;base64,iVBORw0KGgo") == 3);
-    CHECK(count(page, "width=\"112\" height=\"224\"") == 3);
+    CHECK(count(page, "width=\"160\" height=\"320\"") == 3);
     CHECK(page.find("taken for <b class=\"bad\">class 2</b> 87.5") != std::string::npos);
     r.wrong[0].truth = 3;
     CHECK(graft::report_html(r).error().code() == graft::errc::data_label_range);
 }
+
+TEST_CASE("A report has the line that mends the dataset beside each picture that it doubts, and beside each pair of copies") {
+    graft::training_report r = report_of(3);
+    graft::report_picture p;
+    p.picture = graft::image::make(40, 40, 3).value();
+    for (std::int64_t i = 0; i < p.picture.bytes(); ++i) p.picture.data()[i] = static_cast<std::uint8_t>(i);
+    p.path = "val/a/b.jpg";
+    p.predicted = 2;
+    r.wrong = {p};
+    CHECK(graft::report_html(r).value().find("<code") == std::string::npos);
+    p.remedy = "Move it to class 2:";
+    p.command = "graft fix run/fixes.csv --only 4";
+    r.wrong = {p};
+    r.doubted = {p, p};
+    r.copies.push_back({p.picture, p.picture, "train/a/1.jpg", "val/a/2.jpg", "Drop it:", "graft fix run/fixes.csv --only 1"});
+    r.fixes = "Pictures that are there twice: 1.";
+    r.fixes_command = "graft fix run/fixes.csv --dry-run";
+    const std::string page = graft::report_html(r).value();
+    CHECK(well_nested(page));
+    CHECK(count(page, "<span class=\"remedy\">Move it to class 2:</span><code class=\"command\">graft fix run/fixes.csv --only 4</code>") == 3);
+    CHECK(count(page, "<code class=\"command\">graft fix run/fixes.csv --only 1</code>") == 1);
+    CHECK(count(page, "<code class=\"command\">graft fix run/fixes.csv --dry-run</code>") == 1);
+    CHECK(count(page, "<img class=\"tiny\" alt=\"val/a/2.jpg\"") == 1);
+    CHECK(count(page, "<img ") == 5);
+}
+
+TEST_CASE("Curves say where the head learnt alone and where the whole network did") {
+    graft::training_report r = report_of(2);
+    CHECK(graft::report_html(r).value().find("whole network") == std::string::npos);
+    r.head_alone = 2;
+    const std::string page = graft::report_html(r).value();
+    CHECK(well_nested(page));
+    CHECK(count(page, ">whole network</text>") == 2);  // of loss and accuracy; no rate was given
+    CHECK(count(page, ">head alone</text>") == 2);
+    r.head_alone = 5;  // to the end
+    CHECK(graft::report_html(r).value().find("whole network") == std::string::npos);
+}
+
+#if !defined(_WIN32)
+TEST_CASE("The policy of a page names its script by the right hash") {
+    std::FILE* const file = std::fopen("graft_script.test", "wb");
+    REQUIRE(file);
+    std::fputs(graft::detail::report_script(), file);
+    std::fclose(file);
+    std::FILE* const tool = ::popen("sha256sum graft_script.test", "r");
+    REQUIRE(tool);
+    char hex[65] = {};
+    const std::size_t read = std::fread(hex, 1, 64, tool);
+    ::pclose(tool);
+    std::remove("graft_script.test");
+    REQUIRE(read == 64);
+    std::string bytes;
+    for (int i = 0; i < 64; i += 2) bytes += static_cast<char>(std::stoi(std::string(hex + i, 2), nullptr, 16));
+    CHECK("sha256-" + graft::base64_encode(bytes) == graft::detail::report_script_hash());
+}
+#endif
 
 TEST_CASE("A report with nothing in it is a page, and names that do not fit are refused") {
     const std::string page = graft::report_html({}).value();

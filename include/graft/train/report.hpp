@@ -31,6 +31,14 @@ struct report_picture {
     std::int64_t truth = 0, predicted = 0;  ///< indices of classes
     double probability = 0;                 ///< of the predicted class
     double loss = epoch_figures::none;
+    std::string remedy, command;  ///< what may be wrong with the dataset here, and the line that mends it; both or none
+};
+
+/// Two pictures that are copies of each other, where that does harm.
+struct report_copy {
+    image picture, other;  ///< shown small
+    std::string path, of;
+    std::string remedy, command;  ///< as of report_picture
 };
 
 /// A name and a value, both shown as they are.
@@ -52,6 +60,11 @@ struct training_report {
     double data_wait = epoch_figures::none;                                         ///< share of the time in which the step waited for data, 0..1
     std::int64_t train_images = 0, val_images = 0, parameters = 0, peak_bytes = 0;  ///< 0: not shown
     std::vector<report_picture> wrong;                                              ///< the most wrong first
+    std::vector<report_picture> doubted;                                            ///< pictures that were learnt from, whose label is doubted
+    std::string doubted_about;                                                      ///< who doubts it, and how far that goes; a sentence or two
+    std::vector<report_copy> copies;                                                ///< across parts and across classes
+    std::string fixes;                                                              ///< what all that can be mended comes to, a sentence
+    std::string fixes_command;                                                      ///< the line that shows it
     std::vector<report_picture> maps;                                               ///< pictures with a Grad-CAM over them (`overlay_heat_map`)
     std::vector<std::pair<std::string, double>> timing;                             ///< part of the run, seconds
     std::vector<member_record> members;  ///< what the processes or replicas that trained it did; one that held up the others is named
@@ -60,9 +73,9 @@ struct training_report {
     std::vector<std::string> notes;  ///< sentences a reader should see first: skipped pictures, warnings
 };
 
-/// The page: one HTML text without scripts and without anything from elsewhere; charts are SVG, pictures PNG inside. Equal
-/// reports give equal bytes. Errors: labels.count (classes and metrics disagree), data.label_range (a picture's class),
-/// memory.oom.
+/// The page: one HTML text without anything from elsewhere; charts are SVG, pictures PNG inside. Its one script, which copies commands and
+/// enlarges pictures, is the same on every page, and the page's policy lets no other run. Equal reports give equal bytes. Errors: labels.count (classes and
+/// metrics disagree), data.label_range (a picture's class), memory.oom.
 result<std::string> report_html(const training_report& report);
 /// Writes it to a file, which stays what it was until the new one is whole. Errors: those of `report_html`, file.write.
 status write_report(const training_report& report, const std::string& path);
@@ -76,7 +89,7 @@ GRAFT_END_NAMESPACE
 #include "../data/splits.hpp"
 #include "base64.hpp"
 #include "report_charts.hpp"
-#include "report_style.hpp"
+#include "report_page.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -154,10 +167,10 @@ inline void append_chart(std::string& out, line_chart c, const training_report& 
     if (c.series.empty()) return;
     c.x_name = "epoch";
     if (r.best_epoch > 0 && !c.logarithmic) {
-        c.marks.push_back({static_cast<double>(r.best_epoch), "the epoch that was kept", ""});
+        c.marks.push_back({static_cast<double>(r.best_epoch), "the epoch that was kept", "", ""});
     }
     if (r.head_alone > 0 && r.head_alone < static_cast<std::int64_t>(r.epochs.size()))
-        c.marks.push_back({static_cast<double>(r.head_alone), "before this the head learnt alone", "trunk joins"});
+        c.marks.push_back({static_cast<double>(r.head_alone), "before this the head learnt alone, behind it the trunk too", "head alone", "whole network"});
     out += line_chart_html(c);
 }
 
@@ -268,35 +281,69 @@ inline void append_calibration(std::string& out, const training_report& r) {
     out += "</div></div></section>";
 }
 
-inline status append_pictures(std::string& out, const training_report& r, const std::vector<report_picture>& pictures, const char* title, const char* about) {
+// The img element of a picture, shrunk to what is shown where it is large.
+inline result<std::string> picture_html(const image& picture, const std::string& name) {
+    image small = picture;
+    constexpr std::int64_t most = 320;
+    if (small.height > most || small.width > most) {
+        const double shrink = static_cast<double>(most) / static_cast<double>(std::max(small.height, small.width));
+        const auto side = [shrink](std::int64_t v) { return std::max<std::int64_t>(1, std::llround(static_cast<double>(v) * shrink)); };
+        GRAFT_TRY_ASSIGN(small, resize(picture, side(picture.height), side(picture.width)));
+    }
+    std::string png;
+    GRAFT_TRY_ASSIGN(png, encode_png(small));
+    const bool tiny = std::max(small.height, small.width) <= 64;
+    return "<img" + std::string(tiny ? " class=\"tiny\"" : "") + " alt=\"" + html_text(name) + "\" width=\"" + std::to_string(small.width) + "\" height=\"" +
+           std::to_string(small.height) + "\" src=\"data:image/png;base64," + base64_encode(png) + "\">";
+}
+inline std::string command_html(const std::string& remedy, const std::string& command) {
+    if (command.empty()) return "";
+    return "<span class=\"remedy\">" + html_text(remedy) + "</span><code class=\"command\">" + html_text(command) + "</code>";
+}
+
+inline status append_pictures(std::string& out, const training_report& r, const std::vector<report_picture>& pictures, const char* title,
+                              const std::string& about) {
     if (pictures.empty()) return {};
     out += "<section><h2>" + std::string(title) + "</h2><p>" + about + "</p><div class=\"pictures\">";
     for (const report_picture& p : pictures) {
         const auto n = static_cast<std::int64_t>(r.classes.size());
         if (p.truth < 0 || p.truth >= n || p.predicted < 0 || p.predicted >= n)
             return fail(errc::data_label_range, "'" + p.path + "'", "its class is none of the report's " + std::to_string(n));
-        image small = p.picture;
-        constexpr std::int64_t most = 224;
-        if (small.height > most || small.width > most) {
-            const double shrink = static_cast<double>(most) / static_cast<double>(std::max(small.height, small.width));
-            const auto side = [shrink](std::int64_t v) { return std::max<std::int64_t>(1, std::llround(static_cast<double>(v) * shrink)); };
-            GRAFT_TRY_ASSIGN(small, resize(p.picture, side(p.picture.height), side(p.picture.width)));
-        }
-        std::string png;
-        GRAFT_TRY_ASSIGN(png, encode_png(small));
+        std::string shown;
+        GRAFT_TRY_ASSIGN(shown, picture_html(p.picture, p.path));
         const std::string truth = html_text(r.classes[static_cast<std::size_t>(p.truth)]), taken = html_text(r.classes[static_cast<std::size_t>(p.predicted)]);
-        const bool tiny = std::max(small.height, small.width) <= 64;
-        out += "<figure><img" + std::string(tiny ? " class=\"tiny\"" : "") + " alt=\"" + html_text(p.path) + "\" width=\"" + std::to_string(small.width) +
-               "\" height=\"" + std::to_string(small.height) + "\" src=\"data:image/png;base64," + base64_encode(png) + "\"><figcaption>";
+        out += "<figure>" + shown + "<figcaption>";
         if (p.truth == p.predicted)
             out += "<b class=\"good\">" + taken + "</b> " + report_percent(p.probability);
         else
             out += "<b>" + truth + "</b><br>taken for <b class=\"bad\">" + taken + "</b> " + report_percent(p.probability);
         out += "<small title=\"" + html_text(p.path) + "\">" + html_text(p.path) + (std::isfinite(p.loss) ? ", loss " + report_number(p.loss, "%.2f") : "") +
-               "</small></figcaption></figure>";
+               "</small>" + command_html(p.remedy, p.command) + "</figcaption></figure>";
     }
     out += "</div></section>";
     return {};
+}
+
+inline status append_copies(std::string& out, const training_report& r) {
+    if (r.copies.empty()) return {};
+    out += "<section><h2>Pictures that are there twice</h2><p>A picture that is learnt from and scored by makes the score too good; of one that lies in two "
+           "classes one label is wrong.</p><div class=\"pictures pairs\">";
+    for (const report_copy& c : r.copies) {
+        std::string one, other;
+        GRAFT_TRY_ASSIGN(one, picture_html(c.picture, c.path));
+        GRAFT_TRY_ASSIGN(other, picture_html(c.other, c.of));
+        out += "<figure><div class=\"two\">" + one + other + "</div><figcaption><small title=\"" + html_text(c.path) + "\">" + html_text(c.path) +
+               "</small><small title=\"" + html_text(c.of) + "\">" + html_text(c.of) + "</small>" + command_html(c.remedy, c.command) +
+               "</figcaption></figure>";
+    }
+    out += "</div></section>";
+    return {};
+}
+
+inline void append_fixes(std::string& out, const training_report& r) {
+    if (r.fixes_command.empty()) return;
+    out += "<section><h2>What the dataset may need</h2><p>" + html_text(r.fixes) + "</p><p><code class=\"command\">" + html_text(r.fixes_command) +
+           "</code></p></section>";
 }
 
 inline void append_timing(std::string& out, const training_report& r) {
@@ -405,14 +452,15 @@ inline void append_settings(std::string& out, const training_report& r) {
 GRAFT_INLINE result<std::string> report_html(const training_report& r) GRAFT_MEMORY_TRY {
     if (r.metrics.samples() && static_cast<std::int64_t>(r.classes.size()) != r.metrics.classes())
         return fail(errc::labels_count, "report", std::to_string(r.classes.size()) + " names for " + std::to_string(r.metrics.classes()) + " classes");
-    std::string out = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-                      "content=\"width=device-width,initial-scale=1\"><title>";
-    out += detail::html_text(r.title) + "</title><style>" + detail::report_style() + "</style></head><body>";
+    std::string out = detail::page_begin(r.title);
     detail::append_header(out, r);
     detail::append_curves(out, r);
     detail::append_classes(out, r);
     GRAFT_TRY(detail::append_pictures(out, r, r.wrong, "Where it is most wrong",
                                       "Pictures of the validation set with the highest loss: a wrong label, an odd picture, or something to learn."));
+    GRAFT_TRY(detail::append_pictures(out, r, r.doubted, "Labels in doubt", detail::html_text(r.doubted_about)));
+    GRAFT_TRY(detail::append_copies(out, r));
+    detail::append_fixes(out, r);
     GRAFT_TRY(detail::append_pictures(out, r, r.maps, "Where it looks", "Grad-CAM: the brighter, the more a place spoke for the predicted class."));
     detail::append_calibration(out, r);
     detail::append_timing(out, r);
@@ -420,7 +468,7 @@ GRAFT_INLINE result<std::string> report_html(const training_report& r) GRAFT_MEM
     detail::append_members(out, r);
     detail::append_stages(out, r);
     detail::append_settings(out, r);
-    out += "</body></html>\n";
+    out += detail::page_end();
     return out;
 }
 GRAFT_MEMORY_CATCH("report_html")

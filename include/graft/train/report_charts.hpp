@@ -61,10 +61,10 @@ struct chart_series {
     bool faint = false;
 };
 
-// An x to be marked, with a tip and, if it has one, a word that stands there.
+// An x to be marked, with a tip and, if it has them, words for what lies before it and behind it.
 struct chart_mark {
     double x;
-    std::string tip, word;
+    std::string tip, before, behind;
 };
 
 struct line_chart {
@@ -180,11 +180,11 @@ inline std::string line_chart_html(const line_chart& c) {
     out += "<text class=\"tick\" x=\"237\" y=\"247\" text-anchor=\"middle\">" + html_text(c.x_name) + "</text>";
     for (const chart_mark& m : c.marks) {
         const double at = x.place(m.x);
-        const bool left = at > 330;  // else the word would run out of the picture
         out += "<path class=\"mark\" d=\"M" + coordinate(at) + " 12V214\"><title>" + html_text(m.tip) + "</title></path>";
-        if (!m.word.empty())
-            out += "<text class=\"tick\" x=\"" + coordinate(at + (left ? -4 : 4)) + "\" y=\"22\"" + (left ? " text-anchor=\"end\"" : "") + ">" +
-                   html_text(m.word) + "</text>";
+        // A word that would run out of the picture is left out: the other one tells enough.
+        if (!m.before.empty() && at > 118)
+            out += "<text class=\"tick\" x=\"" + coordinate(at - 4) + "\" y=\"22\" text-anchor=\"end\">" + html_text(m.before) + "</text>";
+        if (!m.behind.empty() && at < 340) out += "<text class=\"tick\" x=\"" + coordinate(at + 4) + "\" y=\"22\">" + html_text(m.behind) + "</text>";
     }
     for (const chart_series& s : c.series) append_line(out, c, s, x, y);
     return out + "</svg></figure>";

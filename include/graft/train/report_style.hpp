@@ -8,7 +8,7 @@ namespace detail {
 
 inline const char* report_style() {
     return R"css(
-:root{color-scheme:light dark;--page:#f6f6f4;--card:#fff;--text:#1d2125;--dim:#667079;--line:#e3e5e8;--c1:#2166c4;--c2:#d4591f;--c3:#2a8a63;
+:root{color-scheme:light dark;--page:#f6f6f4;--card:#fff;--text:#1d2125;--dim:#667079;--line:#e3e5e8;--c1:#2166c4;--c2:#bf4d17;--c3:#1f7a55;
 --c4:#7a4fc0;--on:#fff;--note:#fff5dc}
 @media(prefers-color-scheme:dark){:root{--page:#121416;--card:#1b1e21;--text:#e7e9eb;--dim:#98a2ab;--line:#30363b;--c1:#6aa8f7;--c2:#f58d55;
 --c3:#5cc79b;--c4:#b795f2;--on:#0d0f11;--note:#332b14}}
@@ -70,6 +70,7 @@ td.bar{text-align:left;min-width:112px;width:23%}
 .epochs th,.epochs td{padding:3px 6px}
 .epochs{font-size:13px}
 .charts details{margin:0}
+.charts>*{min-width:0}
 .settings th{width:34%}
 .timing td.text{width:45%}
 .pictures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(45%,150px),1fr));gap:16px}
@@ -78,6 +79,19 @@ td.bar{text-align:left;min-width:112px;width:23%}
 .pictures .tiny{image-rendering:pixelated}
 .pictures figcaption{font-size:13.5px;line-height:1.35;padding-top:6px;overflow-wrap:anywhere}
 .pictures small{display:block;color:var(--dim);font-size:12px;margin-top:2px;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+.remedy{display:block;margin-top:4px}
+.command{display:block;margin:4px 0;padding:4px 8px;background:var(--page);border-radius:6px;overflow-wrap:anywhere;
+font:12px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+.copy{font:inherit;font-size:13px;padding:2px 10px;color:var(--text);background:var(--card);border:1px solid var(--dim);border-radius:6px;cursor:pointer}
+.enlarge{display:block;width:100%;padding:0;border:0;background:none;border-radius:10px;cursor:zoom-in}
+.copy:focus-visible,.enlarge:focus-visible,summary:focus-visible,.scroll:focus-visible{outline:3px solid var(--c1);outline-offset:2px}
+.pairs{grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),1fr))}
+.two{display:grid;grid-template-columns:1fr 1fr;gap:6px}
+dialog{padding:14px;max-width:94vw;color:var(--text);background:var(--card);border:1px solid var(--line);border-radius:14px}
+dialog::backdrop{background:#000a}
+dialog img{display:block;width:min(86vw,640px);max-height:78vh;object-fit:contain}
+dialog .tiny{image-rendering:pixelated}
+dialog p{margin:10px 0;max-width:min(86vw,640px);overflow-wrap:anywhere}
 .good{color:var(--c3)}.bad{color:var(--c2)}
 details{margin-top:14px}
 summary{cursor:pointer;color:var(--dim)}
