@@ -1,7 +1,8 @@
 // graft check: what is wrong with a dataset, before training.
+#include "fixes.hpp"
+#include "interrupt.hpp"
 #include "verb.hpp"
 
-#include <graft/core/utf8.hpp>
 #include <graft/data/check.hpp>
 
 #include <nlohmann/json.hpp>
@@ -14,14 +15,11 @@ namespace program {
 namespace {
 
 struct check_options {
-    std::string data;
+    std::string data, fixes;
     bool allow_empty = false;
 };
 
 constexpr std::size_t shown = 20;  // rows of a table; --json has all
-
-// JSON escapes control characters by itself; bytes that are no UTF-8 are written out, so that names stay apart.
-std::string json_text(const std::string& text) { return graft::is_utf8(text) ? text : printable(text); }
 
 using overlap = graft::dataset_report::overlap;
 constexpr overlap overlaps[] = {overlap::in_class, overlap::across_classes, overlap::across_parts};
@@ -31,7 +29,7 @@ const char* name_of(overlap where) { return where == overlap::in_class ? "class"
 json copies_json(const graft::dataset_report& report) {
     json listed = json::array(), exact = json::object(), near = json::object();
     for (const graft::dataset_report::copy& c : report.copies)
-        listed.push_back({{"path", json_text(c.path)}, {"of", json_text(c.of)}, {"within", name_of(c.where)}, {"kind", c.exact ? "exact" : "near"}});
+        listed.push_back({{"path", utf8_text(c.path)}, {"of", utf8_text(c.of)}, {"within", name_of(c.where)}, {"kind", c.exact ? "exact" : "near"}});
     for (const overlap where : overlaps) {
         exact[name_of(where)] = report.exact_copies[static_cast<int>(where)];
         near[name_of(where)] = report.near_copies[static_cast<int>(where)];
@@ -39,23 +37,17 @@ json copies_json(const graft::dataset_report& report) {
     return json{{"exact", exact}, {"near", near}, {"near_searched", report.near_searched}, {"listed", listed}};
 }
 
-void print_json(const graft::dataset_report& report) {
+void print_json(const graft::dataset_report& report, const check_options& options, std::size_t proposed) {
     json classes = json::array(), problems = json::array();
-    for (const std::string& name : report.classes) classes.push_back(json_text(name));
+    for (const std::string& name : report.classes) classes.push_back(utf8_text(name));
     for (const graft::dataset_problem& p : report.problems)
-        problems.push_back({{"path", json_text(p.path)}, {"code", graft::text(p.code)}, {"detail", json_text(p.detail)}});
-    print(json{{"images", report.images},
-               {"readable", report.readable},
-               {"classes", classes},
-               {"training", report.training},
-               {"validation", report.validation},
-               {"test", report.test},
-               {"bad_share", report.bad_share},
-               {"copies", copies_json(report)},
-               {"imbalanced", report.imbalanced},
-               {"majority", report.majority},
-               {"ratio", report.ratio},
-               {"problems", problems}});
+        problems.push_back({{"path", utf8_text(p.path)}, {"code", graft::text(p.code)}, {"detail", utf8_text(p.detail)}});
+    json object{{"images", report.images},       {"readable", report.readable},     {"classes", classes},
+                {"training", report.training},   {"validation", report.validation}, {"test", report.test},
+                {"bad_share", report.bad_share}, {"copies", copies_json(report)},   {"imbalanced", report.imbalanced},
+                {"majority", report.majority},   {"ratio", report.ratio},           {"problems", problems}};
+    if (!options.fixes.empty()) object["fixes"] = json{{"file", utf8_text(options.fixes)}, {"rows", proposed}};
+    print(object);
 }
 
 void print_classes(const terminal& screen, const graft::dataset_report& report) {
@@ -156,6 +148,20 @@ void print_summary(const terminal& screen, const std::string& data, const graft:
     print_advice(report);
 }
 
+// Into the file of --fixes what may be dropped; returns how many rows.
+graft::result<std::size_t> propose(const check_options& options, const graft::dataset_options& with, const graft::dataset_report& report) {
+    graft::dataset data;
+    GRAFT_TRY_ASSIGN(data, graft::open_dataset(options.data, with));
+    if (!has_files(data)) return graft::fail(graft::errc::usage, "--fixes", "the pictures of IDX and CIFAR files lie within them, where graft fix moves none");
+    std::set<std::string> samples;
+    for (std::int64_t i = 0; i < data.size(); ++i) samples.insert(data.name(i));
+    fix_proposer proposer(options.data);
+    proposer.add_report(report, samples);
+    const fix_list fixes = proposer.take();
+    GRAFT_TRY(write_fixes(fixes, options.fixes));
+    return fixes.rows.size();
+}
+
 graft::result<int> check(const common_options& common, const check_options& options) {
     graft::dataset_options with;
     with.allow_empty = options.allow_empty;
@@ -165,14 +171,18 @@ graft::result<int> check(const common_options& common, const check_options& opti
         dataset_bar bar("check", common.quiet);
         report = graft::check_dataset(options.data, with, pool, bar.told());
     }
+    std::size_t proposed = 0;
+    if (!options.fixes.empty()) GRAFT_TRY_ASSIGN(proposed, propose(options, with, report));
     if (common.json) {
-        print_json(report);
+        print_json(report, options, proposed);
     } else {
         const terminal screen = look_at(stdout, common.color);
         print_classes(screen, report);
         print_problems(screen, options.data, report);
         print_copies(screen, options.data, report);
         print_summary(screen, options.data, report);
+        if (!options.fixes.empty())
+            std::printf("%zu of the pictures may be dropped: graft fix %s --dry-run\n", proposed, printable(shell_quoted(options.fixes)).c_str());
     }
     GRAFT_TRY(std::move(report.verdict));
     return exit_done;
@@ -182,6 +192,7 @@ action declare(option_list& list) {
     auto o = std::make_shared<check_options>();
     list.add("DATA", o->data, "Image folder, IDX or CIFAR files, or a CSV file").required();
     list.add("--allow-empty", o->allow_empty, "Take classes without pictures");
+    list.add("--fixes", o->fixes, "Write there, for graft fix, which pictures to drop: what cannot be read, and copies that do harm", "FILE.csv");
     return [o](const common_options& common) { return check(common, *o); };
 }
 

@@ -27,6 +27,7 @@
     VERB(quantize) \
     VERB(export) \
     VERB(check) \
+    VERB(fix) \
     VERB(augment) \
     VERB(bench) \
     VERB(decode) \

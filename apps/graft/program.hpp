@@ -47,6 +47,8 @@ void warn(const common_options& common, const std::string& text);
 void print(const json& object);
 /// The object in one line; what of it is not UTF-8 becomes U+FFFD.
 std::string json_text(const json& object);
+/// A name for JSON, which escapes control characters by itself: bytes that are no UTF-8 are written out as \xNN, so that names stay apart.
+std::string utf8_text(const std::string& text);
 /// `index`, `label` and `probability` of each.
 json predictions_json(const std::vector<graft::prediction>& predictions);
 /// `code` and `detail`.

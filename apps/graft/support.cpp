@@ -1,6 +1,7 @@
 // What the verbs share: errors, printing, the choice of a device, assumed shapes, measuring.
 #include "gpus.hpp"
 
+#include <graft/core/utf8.hpp>
 #include <graft/cpu/isa.hpp>
 #include <graft/gpu.hpp>
 
@@ -31,6 +32,8 @@ void print(const json& object) { std::printf("%s\n", json_text(object).c_str());
 
 // Names from files need not be UTF-8.
 std::string json_text(const json& object) { return object.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+std::string utf8_text(const std::string& text) { return graft::is_utf8(text) ? text : printable(text); }
 
 json predictions_json(const std::vector<graft::prediction>& predictions) {
     json list = json::array();

@@ -272,7 +272,7 @@ void tell_scaled_rate(watcher& watch, const graft::trainer_options& with, double
         watch.on_warning("a learning rate that is scaled up wants a warm-up, and there is none: --warmup 0.1");
 }
 
-void print_result(const common_options& common, const graft::trainer_options& with, const graft::training_result& found) {
+void print_result(const common_options& common, const graft::trainer_options& with, const graft::training_result& found, const training_fixes& fixes) {
     const terminal screen = look_at(stdout, common.color);
     const auto row = [&](const char* key, const std::string& value) {
         std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 10)).c_str(), value.c_str());
@@ -299,6 +299,10 @@ void print_result(const common_options& common, const graft::trainer_options& wi
     const std::string model = graft::join_path(with.out, "model.onnx");
     row("model", printable(model));
     row("report", printable(graft::join_path(with.out, "report.html")));
+    const auto proposed = static_cast<std::int64_t>(fixes.fixes.rows.size());
+    if (proposed)
+        row("fixes",
+            plural(proposed, "picture may be", "pictures may be") + " in the wrong place: graft fix " + printable(shell_quoted(fixes.file)) + " --dry-run");
     std::printf("\nNext: graft classify %s PHOTO.jpg\n", printable(model).c_str());
 }
 
@@ -347,7 +351,7 @@ json stages_json(const std::vector<graft::stage_record>& stages) {
 }
 
 void print_json(const common_options& common, const training_options& o, const training_setup& setup, const graft::dataset_splits& data,
-                const graft::trainer_options& with, const graft::training_result& found, const found_batch& batch) {
+                const graft::trainer_options& with, const graft::training_result& found, const found_batch& batch, const training_fixes* fixes) {
     json history = json::array();
     for (const graft::epoch_record& r : found.history)
         history.push_back({{"epoch", r.epoch + 1},
@@ -394,6 +398,7 @@ void print_json(const common_options& common, const training_options& o, const t
         object["scaling"] = scaling_json(graft::scaling_table(found.members));
     }
     if (!found.stages.empty()) object["stages"] = stages_json(found.stages);
+    if (fixes && !fixes->file.empty()) object["fixes"] = json{{"file", fixes->file}, {"rows", fixes->fixes.rows.size()}};
     if (found.stopped) object["resume_command"] = common.resume_command;
     if (o.batch == batch_auto) object["batch_trials"] = tried_json(batch.tried);
     print(object);
@@ -474,16 +479,26 @@ graft::result<int> train_once(common_options common, const training_options& opt
     if (with.cache && !with.cache->trouble().empty()) watch.on_warning(with.cache->trouble());
     if (found.stopped) {
         if (common.json)
-            print_json(common, options, setup, data, with, found, batch);
+            print_json(common, options, setup, data, with, found, batch, nullptr);
         else
             print_stopped(common, with, found);
         return exit_stopped + signal;
     }
-    GRAFT_TRY(write_training_report(setup, data, with, found, watch.figures, device_and_precision(common, with.step.on)));
-    if (common.json)
-        print_json(common, options, setup, data, with, found, batch);
+    training_options looking = options;
+    if (group) looking.fixes = 0;  // the others would wait, longer than they do for each other
+    training_fixes fixes;
+    auto looked = find_fixes(common, looking, setup, data, with, found);
+    if (looked.ok())
+        fixes = std::move(looked).value();
     else
-        print_result(common, with, found);
+        watch.on_warning(std::string("nothing is proposed for the dataset: ") + looked.error().what());
+    const std::string device = device_and_precision(common, with.step.on);
+    GRAFT_TRY(write_run_record(setup, data, with, found, device));
+    GRAFT_TRY(write_training_report(setup, data, with, found, watch.figures, fixes, device));
+    if (common.json)
+        print_json(common, options, setup, data, with, found, batch, &fixes);
+    else
+        print_result(common, with, found, fixes);
     return exit_done;
 }
 

@@ -1,6 +1,7 @@
 // What the verbs finetune and train share: their options, the network that is to learn, and what is shown and written of a run.
 #pragma once
 
+#include "fixes.hpp"
 #include "profile.hpp"
 #include "progress.hpp"
 #include "verb.hpp"
@@ -25,6 +26,7 @@ struct training_options {
     std::vector<std::string> rates;  ///< REGEX=FACTOR
     std::string batch_norm = with.step.batch_norm ? "train" : "frozen", augment, preprocess, max_ram, cache;
     bool strict = false, allow_empty = false, find_lr = false;
+    std::int64_t fixes = 10000;  ///< pictures that are looked at again for fixes.csv; 0: none
     spread_options spread;
 };
 
@@ -65,9 +67,34 @@ graft::result<graft::shape> batch_shape_of(const training_setup& setup, const gr
 graft::result<int> find_learning_rate(const common_options& common, const training_setup& setup, const graft::dataset_splits& data,
                                       const graft::trainer_options& with);
 
+/// What a run found that may be wrong with its dataset.
+struct training_fixes {
+    std::string file;  ///< fixes.csv; empty: the pictures are no files of their own, and nothing was written
+    fix_list fixes;
+    std::vector<graft::scored_picture> learnt;  ///< what was said of pictures that were learnt from, by their indices in the training part
+    bool by_neighbours = false;                 ///< by their neighbours; else by the network itself
+    double seconds = 0;
+};
+
+/// Writes fixes.csv into the folder of a run: labels that are doubted, of the validation part by the best network, and by neighbours where the network has a
+/// trunk; as far as `options.fixes` goes of pictures that it learnt from, by their neighbours, or without a trunk by the network too; in a dataset of no more
+/// pictures than that also what cannot be read and what is there twice. Errors: file.write, those of running the network.
+graft::result<training_fixes> find_fixes(const common_options& common, const training_options& options, const training_setup& setup,
+                                         const graft::dataset_splits& data, const graft::trainer_options& with, const graft::training_result& found);
+
+/// What a network takes for pictures: the format of its first input that is no weight.
+graft::input_format input_of(const graft::graph& g);
+
 /// Writes report.html into the folder of a run. Errors: file.write and those of running the network.
 graft::status write_training_report(const training_setup& setup, const graft::dataset_splits& data, const graft::trainer_options& with,
-                                    const graft::training_result& found, const run_figures& seen, const std::string& device);
+                                    const graft::training_result& found, const run_figures& seen, const training_fixes& fixes, const std::string& device);
+
+/// The settings of a run as a report shows them.
+graft::report_rows settings_of(const training_setup& setup, const graft::trainer_options& with);
+
+/// Writes run.json, what a run was told and what came of it, and predictions.csv, how each validation picture was answered. Errors: file.write.
+graft::status write_run_record(const training_setup& setup, const graft::dataset_splits& data, const graft::trainer_options& with,
+                               const graft::training_result& found, const std::string& device);
 
 /// Of bench.
 struct bench_options {

@@ -138,8 +138,8 @@ void declare_training(option_list& list, training_options& o) {
         list.add("--arch", o.arch, "lenet, resnet20 or mobilenet_v2", "NAME").required().architecture();
     else
         list.add("--from", o.from, "The model whose trunk learns on", "MODEL").required();
-    list.add("-o,--out", o.out, "Folder for model.onnx, checkpoint.safetensors, metrics.jsonl, report.html and TensorBoard events; needed but with --find-lr",
-             "DIR");
+    list.add("-o,--out", o.out,
+             "Folder for model.onnx, checkpoint.safetensors, metrics.jsonl, report.html, fixes.csv and TensorBoard events; needed but with --find-lr", "DIR");
     declare_group(list, o, "Learning");
     list.add("--find-lr", o.find_lr, "Sweep the learning rate, draw the losses and which to take, and train nothing; without --out");
     declare_group(list, o, "Network");
@@ -147,6 +147,8 @@ void declare_training(option_list& list, training_options& o) {
     list.add("--strict", o.strict, "Stop at the first unreadable picture");
     list.add("--allow-empty", o.allow_empty, "Take classes without pictures");
     declare_group(list, o, "Run");
+    list.add("--fixes", o.fixes, "Pictures to look at again when all is learnt, for what fixes.csv proposes; 0 for none (default: 10000)", "N")
+        .within(0, 1 << 30);
     declare_spread(list, o.spread);
 
     list.of("--batch").batch();

@@ -1,8 +1,13 @@
 // report.html of a run: what the trainer found, with pictures.
+#include "interrupt.hpp"
 #include "training.hpp"
+
+#include <graft/data/decode.hpp>
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
+#include <tuple>
 
 namespace program {
 namespace {
@@ -28,11 +33,67 @@ graft::report_picture picture_of(const graft::dataset& data, const graft::scored
     return p;
 }
 
-void add_wrong(graft::training_report& report, const graft::dataset& data, const graft::evaluation_result& scored) {
+// What a row of fixes.csv does, and the line that does it.
+std::pair<std::string, std::string> remedy_of(const training_fixes& fixes, const proposed_fix& row) {
+    return {row.action == "move" ? "Move it to " + row.to + ":" : "Drop " + row.path + ":",
+            "graft fix " + shell_quoted(fixes.file) + " --only " + std::to_string(row.id)};
+}
+
+const proposed_fix* fix_of(const training_fixes& fixes, const std::string& path) {
+    for (const proposed_fix& row : fixes.fixes.rows)
+        if (row.path == path) return &row;
+    return nullptr;
+}
+
+void add_remedy(graft::report_picture& p, const training_fixes& fixes, const std::string& path) {
+    const proposed_fix* row = fix_of(fixes, path);
+    if (row) std::tie(p.remedy, p.command) = remedy_of(fixes, *row);
+}
+
+void add_wrong(graft::training_report& report, const std::string& folder, const graft::dataset& data, const graft::evaluation_result& scored,
+               const training_fixes& fixes) {
     for (const graft::scored_picture& wrong : graft::most_wrong(scored, most_wrong_shown)) {
         graft::report_picture p = picture_of(data, wrong);
+        add_remedy(p, fixes, below(folder, data.name(wrong.index)));
         if (p.picture) report.wrong.push_back(std::move(p));
     }
+}
+
+// The rows of fixes.csv that are about pictures which were learnt from, or which are there twice, and what there is in all.
+void add_fixes(graft::training_report& report, const std::string& folder, const graft::dataset& data, const training_fixes& fixes) {
+    if (fixes.file.empty()) return;
+    std::map<std::string, const graft::scored_picture*> learnt;
+    for (const graft::scored_picture& p : fixes.learnt) learnt[below(folder, data.name(p.index))] = &p;
+    std::int64_t doubted = 0, copies = 0, unreadable = 0;
+    for (const proposed_fix& row : fixes.fixes.rows) {
+        doubted += row.reason == "mislabelled", unreadable += row.reason == "unreadable", copies += !row.other.empty();
+        if (row.reason == "mislabelled" && learnt.count(row.path) && report.doubted.size() < most_wrong_shown) {
+            graft::report_picture p = picture_of(data, *learnt.at(row.path));
+            std::tie(p.remedy, p.command) = remedy_of(fixes, row);
+            if (p.picture) report.doubted.push_back(std::move(p));
+        }
+        if (row.other.empty() || report.copies.size() >= most_wrong_shown) continue;
+        graft::report_copy copy;
+        auto one = graft::decode_file(graft::join_path(folder, row.path)), other = graft::decode_file(graft::join_path(folder, row.other));
+        if (!one.ok() || !other.ok()) continue;
+        copy.picture = std::move(one).value(), copy.other = std::move(other).value();
+        copy.path = row.path, copy.of = row.other;
+        std::tie(copy.remedy, copy.command) = remedy_of(fixes, row);
+        report.copies.push_back(std::move(copy));
+    }
+    report.doubted_about =
+        fixes.by_neighbours
+            ? "Pictures that it learnt from, most of whose nearest neighbours have another label: nearest by what the network saw in them before "
+              "it was told any of these labels."
+            : "Pictures that it learnt from, and takes for another class all the same. That it learnt from them makes this weaker evidence than "
+              "mistakes on the validation set: it was told the label that it doubts.";
+    if (fixes.fixes.rows.empty()) return;
+    const std::pair<std::int64_t, const char*> all[] = {
+        {doubted, "with a label that is doubted"}, {copies, "that are there twice"}, {unreadable, "that cannot be read"}};
+    for (const auto& some : all)
+        if (some.first) report.fixes += (report.fixes.empty() ? "Pictures " : ", ") + std::string(some.second) + ": " + std::to_string(some.first);
+    report.fixes += ". fixes.csv beside this page lists them, with reasons; nothing is moved before you say so. This shows what would be done:";
+    report.fixes_command = "graft fix " + shell_quoted(fixes.file) + " --dry-run";
 }
 
 // Pictures to show with a map: of each class one that was answered rightly, and the surest mistakes.
@@ -53,14 +114,6 @@ std::vector<const graft::scored_picture*> for_maps(const graft::evaluation_resul
     for (std::size_t i = 0; i < right.size() && chosen.size() + mistakes < most; ++i) chosen.push_back(right[i]);
     for (std::size_t i = 0; i < mistakes; ++i) chosen.push_back(wrong[i]);
     return chosen;
-}
-
-graft::input_format input_of(const graft::graph& g) {
-    for (graft::value_id id : g.inputs) {
-        const graft::value& v = g.at(id);
-        if (!v.constant) return {v.type, v.extents, true};
-    }
-    return {};
 }
 
 graft::status add_maps(graft::training_report& report, const training_setup& setup, const graft::dataset& data, const graft::trainer_options& with,
@@ -94,47 +147,18 @@ graft::status add_maps(graft::training_report& report, const training_setup& set
     return {};
 }
 
-std::string number_text(double v) { return formatted("%g", v); }
-
-graft::report_rows settings_of(const training_setup& setup, const graft::trainer_options& o) {
-    const graft::optimizer_options& p = o.step.optimizer;
-    graft::report_rows rows;
-    std::string optimizer = graft::name(p.kind);
-    if (p.kind == graft::optimizer_kind::sgd) optimizer += ", momentum " + number_text(p.momentum) + (p.nesterov ? " (Nesterov)" : "");
-    rows.emplace_back("optimizer", optimizer + ", weight decay " + number_text(p.weight_decay));
-    std::string rate = number_text(o.learning_rate);
-    if (setup.network.features != graft::no_value && o.trunk_rate != 1)
-        rate += " for the head, " + number_text(o.learning_rate * o.trunk_rate) + " for the trunk";
-    rows.emplace_back("learning rate", rate);
-    const std::string rates = graft::rates_text(setup.network.parameters);
-    if (!rates.empty()) rows.emplace_back("rates by layer", rates);
-    rows.emplace_back("schedule", graft::text(o.schedule));
-    std::string loss = graft::name(o.step.loss.kind);
-    if (o.step.loss.label_smoothing > 0) loss += ", label smoothing " + number_text(static_cast<double>(o.step.loss.label_smoothing));
-    if (!o.step.loss.class_weights.empty()) loss += ", with class weights";
-    if (o.step.loss.distillation > 0) loss += ", " + number_text(static_cast<double>(o.step.loss.distillation)) + " of it from " + o.teacher;
-    rows.emplace_back("loss", loss);
-    rows.emplace_back("batch", std::to_string(o.batch));
-    rows.emplace_back("augmentation", graft::text(*o.augmentation));
-    rows.emplace_back("preprocessing", graft::text(setup.preprocess) + (setup.assumed ? " (assumed, the model does not say)" : ""));
-    std::int64_t learning = 0;
-    for (const graft::parameter& q : setup.network.parameters) learning += q.learns;
-    rows.emplace_back("weights that learn", std::to_string(learning) + " of " + std::to_string(setup.network.parameters.size()) + " tensors" +
-                                                (o.unfreeze_epoch > 0 ? ", the head alone before epoch " + std::to_string(o.unfreeze_epoch + 1) : ""));
-    rows.emplace_back("batch normalization", o.step.batch_norm ? "by the batch's statistics where it learns" : "by the running statistics");
-    if (p.ema_decay > 0) rows.emplace_back("average of the weights", number_text(p.ema_decay));
-    if (p.clip_norm > 0) rows.emplace_back("gradients clipped at", number_text(p.clip_norm));
-    rows.emplace_back("seed", std::to_string(o.seed));
-    rows.emplace_back("shards", std::to_string(o.step.shards));
-    rows.emplace_back("threads", std::to_string(o.threads));
-    if (o.step.on) rows.emplace_back("precision", o.precision);
-    return rows;
-}
-
 }  // namespace
 
+graft::input_format input_of(const graft::graph& g) {
+    for (graft::value_id id : g.inputs) {
+        const graft::value& v = g.at(id);
+        if (!v.constant) return {v.type, v.extents, true};
+    }
+    return {};
+}
+
 graft::status write_training_report(const training_setup& setup, const graft::dataset_splits& data, const graft::trainer_options& with,
-                                    const graft::training_result& found, const run_figures& seen, const std::string& device) {
+                                    const graft::training_result& found, const run_figures& seen, const training_fixes& fixes, const std::string& device) {
     graft::training_report report;
     report.title = "Training report";
     report.model = setup.source;
@@ -173,6 +197,7 @@ graft::status write_training_report(const training_setup& setup, const graft::da
     report.timing.emplace_back("training", trained - waited);
     report.timing.emplace_back("waiting for data", waited);
     if (seen.scored_seconds > 0) report.timing.emplace_back("scoring", seen.scored_seconds);
+    if (fixes.seconds > 0) report.timing.emplace_back("looking for what to fix", fixes.seconds);
     report.members = found.members;
     report.stages = found.stages;
     // More points than the chart has pixels say nothing more.
@@ -183,7 +208,9 @@ graft::status write_training_report(const training_setup& setup, const graft::da
     for (const std::string& note : setup.notes) report.notes.push_back("Network: " + printable(note));
     for (std::size_t i = 0; i < seen.warnings.size() && i < most_notes; ++i) report.notes.push_back(printable(seen.warnings[i]));
     if (seen.warnings.size() > most_notes) report.notes.push_back(std::to_string(seen.warnings.size() - most_notes) + " warnings more are not shown");
-    add_wrong(report, data.validation, found.validation);
+    const std::string folder = folder_of_dataset(setup.data);
+    add_wrong(report, folder, data.validation, found.validation, fixes);
+    add_fixes(report, folder, data.training, fixes);
     const graft::status maps = add_maps(report, setup, data.validation, with, found);
     if (!maps.ok()) report.notes.push_back(std::string("No Grad-CAM: ") + maps.error().what());
     return graft::write_report(report, graft::join_path(with.out, "report.html"));

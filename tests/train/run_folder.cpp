@@ -19,8 +19,8 @@ TEST_CASE("A folder holds a run where it has a file that a run writes, and other
     std::filesystem::create_directory(out + "/metrics.jsonl");  // a folder is nobody's log
     CHECK(graft::run_files(out)->empty());
     CHECK(graft::check_out(out, false, false).ok());
-    for (const char* own : {"model.onnx", "metrics.jsonl", "checkpoint.safetensors", "checkpoint.previous.safetensors", "report.html",
-                            "events.out.tfevents.1700000000.graft", "events.out.tfevents.1700000000.graft.001"}) {
+    for (const char* own : {"model.onnx", "metrics.jsonl", "checkpoint.safetensors", "checkpoint.previous.safetensors", "report.html", "run.json",
+                            "predictions.csv", "fixes.csv", "events.out.tfevents.1700000000.graft", "events.out.tfevents.1700000000.graft.001"}) {
         CAPTURE(own);
         const made_folder one;
         one.put(own, "made");

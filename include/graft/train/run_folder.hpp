@@ -8,8 +8,8 @@
 
 GRAFT_BEGIN_NAMESPACE
 
-/// The names of the files in a folder that a run of training writes, sorted: model.onnx, checkpoints, metrics.jsonl, report.html and event
-/// files of graft. None where the folder is not there. Errors: file.open.
+/// The names of the files in a folder that a run of training writes, sorted: model.onnx, checkpoints, metrics.jsonl, report.html,
+/// run.json, predictions.csv, fixes.csv and event files of graft. None where the folder is not there. Errors: file.open.
 result<std::vector<std::string>> run_files(const std::string& folder);
 
 /// Whether a run may write into a folder: it is not there yet, or holds no file that a run would write, or the run goes on from the checkpoint
@@ -47,7 +47,8 @@ inline bool is_event_file(const std::string& name) {
     return at == name.size() || (name[at++] == '.' && digits() && at == name.size());
 }
 inline bool is_run_file(const std::string& name) {
-    for (const char* own : {"checkpoint.safetensors", "checkpoint.previous.safetensors", "model.onnx", "metrics.jsonl", "report.html"})
+    for (const char* own : {"checkpoint.safetensors", "checkpoint.previous.safetensors", "model.onnx", "metrics.jsonl", "report.html", "run.json",
+                            "predictions.csv", "fixes.csv"})
         if (name == own) return true;
     return is_event_file(name);
 }
