@@ -23,6 +23,7 @@
     VERB(finetune) \
     VERB(train) \
     VERB(evaluate) \
+    VERB(compare) \
     VERB(serve) \
     VERB(quantize) \
     VERB(export) \

@@ -78,7 +78,8 @@ TEST_CASE("train writes a model that evaluate finds as good as it was said to be
     REQUIRE(trained.code == 0);
     for (const char* key : {"best_top1", "epochs", "images_per_s", "peak_rss_mb", "device", "best_epoch", "step_bytes", "history"})
         CHECK(contains(trained.out, "\"" + std::string(key) + "\":"));
-    for (const char* file : {"model.onnx", "checkpoint.safetensors", "checkpoint.previous.safetensors", "metrics.jsonl", "report.html"})
+    for (const char* file : {"model.onnx", "checkpoint.safetensors", "checkpoint.previous.safetensors", "metrics.jsonl", "report.html", "run.json",
+                             "predictions.csv", "fixes.csv"})
         CHECK(!file_contents(out + "/" + file).empty());
     CHECK(trained.number("epochs") == 10);
     CHECK(trained.number("best_top1") == 1);
@@ -98,6 +99,51 @@ TEST_CASE("train writes a model that evaluate finds as good as it was said to be
     CHECK(written.metadata("graft.labels") == "[\"lying\",\"standing\"]");
     CHECK(contains(written.metadata("graft.preprocess"), "order=gray"));
     CHECK(!written.metadata("graft.golden").empty());
+}
+
+TEST_CASE("A run proposes to move what is labelled wrongly, of pictures that it scored by and of those that it learnt from, and fix does") {
+    made_folder folder;
+    put_stripes(folder);
+    const std::string data = folder.path + "/photos", out = folder.path + "/out";
+    std::filesystem::create_directories(data);
+    for (const char* part : {"/train", "/val"}) std::filesystem::rename(folder.path + part, data + part);
+    std::filesystem::rename(data + "/train/lying/3.pgm", data + "/train/standing/x.pgm");
+    std::filesystem::rename(data + "/val/standing/20.pgm", data + "/val/lying/y.pgm");
+    const std::string run = "finetune " + data + " --from " + demo + " --freeze trunk --augment none --epochs 8 --threads 2 --json --out " + out;
+    const done trained = graft_program(run);
+    CAPTURE(trained.err);
+    REQUIRE(trained.code == 0);
+    const std::string fixes = file_contents(out + "/fixes.csv");
+    CAPTURE(fixes);
+    CHECK(contains(fixes, ",val/lying/y.pgm,move,standing,mislabelled,"));
+    CHECK(contains(fixes, ",validation+neighbours,"));
+    CHECK(contains(fixes, ",train/standing/x.pgm,move,lying,mislabelled,"));
+    CHECK(contains(fixes, ",neighbours,"));
+    CHECK(trained.has("\"fixes\":{\"file\":\"" + out + "/fixes.csv\",\"rows\":2}"));
+    const std::string report = file_contents(out + "/report.html");
+    CHECK(times(report, "--only ") == 2);
+    CHECK(contains(report, "Labels in doubt"));
+    // A network that was told nothing before: of what it learnt from it is asked again, of what it was scored by it has said it.
+    const std::string scratch = "train " + data + " --arch lenet --epochs 10 --batch 4 --lr 0.003 --threads 2 --json --out " + out + "-2";
+    const done made = graft_program(scratch);
+    REQUIRE(made.code == 0);
+    const std::string proposed = file_contents(out + "-2/fixes.csv");
+    CAPTURE(proposed);
+    CHECK(contains(proposed, ",val/lying/y.pgm,move,standing,mislabelled,"));
+    CHECK(contains(proposed, ",validation,"));
+
+    const done fixed = graft_program("fix " + out + "/fixes.csv --json");
+    CHECK(fixed.code == 0);
+    CHECK(fixed.has("\"moved\":2"));
+    CHECK(std::filesystem::exists(data + "/val/standing/y.pgm"));
+    CHECK(std::filesystem::exists(data + "/train/lying/x.pgm"));
+    CHECK(graft_program(scratch + " --overwrite --fixes 0").code == 0);
+    CHECK(times(file_contents(out + "-2/fixes.csv"), "\n") == 1);
+    CHECK(!contains(file_contents(out + "-2/report.html"), "<code"));
+    CHECK(times(file_contents(out + "-2/predictions.csv"), "\n") == 17);
+    const done compared = graft_program("compare " + out + " " + out + "-2 --json");
+    CHECK(compared.code == 0);
+    CHECK(compared.number("shared") == 15);  // one has another name now
 }
 
 TEST_CASE("train --precision bfloat16 learns on the CPU, says so, and goes on in no other precision") {
@@ -138,7 +184,7 @@ TEST_CASE("finetune and the same call in code have the same defaults, and say wh
     CHECK(!contains(metrics, "\"epoch\":0"));
     CHECK(contains(metrics, "\"epoch\":3,"));
     CHECK(metrics.find("\"head_alone\":1") < metrics.find("\"head_alone\":0"));
-    CHECK(contains(file_contents(out + "/report.html"), ">trunk joins<"));
+    CHECK(contains(file_contents(out + "/report.html"), ">whole network<"));
 
     graft::finetune_options options;
     options.epochs = 3;
