@@ -55,6 +55,8 @@ endif()
 if(TARGET graft_c)
   graft_package(c libgraft1 libs "engine for ONNX image models, shared library for C\n${graft_about}\n.\nThis package has the library that programs in C and other languages call.")
   set(CPACK_DEBIAN_C_PACKAGE_SHLIBDEPS ON)
+  set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+  set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
   graft_package(c_development libgraft-c-dev libdevel
                 "engine for ONNX image models, interface for C\n${graft_about}\n.\nThis package has what programs in C are built with: graft.h, and its files for\nCMake and pkg-config.")
   set(CPACK_DEBIAN_C_DEVELOPMENT_PACKAGE_DEPENDS
