@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <stdexcept>
 #include <type_traits>
 
 namespace program {
@@ -72,7 +73,9 @@ option_list& option_list::of(const char* name) {
         const std::string names = "," + text.name;
         return names.size() >= end.size() && names.compare(names.size() - end.size(), end.size(), end) == 0;
     };
-    last_text_ = static_cast<std::size_t>(std::find_if(texts_.begin(), texts_.end(), is_it) - texts_.begin());
+    const auto found = std::find_if(texts_.begin(), texts_.end(), is_it);
+    if (found == texts_.end()) throw std::logic_error(std::string(name) + " is no option of the verb's own");
+    last_text_ = static_cast<std::size_t>(found - texts_.begin());
     return *this;
 }
 
