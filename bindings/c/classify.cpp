@@ -11,7 +11,7 @@ std::vector<option_row> classifier_rows(graft::classifier_options& to, int& thre
 graft::status make(const graft::model& model, const graft::classifier_options& with, std::unique_ptr<graft_classifier>& handle) {
     auto made = graft::classifier::make(model, with);
     if (!made.ok()) return made.take_status();
-    handle = std::make_unique<graft_classifier>(std::move(made).value());
+    handle = std::make_unique<graft_classifier>(std::move(made).value(), with.session.threads);
     return {};
 }
 

@@ -5,7 +5,6 @@
 #include <graft/train.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <limits>
 
@@ -148,14 +147,13 @@ graft::status check_folder(const finetune_choice& c, const std::string& from) {
     return {};
 }
 
-void fill(graft_training_result* to, const graft::training_result& found, const graft::dataset_splits& data) {
+void tell_result(const graft::training_result& found, const graft::dataset_splits& data, graft_training_result& to) {
     graft_training_result all{};
-    all.size = to->size;
     all.best_top1 = found.best_top1, all.best_loss = found.best_loss, all.best_epoch = found.best_epoch + 1, all.epochs = found.epochs;
     all.images_per_s = found.images_per_s, all.seconds = found.seconds, all.bad_pictures = found.bad_pictures, all.stopped = found.stopped;
     all.training_pictures = data.training.size(), all.validation_pictures = data.validation.size();
     all.classes = static_cast<std::int64_t>(data.training.classes().size());
-    std::memcpy(to, &all, std::min(to->size, sizeof all));
+    hand_out(all, to);
 }
 
 graft::status finetune(const char* from, finetune_choice& c, const char* data, teller& told, graft_training_result* result) {
@@ -171,7 +169,7 @@ graft::status finetune(const char* from, finetune_choice& c, const char* data, t
     GRAFT_TRY_ASSIGN(model, graft::load(from, graft::on_device(nullptr)));
     graft::training_result found;
     GRAFT_TRY_ASSIGN(found, graft::finetune(splits, model, c.with, told));
-    if (result) fill(result, found, splits);
+    if (result) tell_result(found, splits, *result);
     return {};
 }
 
@@ -185,8 +183,7 @@ extern "C" graft_return_code graft_finetune(const char* data, const char* from, 
         GRAFT_TRY(bindings::wanted(from, "from"));
         GRAFT_TRY(bindings::wanted(out, "out"));
         if (!*out) return graft::fail(graft::errc::usage, "out", "it names the folder for what is written, and is empty");
-        if (result && result->size < sizeof result->size)
-            return graft::fail(graft::errc::usage, "result", "its size has to be set, to sizeof(graft_training_result)");
+        if (result) GRAFT_TRY(bindings::check_size(*result, "graft_training_result"));
         bindings::finetune_choice choice;
         GRAFT_TRY(bindings::take(options, bindings::finetune_rows(choice)));
         choice.with.out = out;

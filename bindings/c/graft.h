@@ -256,6 +256,22 @@ GRAFT_API const char* graft_predictions_label(const graft_predictions* predictio
 GRAFT_API double graft_predictions_probability(const graft_predictions* predictions, size_t picture, size_t place);
 GRAFT_API void graft_predictions_free(graft_predictions* predictions);
 
+/// How well a classifier knows labelled pictures. `size` is set by the caller, to sizeof(graft_evaluation): a library fills what its caller knows.
+typedef struct graft_evaluation {
+    size_t size;
+    double top1, top5;                   ///< shares of the pictures whose class was the likeliest, and one of the five likeliest
+    double loss;                         ///< mean cross-entropy
+    double balanced_accuracy, macro_f1;  ///< means over the classes of recall, and of F1
+    int64_t pictures, bad_pictures;      ///< that were scored, and that could not be read
+    int64_t classes;
+} graft_evaluation;
+
+/// Scores every picture of a dataset once, as `graft evaluate` does. `data` is an image folder, an IDX pair, CIFAR files or a CSV file; its classes are the
+/// classifier's by their names. Options: batch, bad_share (of the pictures that may be unreadable), threads. Errors: data.*, classify.output, usage, and
+/// those of a run.
+GRAFT_API graft_return_code graft_classifier_evaluate(graft_classifier* classifier, const char* data, const graft_options* options, graft_evaluation* result,
+                                                      graft_error** error);
+
 // ---- Fine-tuning
 
 /// What a run of training has to tell.

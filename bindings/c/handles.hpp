@@ -6,6 +6,8 @@
 #include <graft/classify.hpp>
 #include <graft/gpu.hpp>
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <string>
@@ -40,9 +42,10 @@ struct graft_picture {
     graft::image image;
 };
 struct graft_classifier {
-    explicit graft_classifier(graft::classifier made) : classifier(std::move(made)), preprocess(graft::text(classifier.preprocessing().spec)) {}
+    graft_classifier(graft::classifier made, int with) : classifier(std::move(made)), preprocess(graft::text(classifier.preprocessing().spec)), threads(with) {}
     graft::classifier classifier;
     std::string preprocess;
+    int threads;  // of its runs
 };
 struct graft_predictions {
     std::vector<std::vector<graft::prediction>> pictures;
@@ -97,6 +100,19 @@ inline graft::status wanted(const void* given, const char* what) {
 /// The library's element type of a number, undefined for one that is none.
 inline graft::dtype type_of(graft_dtype number) noexcept {
     return number >= GRAFT_UNDEFINED && number <= GRAFT_INT2 ? static_cast<graft::dtype>(number) : graft::dtype::undefined;
+}
+
+/// Refuses a structure for results whose size its caller has not set.
+template <class T>
+graft::status check_size(const T& result, const char* type) {
+    return result.size >= sizeof result.size ? graft::status()
+                                             : graft::fail(graft::errc::usage, "result", std::string("its size has to be set, to sizeof(") + type + ")");
+}
+/// Fills as much of it as its caller knows.
+template <class T>
+void hand_out(T all, T& result) noexcept {
+    all.size = result.size;
+    std::memcpy(&result, &all, std::min(result.size, sizeof all));
 }
 
 /// Element `index` of a list that a handle holds; null where there is none.

@@ -3,8 +3,10 @@
 
 #include "file_contents.hpp"
 
-#include <graft/classify.hpp>
+#include <graft/train.hpp>
 
+#include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -126,4 +128,48 @@ TEST_CASE("NULL and pictures that are none are errors, for pictures and classifi
     CHECK(graft_predictions_count(nullptr) + graft_predictions_size(nullptr, 0) == 0);
     CHECK(graft_classifier_label(nullptr, 0) == nullptr);
     graft_picture_free(nullptr), graft_classifier_free(nullptr), graft_predictions_free(nullptr);
+}
+
+TEST_CASE("an evaluation in C finds what one in C++ finds") {
+    failure error;
+    const classifier_handle c(graft_classifier_load(demo_file("model.onnx").c_str(), on_cpu().get(), error.out()));
+    REQUIRE(c);
+    // Two pictures of each of the demo's classes, as an image folder.
+    const graft::classifier same = by_cpp();
+    const std::string folder = "graft_test_c_evaluation";
+    std::filesystem::remove_all(folder);
+    for (const std::string& label : same.labels()) {
+        std::filesystem::create_directories(folder + "/" + label);
+        for (const char* number : {"-1.png", "-2.png"})
+            std::filesystem::copy_file(demo_file("pictures/") + label + number, folder + "/" + label + "/" + label + number);
+    }
+    graft_evaluation found{};
+    found.size = sizeof found;
+    REQUIRE_MESSAGE(graft_classifier_evaluate(c.get(), folder.c_str(), options_of("batch", "3").get(), &found, error.out()) == GRAFT_OK, error.message());
+    const graft::dataset data = graft::open_dataset(folder, {}).value();
+    std::vector<std::int64_t> outputs;
+    for (const std::string& name : data.classes()) outputs.push_back(std::find(same.labels().begin(), same.labels().end(), name) - same.labels().begin());
+    graft::evaluation_options how;
+    how.batch = 3;
+    const graft::evaluation_result expected = graft::evaluate(same.model(), data, same.preprocessing().spec, outputs, how).value();
+    CHECK(found.top1 == expected.metrics.top1());
+    CHECK(found.top5 == expected.metrics.top_k());
+    CHECK(found.loss == expected.metrics.loss());
+    CHECK(found.macro_f1 == expected.metrics.macro_f1());
+    CHECK(found.balanced_accuracy == expected.metrics.balanced_accuracy());
+    CHECK(found.pictures == 16);
+    CHECK(found.bad_pictures == 0);
+    CHECK(found.classes == 8);
+    std::filesystem::remove_all(folder);
+
+    CHECK(graft_classifier_evaluate(c.get(), demo_file("new_pictures").c_str(), nullptr, &found, error.out()) == GRAFT_FAILED);
+    CHECK(error.code() == "data.class_mismatch");
+    CHECK(graft_classifier_evaluate(c.get(), "there/is/none", nullptr, &found, error.out()) == GRAFT_FAILED);
+    CHECK(error.code() == "data.open");
+    CHECK(graft_classifier_evaluate(c.get(), "there/is/none", options_of("batch", "0").get(), &found, error.out()) == GRAFT_USAGE);
+    found.size = 0;
+    CHECK(graft_classifier_evaluate(c.get(), "there/is/none", nullptr, &found, error.out()) == GRAFT_USAGE);
+    CHECK(graft_classifier_evaluate(c.get(), "there/is/none", nullptr, nullptr, error.out()) == GRAFT_USAGE);
+    CHECK(graft_classifier_evaluate(c.get(), nullptr, nullptr, &found, error.out()) == GRAFT_USAGE);
+    CHECK(graft_classifier_evaluate(nullptr, "there/is/none", nullptr, &found, error.out()) == GRAFT_USAGE);
 }

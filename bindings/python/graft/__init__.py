@@ -6,11 +6,11 @@
     graft.finetune("photos/", from_="model.onnx", out="tuned", epochs=10)
 """
 
-from ._classifier import Classifier, Picture, Prediction
+from ._classifier import Classifier, Evaluation, Picture, Prediction
 from ._finetune import Progress, TrainingResult, finetune
 from ._library import GraftError, version
 from ._model import Model, Value, load
 
 __version__ = version()
 
-__all__ = ["Classifier", "GraftError", "Model", "Picture", "Prediction", "Progress", "TrainingResult", "Value", "finetune", "load"]
+__all__ = ["Classifier", "Evaluation", "GraftError", "Model", "Picture", "Prediction", "Progress", "TrainingResult", "Value", "finetune", "load"]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Mapping, Sequence, Union, overload
+from typing import Any, Iterator, Mapping, Optional, Sequence, Union, overload
 
 import numpy as np
 
-from ._library import Errors, GraftError, Handle, address_of, lib, options, utf8
+from ._library import Errors, EvaluationStruct, GraftError, Handle, address_of, lib, options, utf8
 
 Picture = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, "np.ndarray[Any, Any]"]
 """A picture file by its path, the contents of one, or pixels: an array of bytes, height x width x 3 (RGB), or height x width (gray)."""
@@ -25,6 +26,24 @@ class Prediction:
     label: str
     """Its name, or the index as text where nothing names it."""
     probability: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How well a classifier knows labelled pictures. Shares are from 0 to 1."""
+
+    top1: float
+    top5: float
+    loss: float
+    """Mean cross-entropy."""
+    balanced_accuracy: float
+    """Mean recall of the classes."""
+    macro_f1: float
+    pictures: int
+    """That were scored."""
+    bad_pictures: int
+    """That could not be read."""
+    classes: int
 
 
 class _Answerer(Handle):
@@ -63,15 +82,9 @@ class Classifier:
         many = isinstance(pictures, Sequence) and not isinstance(pictures, (str, bytes, bytearray, memoryview)) or getattr(pictures, "ndim", 0) == 4
         held: list[Any] = []  # what pictures look at
         read = [self._picture(picture, held) for picture in (pictures if many else [pictures])]
-        try:
-            answerer = self._idle.pop()
-        except IndexError:
-            answerer = _Answerer(self._model, self._how)
-        try:
-            addresses = (ctypes.c_void_p * len(read))(*[picture.address for picture in read])
+        addresses = (ctypes.c_void_p * len(read))(*[picture.address for picture in read])
+        with self._answerer() as answerer:
             found = answerer.errors.call(lib.classifier_classify, answerer.address, addresses, len(read), top)
-        finally:
-            self._idle.append(answerer)
         try:
             rows = [
                 [
@@ -85,6 +98,27 @@ class Classifier:
         finally:
             lib.predictions_free(found)
         return rows if many else rows[0]
+
+    def evaluate(self, data: Union[str, os.PathLike[str]], *, batch: Optional[int] = None, bad_share: Optional[float] = None) -> Evaluation:
+        """Scores every picture of a dataset once, as `graft evaluate` does. `data`: an image folder, an IDX pair, CIFAR files or a CSV file, whose classes are the
+        classifier's by their names. `bad_share`: of the pictures that may be unreadable. Raises GraftError: data.*, classify.output, usage, and those of a run."""
+        how = options({"batch": batch, "bad_share": bad_share})
+        found = EvaluationStruct(size=ctypes.sizeof(EvaluationStruct))
+        with self._answerer() as answerer:
+            answerer.errors.call(lib.classifier_evaluate, answerer.address, utf8(data), address_of(how), ctypes.addressof(found))
+        return Evaluation(*(getattr(found, name) for name, *_ in EvaluationStruct._fields_[1:]))
+
+    @contextlib.contextmanager
+    def _answerer(self) -> Iterator[_Answerer]:
+        """One that no other thread uses meanwhile."""
+        try:
+            answerer = self._idle.pop()
+        except IndexError:
+            answerer = _Answerer(self._model, self._how)
+        try:
+            yield answerer
+        finally:
+            self._idle.append(answerer)
 
     @staticmethod
     def _picture(picture: Any, held: list[Any]) -> Handle:

@@ -56,6 +56,20 @@ class ResultStruct(ctypes.Structure):
     ]
 
 
+class EvaluationStruct(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("top1", c_double),
+        ("top5", c_double),
+        ("loss", c_double),
+        ("balanced_accuracy", c_double),
+        ("macro_f1", c_double),
+        ("pictures", c_int64),
+        ("bad_pictures", c_int64),
+        ("classes", c_int64),
+    ]
+
+
 ProgressFunction = ctypes.CFUNCTYPE(c_int, POINTER(ProgressStruct), c_void_p)
 
 # What each function returns and takes. Handles, and errors to be filled, are addresses.
@@ -108,6 +122,7 @@ _FUNCTIONS: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
     "classifier_label": (c_char_p, (c_void_p, c_size_t)),
     "classifier_preprocess": (c_char_p, (c_void_p,)),
     "classifier_classify": (c_void_p, (c_void_p, c_void_p, c_size_t, c_int, c_void_p)),
+    "classifier_evaluate": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p)),
     "predictions_size": (c_size_t, (c_void_p, c_size_t)),
     "predictions_index": (c_int, (c_void_p, c_size_t, c_size_t)),
     "predictions_label": (c_char_p, (c_void_p, c_size_t, c_size_t)),

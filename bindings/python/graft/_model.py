@@ -10,7 +10,7 @@ from typing import Any, Mapping, NamedTuple, Optional, Sequence, Union, overload
 import numpy as np
 
 from ._arrays import number_of, shared
-from ._classifier import Classifier, Picture, Prediction
+from ._classifier import Classifier, Evaluation, Picture, Prediction
 from ._library import Errors, GraftError, Handle, address_of, lib, options, utf8
 
 
@@ -139,9 +139,16 @@ class Model:
 
     def classify(self, pictures: Any, top: int = 5) -> Any:
         """The `top` likeliest classes of a picture, or of each of several: see `Classifier.classify`."""
+        return self._own_classifier().classify(pictures, top)
+
+    def evaluate(self, data: Union[str, os.PathLike[str]], *, batch: Optional[int] = None, bad_share: Optional[float] = None) -> Evaluation:
+        """Scores every picture of a dataset once: see `Classifier.evaluate`."""
+        return self._own_classifier().evaluate(data, batch=batch, bad_share=bad_share)
+
+    def _own_classifier(self) -> Classifier:
         if self._classifier is None:
             self._classifier = self.classifier()
-        return self._classifier.classify(pictures, top)
+        return self._classifier
 
 
 def load(

@@ -25,6 +25,14 @@ def test_a_run_writes_the_model_that_the_program_writes(program, tmp_path):
     assert done.model == str(tmp_path / "python/model.onnx")
     assert graft.load(done.model).classify(DEMO / "unseen_pictures/umbrella-1.png", top=1)[0].label in ("balloon", "butterfly", "mushroom", "umbrella")
 
+    # The classes of the data are the model's now.
+    scored, told = graft.load(done.model, device="cpu").evaluate(DATA), program("evaluate", done.model, DATA)
+    assert (scored.top1, scored.top5, scored.loss, scored.macro_f1) == (told["top1"], told["top5"], told["loss"], told["macro_f1"])
+    assert (scored.pictures, scored.bad_pictures, scored.classes) == (told["images"], 0, 4)
+    with pytest.raises(graft.GraftError) as raised:
+        graft.load(FROM, device="cpu").evaluate(DATA)
+    assert raised.value.code == "data.class_mismatch"
+
     epochs = [p for p in events if p.event == "epoch"]
     assert [p.epoch for p in epochs] == [1, 2, 3]
     assert max(p.top1 for p in epochs) == done.best_top1
