@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -26,9 +27,7 @@ void print(const char* name, const std::vector<double>& values, const char* end)
 }
 
 void need(graft_return_code ended, const graft_error* error) {
-    if (ended == GRAFT_OK) return;
-    std::fprintf(stderr, "%s\n", graft_error_message(error));
-    std::exit(1);
+    if (ended != GRAFT_OK) throw std::runtime_error(graft_error_message(error));
 }
 
 }  // namespace
@@ -74,6 +73,6 @@ int main(int count, char** arguments) try {
     graft_model_free(model);
     graft_options_free(options);
     return read == nullptr;
-} catch (const graft::error& e) {
+} catch (const std::exception& e) {
     return std::fprintf(stderr, "%s\n", e.what()), 1;
 }
