@@ -57,14 +57,15 @@ class _Owner:
 
 def shared(tensor: int, errors: Errors, where: str) -> np.ndarray[Any, Any]:
     """An output as an array that keeps its memory, without a copy."""
-    dtype = _dtype_of(lib.tensor_dtype(tensor), where)
+    number = lib.tensor_dtype(tensor)
+    dtype = _dtype_of(number, where)
     rank = lib.tensor_rank(tensor)
     shape = tuple(lib.tensor_shape(tensor)[:rank])
     data = lib.tensor_data(tensor)
     if not data or 0 in shape:
         return np.empty(shape, dtype)
     # numpy knows types of its own alone by a text; others are bytes that are seen as what they are.
-    text = dtype.str if dtype.kind != "V" else f"|V{dtype.itemsize}"
+    text = dtype.str if number in _NUMPY else f"|V{dtype.itemsize}"
     own = errors.call(lib.tensor_share, tensor)
     array = np.asarray(_Owner(own, {"shape": shape, "typestr": text, "data": (data, False), "version": 3}))
     return array if array.dtype == dtype else array.view(dtype)

@@ -181,19 +181,21 @@ def test_options_are_told(pictures):
         graft.load(path, thread=1)
 
 
-def test_half_precision_goes_in_and_out():
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"])
+def test_floats_of_16_and_8_bits_go_in_and_out(name):
     ml_dtypes = pytest.importorskip("ml_dtypes")
     onnx = pytest.importorskip("onnx")
-    types = {"float16": (np.float16, onnx.TensorProto.FLOAT16), "bfloat16": (ml_dtypes.bfloat16, onnx.TensorProto.BFLOAT16)}
-    for name, (dtype, number) in types.items():
-        values = [onnx.helper.make_tensor_value_info(n, number, ["N"]) for n in ("x", "y")]
-        graph = onnx.helper.make_graph([onnx.helper.make_node("Neg", ["x"], ["y"])], "g", values[:1], values[1:])
-        made = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
-        model = graft.load(made.SerializeToString(), device="cpu")
-        assert model.inputs[0].dtype == name
-        y = model.run(np.array([1, -2.5, 0.125], dtype))["y"]
-        assert y.dtype == dtype
-        assert y.tolist() == [-1, 2.5, -0.125]
+    dtype = np.dtype(getattr(np, name, None) or getattr(ml_dtypes, name))
+    number = getattr(onnx.TensorProto, name.replace("_", "").upper())
+    make = onnx.helper
+    x, y = (make.make_tensor_value_info(n, number, ["N"]) for n in "xy")
+    nodes = [make.make_node("Cast", ["x"], ["w"], to=onnx.TensorProto.FLOAT), make.make_node("Neg", ["w"], ["n"]), make.make_node("Cast", ["n"], ["y"], to=number)]
+    made = make.make_model(make.make_graph(nodes, "g", [x], [y]), opset_imports=[make.make_opsetid("", 19)], ir_version=9)
+    model = graft.load(made.SerializeToString(), device="cpu")
+    assert model.inputs[0].dtype == name.replace("_", "")
+    found = model.run(np.array([1, -2.5, 0.125], dtype))["y"]
+    assert found.dtype == dtype
+    assert found.astype(np.float32).tolist() == [-1, 2.5, -0.125]
 
 
 def test_the_version_is_that_of_the_headers():
