@@ -378,6 +378,11 @@ TEST_CASE("export refuses what it cannot make") {
     CHECK(exported(demo + header + " --output nonsense").refused("input.name"));
     CHECK(exported(net + header + " --preprocess unit").refused("input.shape"));
     CHECK(file_contents(folder.path + "/net.hpp").empty());
+    // One that no picture of the usual size goes through is no classifier.
+    graft::builder b("seven", 3);
+    const graft::value_id x = b.input("x", graft::dtype::float32, {"N", 3, "H", "W"});
+    b.output(b.apply("Reshape", {x, b.constant("shape", graft::tensor::from(std::vector<std::int64_t>{1, 7}.data(), {2}))}), "y");
+    CHECK(exported(saved(folder, b.finish()) + header + " --json -q").has("\"classes\":null"));
     const done labelled = exported(demo + header + " -q --labels " + folder.put("labels", "a\nb\nc\nd\ne\nf\ng\n") + " --preprocess imagenet");
     CHECK(labelled.code == 0);
     CHECK(contains(file_contents(folder.path + "/net.hpp"), "{\n\"background\",\n\"a\",\n"));

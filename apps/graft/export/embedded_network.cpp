@@ -9,12 +9,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 
 namespace program {
 namespace {
 
-// A compiler takes a hundred bytes of memory for each of these.
+// g++ takes 11 bytes of memory for each of these, clang++ 80.
 constexpr std::int64_t most_bytes = std::int64_t(256) << 20;
 
 void put_metadata(graft::graph& g, const std::string& key, std::string text) {
@@ -77,9 +78,11 @@ graft::status store_in_half(graft::graph& g) {
     return {};
 }
 
-// Whether a network that fails so is none that takes a picture and gives a number a class, rather than a broken one.
+// Whether a network that fails so is none that takes a picture and gives a number a class, rather than a classifier with wrong labels.
 bool names_nothing(const graft::error& e) {
-    return e.code() == graft::errc::classify_output || e.code() == graft::errc::input_name || e.code() == graft::errc::input_shape;
+    constexpr graft::errc kinds[] = {graft::errc::classify_output, graft::errc::input_name, graft::errc::input_shape, graft::errc::input_dtype,
+                                     graft::errc::op_shape,        graft::errc::op_value,   graft::errc::op_index};
+    return std::find(std::begin(kinds), std::end(kinds), e.code()) != std::end(kinds);
 }
 
 graft::status learn_classes(const graft::model& model, const graft::classifier_options& with, embedded_network& made) {

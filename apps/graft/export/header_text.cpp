@@ -113,9 +113,8 @@ std::string part_text(const std::vector<std::uint8_t>& bytes, const part& p) {
     if (p.literal) return literals(from, p.size - 1);
     std::string text = "{", line;
     for (std::size_t i = 0; i < p.size; ++i) {
-        line += "'";
-        add_escaped(line, from[i] == '\'' ? 0 : static_cast<unsigned char>(from[i]), 0);
-        if (from[i] == '\'') line.replace(line.size() - 2, 2, "\\'");
+        line += from[i] == '\'' ? "'\\" : "'";
+        add_escaped(line, static_cast<unsigned char>(from[i]), 0);
         line += i + 1 < p.size ? "'," : "'";
         if (line.size() >= columns) text += line + "\n", line.clear();
     }
@@ -183,7 +182,7 @@ inline graft::result<graft::graph> network() {
     return graft::detail::or_out_of_memory<answer>("@NAME@", []() -> answer {
         // Weights are read where they lie, which is in the program for as long as it runs.
         const std::shared_ptr<const void> always(&embedded::model_bytes, [](const void*) {});
-        return graft::read_onnx(&embedded::model_bytes, embedded::model_size, "@FILE@", "", {}, always);
+        return graft::read_onnx(&embedded::model_bytes, embedded::model_size, "@NAME@", "", {}, always);
     });
 }
 
@@ -374,14 +373,10 @@ graft::status header_text(const embedded_network& network, const header_names& n
     if (!names.output.empty())
         output = "\n    options.output = std::string(" + literals(names.output.data(), names.output.size()) + ", " + std::to_string(names.output.size()) + ");";
     const std::string idle = replaced(idle_text, {{"@WORKER@", named ? "classifier" : "session"}, {"@TITLE@", named ? "Classifiers" : "Sessions"}});
-    const std::vector<std::pair<std::string, std::string>> by{{"@IDLE@", idle},
-                                                              {"@OPS@", ops},
-                                                              {"@HASH@", hash},
-                                                              {"@ASSERTIONS@", assertions},
-                                                              {"@OUTPUT@", output},
-                                                              {"@NAME@", names.name_space},
-                                                              {"@OPEN@", named ? "true" : "false"},
-                                                              {"@FILE@", names.name_space}};
+    // The last is a name of the file's, in which nothing is replaced.
+    const std::vector<std::pair<std::string, std::string>> by{
+        {"@IDLE@", idle},    {"@OPS@", ops}, {"@HASH@", hash}, {"@ASSERTIONS@", assertions}, {"@NAME@", names.name_space}, {"@OPEN@", named ? "true" : "false"},
+        {"@OUTPUT@", output}};
     GRAFT_TRY(write(head(network, names) + replaced(beginning, by)));
     if (named) {
         GRAFT_TRY(write("/// How many classes it tells apart.\ninline constexpr int classes = " + std::to_string(network.classes) + ";\n"));
