@@ -25,7 +25,8 @@ constexpr std::size_t most_pictures = 12, most_rows = 200;
 
 const char* more_colors() {
     return "<style>:root{--c5:#b01e6f;--c6:#0a7281;--c7:#7d6a00;--c8:#5b6470}@media(prefers-color-scheme:dark){:root{--c5:#f386c0;--c6:#57cfe0;--c7:#d9c54a;"
-           "--c8:#aeb6bf}}.c5{--c:var(--c5)}.c6{--c:var(--c6)}.c7{--c:var(--c7)}.c8{--c:var(--c8)}.up{color:var(--c3)}h3:not(:first-child){margin-top:18px}.down{color:var(--c2)}</style>";
+           "--c8:#aeb6bf}}.c5{--c:var(--c5)}.c6{--c:var(--c6)}.c7{--c:var(--c7)}.c8{--c:var(--c8)}.up{color:var(--c3)}h3:not(:first-child){margin-top:18px}."
+           "down{color:var(--c2)}</style>";
 }
 
 std::string cell(const std::string& text) { return "<td>" + html_text(text); }

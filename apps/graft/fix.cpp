@@ -47,7 +47,8 @@ graft::result<std::vector<proposed_fix>> chosen_rows(const fix_list& list, const
         if (std::any_of(only.begin(), only.end(), [&](const std::string& word) { return is_meant(row, word); })) rows.push_back(row);
     for (const std::string& word : only)
         if (std::none_of(rows.begin(), rows.end(), [&](const proposed_fix& row) { return is_meant(row, word); }))
-            return graft::fail(graft::errc::usage, "--only", "no row has \"" + printable(word) + "\" for its id, action, reason or evidence, or a path that it matches");
+            return graft::fail(graft::errc::usage, "--only",
+                               "no row has \"" + printable(word) + "\" for its id, action, reason or evidence, or a path that it matches");
     return rows;
 }
 

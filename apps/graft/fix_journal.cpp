@@ -99,8 +99,8 @@ void restore_manifest(const std::string& root, const journal_entry& e, bool dry_
     const std::string copy = graft::join_path(folder_of_dataset(root), e.now);
     r.now = root;
     r.outcome = "refused";
-    if (const char* fault = graft::detail::manifest_path_fault(e.now)) {
-        r.why = graft::fail(graft::errc::data_format, e.now, fault).error();
+    if (e.now.rfind(base_name(root) + ".before-fix-", 0) != 0 || e.now.find('/') != std::string::npos) {
+        r.why = graft::fail(graft::errc::data_format, e.now, "this is no name of a copy of the manifest").error();
         return;
     }
     const auto contents = contents_of(root);

@@ -20,8 +20,8 @@ struct proposed_fix {
     std::string action;       ///< "move" to another class, or "drop"
     std::string to;           ///< the class of a move
     std::string reason;       ///< "mislabelled", "leak", "label_conflict", "unreadable"
-    double probability = -1;  ///< that the network gives the class of a move; below 0: no network was asked
-    std::string evidence;     ///< who says so: "validation", "training" (pictures that were learnt from: weaker), "contents"
+    double probability = -1;  ///< that the network, or the neighbours' votes, give the class of a move; below 0: nobody was asked
+    std::string evidence;     ///< who says so: "contents", "neighbours", the network of what it was scored by ("validation") or learnt from ("training")
     std::string detail;       ///< a sentence for a reader
     std::string other;        ///< the copy that stays, of one that is dropped
     std::string contents;     ///< "xxh64:" and 16 hexadecimal digits of the file; empty: not known
@@ -47,8 +47,8 @@ std::string absolute_path(const std::string& path);
 bool has_files(const graft::dataset& data);
 
 /// Gathers proposals, one a picture; of several reasons for one the first of this order holds: it cannot be read, it lies in two parts, in two
-/// classes, its label is doubted. Doubts of one judge alone are proposed from a margin of one half on: the
-/// other class has so much more of the probability than the label.
+/// classes, its label is doubted. Doubts are proposed from a margin of one half on: the other class has so much more of the probability, or of
+/// the votes, than the label.
 class fix_proposer {
 public:
     /// `data`: the dataset as it was given.
@@ -61,8 +61,8 @@ public:
     /// What a network said of some pictures of `data`; `evidence` as rows have it.
     void add_scored(const graft::dataset& data, const std::vector<graft::scored_picture>& pictures, const char* evidence);
     /// What a check found, of the pictures called `samples`. Pictures that cannot be read are to be dropped. Of copies in two parts the one of the earlier part
-    /// goes, with its own copies there: what is scored by stays what it was. Of copies in two classes of one part the one goes whose label the network gives
-    /// less probability, or where none was asked the later one.
+    /// goes, with its own copies there: what is scored by stays what it was. Of copies in two classes of one part the one goes whose label the network or the
+    /// neighbours give less probability, or where none were asked the later one.
     void add_report(const graft::dataset_report& report, const std::set<std::string>& samples);
     /// All rows, numbered; pictures that are gone meanwhile are left out.
     fix_list take();
@@ -76,7 +76,7 @@ private:
     std::vector<proposed_fix> rows_, doubted_;
     std::set<std::string> taken_;
     std::map<std::string, double> self_confidence_;  // of pictures that a network was asked about, by path
-    std::map<std::string, std::string> voted_;       // the class that the neighbours of a picture are for, by half a margin; "": they are for its label, or for none
+    std::map<std::string, std::string> voted_;       // by path the class that the neighbours are for by that margin; "": they are for none so much
 };
 
 /// Writes fixes.csv. Errors: file.write.

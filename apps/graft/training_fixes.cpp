@@ -104,14 +104,10 @@ graft::result<training_fixes> find_fixes(const common_options& common, const tra
     const double begun = seconds_now();
     fix_proposer proposer(options.data);
     const std::vector<std::int64_t> some = spread_over(data.training.size(), options.fixes);
-    if (some.empty()) {
-        proposer.add_scored(data.validation, found.validation.pictures, "validation");
-    } else if (setup.network.features != graft::no_value) {
-        GRAFT_TRY_ASSIGN(out.learnt, ask_neighbours(common, setup, data, with, some, proposer));
-        out.by_neighbours = true;
-        proposer.add_scored(data.validation, found.validation.pictures, "validation");
-    } else {
-        proposer.add_scored(data.validation, found.validation.pictures, "validation");
+    out.by_neighbours = !some.empty() && setup.network.features != graft::no_value;
+    if (out.by_neighbours) GRAFT_TRY_ASSIGN(out.learnt, ask_neighbours(common, setup, data, with, some, proposer));
+    proposer.add_scored(data.validation, found.validation.pictures, "validation");
+    if (!some.empty() && !out.by_neighbours) {
         graft::evaluation_result scored;
         GRAFT_TRY_ASSIGN(scored, look_again(common, with, found, data.training.subset(some)));
         out.learnt = std::move(scored.pictures);

@@ -25,7 +25,7 @@ header,section{background:var(--card);border:1px solid var(--line);border-radius
 .facts i{font-style:normal;color:var(--dim)}
 pre{margin:0 0 14px;padding:9px 12px;background:var(--page);border-radius:8px;
 font:13px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre-wrap;overflow-wrap:anywhere}
-.note{background:var(--note);border-radius:8px;padding:8px 12px}
+.note{overflow-wrap:anywhere;background:var(--note);border-radius:8px;padding:8px 12px}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(136px,1fr));gap:10px}
 .tile{background:var(--page);border-radius:10px;padding:10px 14px}
 .tile b{display:block;font-size:21px;line-height:1.25;font-weight:650;font-variant-numeric:tabular-nums}
@@ -70,7 +70,6 @@ td.bar{text-align:left;min-width:112px;width:23%}
 .epochs th,.epochs td{padding:3px 6px}
 .epochs{font-size:13px}
 .charts details{margin:0}
-.charts>*{min-width:0}
 .settings th{width:34%}
 .timing td.text{width:45%}
 .pictures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(45%,150px),1fr));gap:16px}
