@@ -1,6 +1,6 @@
 # Sourced by the other scripts: installs what a build needs, builds, and tells how far it is.
 
-# What is missing, as Debian's package names: install_missing program|tests|clang|fuzz|python|consumers|rust|packages|shells|site|aarch64|mingw|wasm ...
+# What is missing, as Debian's package names: install_missing program|tests|clang|fuzz|python|consumers|rust|packages|shells|site|browser|aarch64|mingw|wasm ...
 install_missing() {
     missing= optional=
     command -v c++ >/dev/null || missing="$missing g++"
@@ -60,6 +60,7 @@ install_missing() {
             command -v groff >/dev/null || missing="$missing groff"
             command -v mandoc >/dev/null || missing="$missing mandoc"
             ;;
+        browser) command -v chromium >/dev/null || missing="$missing chromium" ;;
         debootstrap) command -v debootstrap >/dev/null || missing="$missing debootstrap" ;;
         esac
     done
