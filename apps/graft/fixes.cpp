@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t most_csv_bytes = std::int64_t(256) << 20;
 constexpr std::size_t most_rows = std::size_t(1) << 20;
-constexpr double least_margin = 0.5;  // measured: bench/results/2026-11-27-label-fixes.md
+constexpr double least_margin = 0.5;  // three votes of four
 
 // Who lies with whom, by path.
 class path_groups {
