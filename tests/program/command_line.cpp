@@ -78,7 +78,7 @@ TEST_CASE("completions of each shell name all verbs and options") {
 
 TEST_CASE("bash completes verbs, options, words, files and folders") {
     const std::pair<const char*, const char*> all[] = {{"cl", "classify"},
-                                                       {"ex", "explain"},
+                                                       {"ex", "explain export"},
                                                        {"classify --so", "--sort-into"},
                                                        {"classify --color ''", "auto always never"},
                                                        {"classify --color = al", "always"},
