@@ -7,6 +7,7 @@
 #include <graft/data/preprocess.hpp>
 #include <graft/io/onnx_write.hpp>
 #include <graft/train/base64.hpp>
+#include <graft/train/report_charts.hpp>
 #include <graft/train/training_files.hpp>
 
 #include <nlohmann/json.hpp>
@@ -48,22 +49,6 @@ graft::result<std::string> read_page(const std::string& given) {
     return text;
 }
 
-// A file's name as an attribute has it.
-std::string attribute(const std::string& name) {
-    std::string out;
-    for (const char c : printable(name)) {
-        if (c == '&')
-            out += "&amp;";
-        else if (c == '"')
-            out += "&quot;";
-        else if (c == '<')
-            out += "&lt;";
-        else
-            out += c;
-    }
-    return out;
-}
-
 // The model's file with what the command line says of it; a browser opens nothing that lies beside it.
 graft::result<std::vector<std::uint8_t>> model_bytes(const html_options& options, const graft::classifier& named) {
     graft::model model;
@@ -103,7 +88,7 @@ graft::result<int> export_html(const common_options& common, const html_options&
     GRAFT_TRY_ASSIGN(bytes, model_bytes(options, named));
     const std::string packed = graft::base64_encode(graft::zlib_compress(bytes.data(), bytes.size()));
     const std::string name = std::filesystem::path(options.model).filename().string();
-    const std::string element = "<script type=\"application/octet-stream\" id=\"model\" data-name=\"" + attribute(name) + "\">" + packed + "</script>";
+    const std::string element = "<script type=\"application/octet-stream\" id=\"model\" data-name=\"" + graft::detail::html_text(name) + "\">" + packed + "</script>";
     page.replace(page.find(slot), std::char_traits<char>::length(slot), element);
     graft::atomic_file file;
     GRAFT_TRY(file.open(options.html));
