@@ -88,7 +88,8 @@ graft::result<int> export_html(const common_options& common, const html_options&
     GRAFT_TRY_ASSIGN(bytes, model_bytes(options, named));
     const std::string packed = graft::base64_encode(graft::zlib_compress(bytes.data(), bytes.size()));
     const std::string name = std::filesystem::path(options.model).filename().string();
-    const std::string element = "<script type=\"application/octet-stream\" id=\"model\" data-name=\"" + graft::detail::html_text(name) + "\">" + packed + "</script>";
+    const std::string element =
+        "<script type=\"application/octet-stream\" id=\"model\" data-name=\"" + graft::detail::html_text(name) + "\">" + packed + "</script>";
     page.replace(page.find(slot), std::char_traits<char>::length(slot), element);
     graft::atomic_file file;
     GRAFT_TRY(file.open(options.html));
