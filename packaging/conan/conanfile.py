@@ -54,7 +54,7 @@ class Graft(ConanFile):
         toolchain = CMakeToolchain(self)
         toolchain.cache_variables["GRAFT_INSTALL"] = True
         toolchain.cache_variables["GRAFT_INSTALL_LIBRARY"] = bool(self.options.split)
-        for part in ("PROGRAM", "TESTS", "EXAMPLES", "BENCHMARKS"):
+        for part in ("C", "PROGRAM", "TESTS", "EXAMPLES", "BENCHMARKS"):
             toolchain.cache_variables[f"GRAFT_BUILD_{part}"] = False
         # What a package links has to come from packages.
         for library in ("LIBJPEG", "LIBWEBP"):
