@@ -2,15 +2,11 @@
 #include "compare.hpp"
 
 #include <graft/data/decode.hpp>
-#include <graft/data/png_encode.hpp>
-#include <graft/data/resize.hpp>
-#include <graft/train/base64.hpp>
 #include <graft/train/report_page.hpp>
 
 #include "fixes.hpp"
 
 #include <algorithm>
-#include <cstdio>
 
 namespace program {
 namespace {
@@ -122,18 +118,8 @@ void append_classes(std::string& out, const std::vector<compared_run>& runs) {
 std::string picture_html(const std::string& data, const std::string& path) {
     auto read = graft::decode_file(graft::join_path(folder_of_dataset(data), path));
     if (!read.ok()) return "";
-    graft::image small = std::move(read).value();
-    constexpr std::int64_t most = 320;
-    const std::int64_t longest = std::max(small.height, small.width);
-    if (longest > most) {
-        auto resized = graft::resize(small, std::max<std::int64_t>(1, small.height * most / longest), std::max<std::int64_t>(1, small.width * most / longest));
-        if (!resized.ok()) return "";
-        small = std::move(resized).value();
-    }
-    auto png = graft::encode_png(small);
-    if (!png.ok()) return "";
-    return "<img" + std::string(longest <= 64 ? " class=\"tiny\"" : "") + " alt=\"" + html_text(path) + "\" width=\"" + std::to_string(small.width) +
-           "\" height=\"" + std::to_string(small.height) + "\" src=\"data:image/png;base64," + graft::base64_encode(*png) + "\">";
+    auto shown = graft::detail::picture_html(*read, path);
+    return shown.ok() ? std::move(shown).value() : "";
 }
 
 void append_sides(std::string& out, const compared_run& first, const compared_run& other, const std::vector<std::string>& paths, const char* title) {

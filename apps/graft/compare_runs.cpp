@@ -177,6 +177,7 @@ changed_answers changes_to(const compared_run& first, const compared_run& other)
 std::vector<class_comparison> compare_classes(const std::vector<compared_run>& runs) {
     std::map<std::string, class_comparison> classes;
     if (runs.empty()) return {};
+    const auto told = std::count_if(runs.begin(), runs.end(), [](const compared_run& r) { return !r.answers.empty(); });
     for (const auto& a : runs[0].answers) {
         std::vector<const compared_answer*> all;
         for (const compared_run& r : runs) {
@@ -184,7 +185,6 @@ std::vector<class_comparison> compare_classes(const std::vector<compared_run>& r
             const auto b = r.answers.find(a.first);
             if (b != r.answers.end() && b->second.label == a.second.label) all.push_back(&b->second);
         }
-        const auto told = std::count_if(runs.begin(), runs.end(), [](const compared_run& r) { return !r.answers.empty(); });
         if (static_cast<std::ptrdiff_t>(all.size()) != told) continue;
         class_comparison& c = classes[a.second.label];
         c.name = a.second.label;

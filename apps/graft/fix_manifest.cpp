@@ -4,10 +4,8 @@
 #include "pictures.hpp"
 
 #include <graft/core/read_file.hpp>
-#include <graft/core/xxhash.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 
 namespace program {
@@ -85,10 +83,7 @@ public:
         for (int number = 1; entry.now.empty() || std::filesystem::exists(graft::join_path(folder_, entry.now)); ++number)
             entry.now = entry.path + ".before-fix-" + std::to_string(number);
         GRAFT_TRY(write_text(text_, graft::join_path(folder_, entry.now)));
-        GRAFT_TRY_ASSIGN(entry.before, contents_of(graft::join_path(folder_, entry.now)));
-        char after[32];
-        std::snprintf(after, sizeof after, "xxh64:%016llx", static_cast<unsigned long long>(graft::xxh64(text.data(), text.size(), text.size())));
-        entry.after = after;
+        entry.before = contents_text(text_), entry.after = contents_text(text);
         GRAFT_TRY(work_.journal.append(entry, work_.root));
         return write_text(text, work_.root);
     }

@@ -46,12 +46,16 @@ bool is_damaged(graft::errc code) {
 
 }  // namespace
 
+std::string contents_text(const std::string& bytes) {
+    char text[32];
+    std::snprintf(text, sizeof text, "xxh64:%016llx", static_cast<unsigned long long>(graft::xxh64(bytes.data(), bytes.size(), bytes.size())));
+    return text;
+}
+
 graft::result<std::string> contents_of(const std::string& path) {
     std::string bytes;
     GRAFT_TRY_ASSIGN(bytes, graft::read_file(path, std::int64_t(1) << 31, graft::errc::data_open, graft::errc::memory_budget));
-    char text[32];
-    std::snprintf(text, sizeof text, "xxh64:%016llx", static_cast<unsigned long long>(graft::xxh64(bytes.data(), bytes.size(), bytes.size())));
-    return std::string(text);
+    return contents_text(bytes);
 }
 
 std::string folder_of_dataset(const std::string& data) {

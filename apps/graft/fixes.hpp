@@ -33,6 +33,8 @@ struct fix_list {
     std::vector<proposed_fix> rows;
 };
 
+/// By what a file is known to be still the same: the XXH64 of its bytes, as text.
+std::string contents_text(const std::string& bytes);
 /// The fingerprint of a file's contents, as rows have it. Errors: data.open, memory.budget (over 2 GiB).
 graft::result<std::string> contents_of(const std::string& path);
 

@@ -1,6 +1,8 @@
 // graft export --html: puts a classifier into the page that scripts/page builds.
 #include "html.hpp"
 
+#include "../operators.hpp"
+
 #include <graft/core/file.hpp>
 #include <graft/core/read_file.hpp>
 #include <graft/data/deflate.hpp>
@@ -15,7 +17,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <set>
 #include <system_error>
 
 namespace program {
@@ -96,11 +97,11 @@ graft::result<int> export_html(const common_options& common, const html_options&
     GRAFT_TRY(file.write(page.data(), page.size()));
     GRAFT_TRY(file.commit());
 
-    std::set<std::string> operators;
-    for (const graft::node& n : named.model().graph().nodes) operators.insert(n.op_type);
+    operator_census census;
+    census.add(named.model().graph());
     const auto size = static_cast<std::int64_t>(page.size());
     if (common.json)
-        print(json{{"html", options.html}, {"bytes", size}, {"model_bytes", bytes.size()}, {"operators", operators}});
+        print(json{{"html", options.html}, {"bytes", size}, {"model_bytes", bytes.size()}, {"operators", census.names()}});
     else
         std::printf("%s: %s, of which the model is %s\nOpen it in a browser: it names pictures and can be taught other classes, and sends nothing anywhere.\n",
                     printable(options.html).c_str(), bytes_text(size).c_str(), bytes_text(static_cast<std::int64_t>(packed.size())).c_str());

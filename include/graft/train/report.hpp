@@ -84,10 +84,7 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "../core/file.hpp"
-#include "../data/png_encode.hpp"
-#include "../data/resize.hpp"
 #include "../data/splits.hpp"
-#include "base64.hpp"
 #include "report_charts.hpp"
 #include "report_page.hpp"
 
@@ -281,21 +278,6 @@ inline void append_calibration(std::string& out, const training_report& r) {
     out += "</div></div></section>";
 }
 
-// The img element of a picture, shrunk to what is shown where it is large.
-inline result<std::string> picture_html(const image& picture, const std::string& name) {
-    image small = picture;
-    constexpr std::int64_t most = 320;
-    if (small.height > most || small.width > most) {
-        const double shrink = static_cast<double>(most) / static_cast<double>(std::max(small.height, small.width));
-        const auto side = [shrink](std::int64_t v) { return std::max<std::int64_t>(1, std::llround(static_cast<double>(v) * shrink)); };
-        GRAFT_TRY_ASSIGN(small, resize(picture, side(picture.height), side(picture.width)));
-    }
-    std::string png;
-    GRAFT_TRY_ASSIGN(png, encode_png(small));
-    const bool tiny = std::max(small.height, small.width) <= 64;
-    return "<img" + std::string(tiny ? " class=\"tiny\"" : "") + " alt=\"" + html_text(name) + "\" width=\"" + std::to_string(small.width) + "\" height=\"" +
-           std::to_string(small.height) + "\" src=\"data:image/png;base64," + base64_encode(png) + "\">";
-}
 inline std::string command_html(const std::string& remedy, const std::string& command) {
     if (command.empty()) return "";
     return "<span class=\"remedy\">" + html_text(remedy) + "</span><code class=\"command\">" + html_text(command) + "</code>";
