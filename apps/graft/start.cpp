@@ -110,13 +110,13 @@ graft::status choose_architecture(const graft::dataset& training, steps& told, t
     return {};
 }
 
-graft::status choose_settings(const common_options& common, const start_options& o, const training_options& learning, const graft::dataset_splits& data,
+graft::status choose_settings(const common_options& common, const start_options& o, const training_options& learning, const graft::dataset& training,
                               steps& told, std::vector<std::string>& words) {
     graft::dataset_splits part;
-    GRAFT_TRY_ASSIGN(part, trial_part(data, common.seed));
+    GRAFT_TRY_ASSIGN(part, trial_part(training, common.seed));
     told.begin("which settings, by short runs on " + std::to_string(part.training.size() + part.validation.size()) + " of the pictures to learn from", "");
     std::vector<setting_trial> trials;
-    GRAFT_TRY_ASSIGN(trials, try_settings(common, learning, data, o.minutes * 60));
+    GRAFT_TRY_ASSIGN(trials, try_settings(common, learning, part, o.minutes * 60));
     if (trials.empty()) {
         told.tell("there are too few pictures to try any: the defaults are taken");
         return {};
@@ -175,7 +175,7 @@ graft::result<int> start(const common_options& common, const start_options& o) {
     else
         GRAFT_TRY(choose_network(common, o, data.training, told, learning, words));
     words.insert(words.end(), {"--out", o.out});
-    GRAFT_TRY(choose_settings(common, o, learning, data, told, words));
+    GRAFT_TRY(choose_settings(common, o, learning, data.training, told, words));
     if (o.epochs > 0) words.insert(words.end(), {"--epochs", std::to_string(o.epochs)});
     add_common_words(common, words);
     told.begin("the run itself", command_of(words));

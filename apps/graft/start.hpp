@@ -27,13 +27,13 @@ struct setting_trial {
     double top1 = 0, loss = 0, seconds = 0;
 };
 
-/// Tries some settings in short runs within the time, on pictures of the training part alone: a fifth of these is what they are scored by. The first is
-/// always the defaults. `o` says what is to learn: `from` and `preprocess`, or `arch`. Errors: those of training.
-graft::result<std::vector<setting_trial>> try_settings(const common_options& common, const training_options& o, const graft::dataset_splits& data,
+/// What settings are tried on: some of the pictures to learn from, a fifth of them to score by. Errors: usage.
+graft::result<graft::dataset_splits> trial_part(const graft::dataset& training, std::uint64_t seed);
+/// Tries some settings in short runs on that part, within the time; none where it is too small. The first is always the defaults. `o` says what is to learn:
+/// `from` and `preprocess`, or `arch`. Errors: those of training.
+graft::result<std::vector<setting_trial>> try_settings(const common_options& common, const training_options& o, const graft::dataset_splits& part,
                                                        double seconds);
 /// Of those: the one to take. The defaults stay where nothing beats them by more than chance may: a standard error of the share that was right.
 const setting_trial& chosen_setting(const std::vector<setting_trial>& trials, std::int64_t scored);
-/// How many pictures trials are scored by.
-graft::result<graft::dataset_splits> trial_part(const graft::dataset_splits& data, std::uint64_t seed);
 
 }  // namespace program

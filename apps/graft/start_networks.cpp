@@ -34,31 +34,19 @@ graft::result<network_choice> look_into(const common_options& common, const std:
     choice.path = path;
     graft::model model;
     GRAFT_TRY_ASSIGN(model, graft::load(path, graft::on_device(nullptr)));
-    const int threads = thread_count(common);
-    graft::pool_executor pool(threads);
-    graft::graph network = model.graph();
-    graft::input_format declared;
-    GRAFT_TRY_ASSIGN(declared, graft::picture_input(network));
-    graft::preprocess_choice prepared_by;
-    GRAFT_TRY_ASSIGN(prepared_by, graft::choose_preprocess("", model.metadata("graft.preprocess"), declared));
-    graft::preprocess_spec complete;
-    GRAFT_TRY_ASSIGN(complete, graft::complete(prepared_by.spec, declared));
-    graft::prepared_classifier prepared;
-    GRAFT_TRY_ASSIGN(prepared, graft::prepare_classifier(std::move(network), "", complete, pool, graft::limits()));
-    graft::trunk_cut cut;
-    GRAFT_TRY_ASSIGN(cut, graft::find_trunk(prepared.graph, "", prepared.batch, pool, graft::limits()));
+    graft::finetune_options how;
+    how.threads = thread_count(common);
+    graft::pool_executor pool(how.threads);
+    graft::prepared_trunk trunk;
+    GRAFT_TRY_ASSIGN(trunk, graft::prepare_trunk(model, training, how, pool));
+    const graft::prepared_classifier& prepared = trunk.prepared;
     for (const graft::parameter& p : graft::parameters_of(prepared.graph))
         choice.parameters += static_cast<double>(prepared.graph.at(p.id).constant.elements());
-    choice.preprocess = prepared_by.text;
-    choice.assumed = prepared_by.source == graft::preprocess_source::assumed;
-    if (choice.assumed) {
-        std::vector<graft::preprocess_trial> tried;
-        GRAFT_TRY_ASSIGN(tried, graft::search_preprocess(prepared.graph, cut, training, prepared.picture, threads, graft::on_device(nullptr)));
-        choice.preprocess = tried.front().text;
-    }
+    choice.assumed = !trunk.tried.empty();
+    choice.preprocess = choice.assumed ? trunk.tried.front().text : trunk.choice.text;
     graft::preprocess_trial trial;
-    GRAFT_TRY_ASSIGN(trial, graft::try_preprocess(prepared.graph, cut, training.subset(graft::search_sample(training, sample_pictures)), prepared.picture,
-                                                  choice.preprocess, threads, graft::on_device(nullptr)));
+    GRAFT_TRY_ASSIGN(trial, graft::try_preprocess(prepared.graph, trunk.cut, training.subset(graft::search_sample(training, sample_pictures)), prepared.picture,
+                                                  choice.preprocess, how.threads, graft::on_device(nullptr)));
     choice.accuracy = trial.accuracy;
     return choice;
 }

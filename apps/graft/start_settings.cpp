@@ -34,19 +34,17 @@ private:
 };
 
 graft::result<setting_trial> run_trial(const common_options& common, training_options o, const candidate& wanted, const graft::dataset_splits& part,
-                                       trial_watcher& watch) {
+                                       const std::vector<std::shared_ptr<graft::device>>& devices, trial_watcher& watch) {
     setting_trial trial;
     o.with.epochs = trial_epochs;
     o.out.clear();
     graft::trainer_options with;
-    std::vector<std::shared_ptr<graft::device>> devices;
-    GRAFT_TRY_ASSIGN(devices, open_devices(common));
     if (wanted.frozen) {
         o.with.freeze = "trunk";
         trial.words = {"--freeze", "trunk"};
     }
     GRAFT_TRY_ASSIGN(with, trainer_options_of(common, o));
-    GRAFT_TRY(spread(common, o.spread, nullptr, std::move(devices), with.step));
+    GRAFT_TRY(spread(common, o.spread, nullptr, devices, with.step));
     training_setup setup;
     GRAFT_TRY_ASSIGN(setup, set_up_training(o, part, with));
     with.preprocess = setup.preprocess;
@@ -65,8 +63,7 @@ graft::result<setting_trial> run_trial(const common_options& common, training_op
 
 }  // namespace
 
-graft::result<graft::dataset_splits> trial_part(const graft::dataset_splits& data, std::uint64_t seed) {
-    const graft::dataset& all = data.training;
+graft::result<graft::dataset_splits> trial_part(const graft::dataset& all, std::uint64_t seed) {
     const auto labels_of = [](const graft::dataset& of) {
         std::vector<int> labels;
         for (std::int64_t i = 0; i < of.size(); ++i) labels.push_back(of.label(i));
@@ -86,14 +83,14 @@ graft::result<graft::dataset_splits> trial_part(const graft::dataset_splits& dat
     return part;
 }
 
-graft::result<std::vector<setting_trial>> try_settings(const common_options& common, const training_options& o, const graft::dataset_splits& data,
+graft::result<std::vector<setting_trial>> try_settings(const common_options& common, const training_options& o, const graft::dataset_splits& part,
                                                        double seconds) {
     std::vector<candidate> candidates{{}, {3, false}, {1.0 / 3, false}};
     if (!o.from_scratch) candidates.push_back({0, true});
-    graft::dataset_splits part;
-    GRAFT_TRY_ASSIGN(part, trial_part(data, common.seed));
     std::vector<setting_trial> trials;
     if (part.training.size() < 2 || part.validation.size() < 2) return trials;
+    std::vector<std::shared_ptr<graft::device>> devices;
+    GRAFT_TRY_ASSIGN(devices, open_devices(common));
     progress bar("settings", static_cast<std::int64_t>(candidates.size()) * trial_epochs, common.quiet);
     const double began = now_ms();
     for (const candidate& c : candidates) {
@@ -101,7 +98,7 @@ graft::result<std::vector<setting_trial>> try_settings(const common_options& com
         if (!trials.empty() && (now_ms() - began) / 1e3 + trials.front().seconds > seconds) break;
         trial_watcher watch(bar, static_cast<std::int64_t>(trials.size()) * trial_epochs);
         setting_trial trial;
-        GRAFT_TRY_ASSIGN(trial, run_trial(common, o, c, part, watch));
+        GRAFT_TRY_ASSIGN(trial, run_trial(common, o, c, part, devices, watch));
         trials.push_back(std::move(trial));
     }
     return trials;

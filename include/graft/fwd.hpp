@@ -154,6 +154,7 @@ struct architecture_options;
 struct parameter;
 struct trunk_cut;
 struct grafted;
+struct prepared_trunk;
 enum class loss_kind : std::uint8_t;
 struct loss_options;
 enum class optimizer_kind : std::uint8_t;

@@ -24,6 +24,18 @@ struct finetune_setup {
     std::vector<std::string> notes;       ///< what was done to the network, in sentences
 };
 
+/// A model as it can learn, before anything is put on it.
+struct prepared_trunk {
+    prepared_classifier prepared;
+    trunk_cut cut;
+    preprocess_choice choice;             ///< where its preprocessing comes from; `text` and `spec` are not those that were found by trying
+    std::vector<preprocess_trial> tried;  ///< where nothing says how pictures are prepared: what was tried, best first
+};
+
+/// Brings a model into float32, opens its batch, and finds what a head can be put on, and how pictures are prepared: as `options.preprocessing` or the model
+/// says, else by trying. Errors: train.head, usage.preprocess, input.*, op.unsupported, and those of running the network where the preprocessing is tried.
+result<prepared_trunk> prepare_trunk(const model& from, const dataset& training, const finetune_options& options, executor& pool);
+
 /// Puts a new head on a model: it is brought into float32, its batch is opened, and its classifier replaced. Nothing is frozen yet. With
 /// `options.quantize` it gets the rounding of eight bits, by ranges that up to 256 of the pictures show, and keeps the classifier of a model whose labels
 /// are the dataset's classes (quantisation-aware training, Jacob et al., 2018); a new one stays in float32. Errors: those of prepare_to_quantize then, and
@@ -61,29 +73,42 @@ inline std::string search_note(const finetune_setup& made, std::size_t pictures)
 
 }  // namespace detail
 
-GRAFT_INLINE result<finetune_setup> set_up_finetuning(const model& from, const dataset& training, const finetune_options& options) GRAFT_MEMORY_TRY {
-    finetune_setup made;
-    pool_executor pool(options.threads);
+GRAFT_INLINE result<prepared_trunk> prepare_trunk(const model& from, const dataset& training, const finetune_options& options,
+                                                  executor& pool) GRAFT_MEMORY_TRY {
+    prepared_trunk trunk;
     graph g = from.graph();
     input_format declared;
     GRAFT_TRY_ASSIGN(declared, picture_input(g));
     const bool automatic = options.preprocessing == "auto" || options.preprocessing.empty();
-    GRAFT_TRY_ASSIGN(made.choice, choose_preprocess(automatic ? "" : options.preprocessing, from.metadata("graft.preprocess"), declared));
-    GRAFT_TRY_ASSIGN(made.preprocess, complete(made.choice.spec, declared));
-    prepared_classifier prepared;
-    GRAFT_TRY_ASSIGN(prepared, prepare_classifier(std::move(g), options.output, made.preprocess, pool, options.step.limits));
+    GRAFT_TRY_ASSIGN(trunk.choice, choose_preprocess(automatic ? "" : options.preprocessing, from.metadata("graft.preprocess"), declared));
+    preprocess_spec declared_spec;
+    GRAFT_TRY_ASSIGN(declared_spec, complete(trunk.choice.spec, declared));
+    GRAFT_TRY_ASSIGN(trunk.prepared, prepare_classifier(std::move(g), options.output, declared_spec, pool, options.step.limits));
+    const prepared_classifier& prepared = trunk.prepared;
+    GRAFT_TRY_ASSIGN(trunk.cut, find_trunk(prepared.graph, options.trunk, prepared.batch, pool, options.step.limits));
+    if (trunk.choice.source == preprocess_source::assumed)
+        GRAFT_TRY_ASSIGN(trunk.tried, search_preprocess(prepared.graph, trunk.cut, training, prepared.picture, pool.threads(),
+                                                        on_device(options.step.on, options.step.operators)));
+    return trunk;
+}
+GRAFT_MEMORY_CATCH("prepare_trunk")
+
+GRAFT_INLINE result<finetune_setup> set_up_finetuning(const model& from, const dataset& training, const finetune_options& options) GRAFT_MEMORY_TRY {
+    finetune_setup made;
+    pool_executor pool(options.threads);
+    prepared_trunk trunk;
+    GRAFT_TRY_ASSIGN(trunk, prepare_trunk(from, training, options, pool));
+    prepared_classifier& prepared = trunk.prepared;
+    const trunk_cut& cut = trunk.cut;
+    made.choice = trunk.choice;
+    made.tried = std::move(trunk.tried);
     made.notes = text(prepared);
     made.picture = prepared.picture;
     made.batch = prepared.batch;
-    trunk_cut cut;
-    GRAFT_TRY_ASSIGN(cut, find_trunk(prepared.graph, options.trunk, prepared.batch, pool, options.step.limits));
     if (made.choice.source == preprocess_source::assumed) {
-        const std::size_t pictures = search_sample(training).size();
-        GRAFT_TRY_ASSIGN(
-            made.tried, search_preprocess(prepared.graph, cut, training, prepared.picture, pool.threads(), on_device(options.step.on, options.step.operators)));
         if (detail::is_telling(made.tried)) made.choice.text = made.tried[0].text;
         GRAFT_TRY_ASSIGN(made.choice.spec, parse_preprocess(made.choice.text));
-        made.notes.push_back(detail::search_note(made, pictures));
+        made.notes.push_back(detail::search_note(made, search_sample(training).size()));
     }
     // A float16 model is written in float32, and takes that.
     GRAFT_TRY_ASSIGN(made.preprocess, complete(made.choice.spec, prepared.picture));
