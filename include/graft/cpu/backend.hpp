@@ -16,7 +16,7 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "device.hpp"
-#include "lower/layout.hpp"
+#include "lower/narrow_images.hpp"
 #include "lower/quantized.hpp"
 #include "ops/ops.hpp"
 
@@ -34,7 +34,10 @@ inline status in_integers(graph& g, const lowering& with, isa level) {
 inline const kernel_set& inference_set() noexcept {
     constexpr bool quantized = quantized_conv_wanted() || quantized_sum_wanted();
     static constexpr kernel_set self = {choose_kernel, nullptr,
-                                        [](graph& g, const lowering& with, const arithmetic& by) { return graft::detail::layouter(g, with, by).run(); },
+                                        [](graph& g, const lowering& with, const arithmetic& by) { 
+                                            const bool images = by.bfloat16 && bfloat16_products(by.level)->tiles;
+                                            return images ? graft::detail::narrow_layouter(g, with, by).run() : graft::detail::layouter(g, with, by).run();
+                                        },
                                         bfloat16_wanted(), quantized ? in_integers : nullptr};
     return self;
 }

@@ -35,12 +35,20 @@ struct output_steps {
     std::int64_t row, pixel, vector, image;
 };
 
+/// Images in bfloat16 in place of floats, [n][ceil(c / 32)][pixels][32]; null: floats.
+struct narrow_images {
+    const std::uint16_t* x = nullptr;
+    const std::uint16_t* residual = nullptr;
+    std::uint16_t* y = nullptr;  ///< with it, the residual is narrow too
+};
+
 /// Bytes of workspace, aligned to 64, that a run needs; `apart`: one with output_steps.
 std::int64_t bfloat16_conv_workspace(const conv_problem& problem, bool apart = false);
 std::int64_t bfloat16_product_workspace(const gemm_problem& problem);
-/// As run_conv and run_gemm; `steps`: null, or where the outputs and the residual lie. On a set and a machine that have `bfloat16_products` alone.
+/// As run_conv and run_gemm; `steps`: null, or where the outputs and the residual lie; what `narrow` has is read and written in place of the floats, and behind
+/// an x of it is room for 31 pixels. On a set and a machine that have `bfloat16_products` alone.
 void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias, const float* residual, float* y,
-                       void* workspace, executor& pool, const output_steps* steps = nullptr);
+                       void* workspace, executor& pool, const output_steps* steps = nullptr, const narrow_images& narrow = {});
 void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias, const float* residual, float* c,
                           void* workspace, executor& pool);
 
@@ -100,12 +108,31 @@ inline std::int64_t bfloat16_workspace(const conv_problem& p) {
     return plane_list_bytes(p) + bfloat16_gathered(p, part.images, part.rows);
 }
 
+// Whether pixels are read one by one, whatever rows they lie in: no border and no steps.
+inline bool reads_pixels(const conv_problem& p) {
+    return p.kh == 1 && p.kw == 1 && p.sh == 1 && p.sw == 1 && p.pt == 0 && p.pl == 0 && p.oh == p.ih && p.ow == p.iw;
+}
+template <class T>
+T* at_image(T* first, std::int64_t numbers) {
+    return first ? first + numbers : nullptr;
+}
+
+inline void gather_bfloat16_part(const bfloat16_kernels& kernel, const bfloat16_args& a, std::int64_t in_blocks, std::int64_t behind, executor& pool) {
+    std::memset(a.gathered + in_blocks * a.block_pixels * bfloat16_block, 0, static_cast<std::size_t>(behind) * bfloat16_block * 2);
+    constexpr std::int64_t piece = 512;
+    const std::int64_t pieces = (a.block_pixels + piece - 1) / piece;
+    parallel_for(pool, in_blocks * pieces, [&](std::int64_t task) {
+        const std::int64_t first = task % pieces * piece;
+        (a.unrolled ? kernel.gather_planes : kernel.gather)(a, task / pieces, first, std::min(first + piece, a.block_pixels));
+    });
+}
+
 // Gathers part by part, and multiplies. `a` has all that is the same in them, and the pointers of the first image.
 inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* workspace, executor& pool) {
     const bfloat16_kernels& kernel = *bfloat16_products(set);
-    const bfloat16_part part = bfloat16_parts(p);
-    const float *const x = a.x, *const residual = a.residual;
-    float* const y = a.y;
+    const bool in_place = a.narrow_x && reads_pixels(p);
+    const bfloat16_part part = in_place ? bfloat16_part{1, p.oh} : bfloat16_parts(p);
+    const bfloat16_args all = a;
     const std::int64_t in_blocks = blocks_of_32(p.ic), out_blocks = blocks_of_32(p.oc);
     a.channels = p.ic, a.out_channels = p.oc;
     a.taps = p.kh * p.kw, a.steps = in_blocks * a.taps;
@@ -121,14 +148,11 @@ inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* 
             list_taps(p, a.from, workspace);
             a.block_pixels = a.from.planes();
             a.pixels = ((images - 1) * a.image_rows + a.oh - 1) * a.from.pitch + a.ow;
-            a.x = x + image * a.x_image, a.y = y + image * a.y_image, a.residual = residual ? residual + image * a.y_image : nullptr;
-            std::memset(a.gathered + in_blocks * a.block_pixels * bfloat16_block, 0, static_cast<std::size_t>(behind) * bfloat16_block * 2);
-            constexpr std::int64_t piece = 512;
-            const std::int64_t pieces = (a.block_pixels + piece - 1) / piece;
-            parallel_for(pool, in_blocks * pieces, [&](std::int64_t task) {
-                const std::int64_t first = task % pieces * piece;
-                (a.unrolled ? kernel.gather_planes : kernel.gather)(a, task / pieces, first, std::min(first + piece, a.block_pixels));
-            });
+            a.x = at_image(all.x, image * a.x_image), a.narrow_x = at_image(all.narrow_x, image * a.x_image);
+            a.y = at_image(all.y, image * a.y_image), a.narrow_y = at_image(all.narrow_y, image * a.y_image);
+            a.residual = at_image(all.residual, image * a.y_image), a.narrow_residual = at_image(all.narrow_residual, image * a.y_image);
+            a.source = in_place ? a.narrow_x : a.gathered;
+            if (!in_place) gather_bfloat16_part(kernel, a, in_blocks, behind, pool);
             const std::int64_t tiles = blocks_of_32(a.pixels), at_once = kernel.steps_at_once / (a.steps + kernel.end_steps) + 1,
                                runs = (tiles + at_once - 1) / at_once;
             parallel_for(pool, out_blocks * runs, [&](std::int64_t task) {
@@ -138,18 +162,17 @@ inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* 
         }
 }
 
-// A convolution without a border or steps reads pixels one by one, whatever rows they lie in.
-inline conv_problem flattened(conv_problem p) {
-    const bool flat = p.kh == 1 && p.kw == 1 && p.sh == 1 && p.sw == 1 && p.pt == 0 && p.pl == 0 && p.oh == p.ih && p.ow == p.iw;
-    if (!flat || bfloat16_gathered(p, 1, p.oh) > bfloat16_room) return p;
+// Such an image as one row; `in_place`: however large.
+inline conv_problem flattened(conv_problem p, bool in_place) {
+    if (!reads_pixels(p) || (!in_place && bfloat16_gathered(p, 1, p.oh) > bfloat16_room)) return p;
     p.iw = p.ow = p.ih * p.iw;
     p.ih = p.oh = 1;
     return p;
 }
 
 // The row of taps that a pixel of a few planes has as its channels is none of the window any more.
-inline conv_problem as_gathered(conv_problem p) {
-    if (p.in != layout::row_major) return flattened(p);
+inline conv_problem as_gathered(conv_problem p, bool in_place = false) {
+    if (p.in != layout::row_major) return flattened(p, in_place);
     p.ic *= p.kw, p.iw = p.ow;
     p.kw = p.sw = p.dw = 1, p.pl = 0;
     return p;
@@ -210,21 +233,23 @@ GRAFT_INLINE std::int64_t bfloat16_conv_workspace(const conv_problem& p, bool ap
 GRAFT_INLINE std::int64_t bfloat16_product_workspace(const gemm_problem& p) { return detail::bfloat16_workspace(detail::image_of(detail::joined_batches(p))); }
 
 GRAFT_INLINE void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias, const float* residual,
-                                    float* y, void* workspace, executor& pool, const output_steps* steps) {
-    const conv_problem p = steps ? problem : detail::as_gathered(problem);
+                                    float* y, void* workspace, executor& pool, const output_steps* steps, const narrow_images& narrow) {
+    const conv_problem p = steps ? problem : detail::as_gathered(problem, narrow.x);
     const std::int64_t width = vector_width(set);
     bfloat16_args a;
-    a.x = x, a.weights = static_cast<const std::uint16_t*>(packed), a.bias = bias, a.residual = residual, a.y = y;
-    a.x_pixel = a.y_pixel = width;
+    a.weights = static_cast<const std::uint16_t*>(packed), a.bias = bias;
+    a.narrow_x = narrow.x, a.narrow_residual = narrow.residual, a.narrow_y = narrow.y;
+    if (!narrow.x) a.x = x;
+    if (!narrow.y) a.y = y, a.residual = residual;
     a.iw = p.iw;
-    a.x_row = p.iw * width, a.y_row = p.ow * width;
-    a.x_vector = p.ih * a.x_row, a.y_vector = p.oh * a.y_row;
-    a.x_image = (p.ic + width - 1) / width * a.x_vector;
+    a.x_vector = p.ih * p.iw * width, a.y_vector = p.oh * p.ow * width;
+    const std::int64_t in = narrow.x ? std::int64_t(bfloat16_block) : width, out = narrow.y ? std::int64_t(bfloat16_block) : width;
+    a.x_pixel = in, a.x_row = p.iw * in, a.x_image = (p.ic + in - 1) / in * in / width * a.x_vector;
+    a.y_pixel = out, a.y_row = p.ow * out, a.y_image = (p.oc + out - 1) / out * out / width * a.y_vector;
     if (problem.in == layout::row_major) {
         a.unrolled = problem.kw, a.unrolled_step = problem.sw, a.unrolled_dilation = problem.dw, a.unrolled_pad = problem.pl;
         a.iw = a.x_row = problem.iw, a.x_vector = problem.ih * problem.iw, a.x_image = problem.ic * a.x_vector;
     }
-    a.y_image = (p.oc + width - 1) / width * a.y_vector;
     if (steps) a.y_row = steps->row, a.y_pixel = steps->pixel, a.y_vector = steps->vector, a.y_image = steps->image;
     a.whole_vectors = true;
     detail::run_bfloat16(set, p, a, workspace, pool);

@@ -4,6 +4,7 @@
 #include "../core/wanted.hpp"
 #include "../graph/activation.hpp"
 #include "planes.hpp"
+#include "pool_kernels.hpp"
 
 #include <cstdint>
 
@@ -26,7 +27,8 @@ struct bfloat16_weights {
 };
 
 /// One run of a sum of products over taps and channels, as its tasks read it. Pixels are float32, and rounded to bfloat16 as they are gathered; a matrix
-/// is a row of pixels whose channels are its columns. Distances count floats; `vector` is that from a vector of channels to the next.
+/// is a row of pixels whose channels are its columns. Distances count floats; `vector` is that from a vector of channels to the next. Where a `narrow` pointer
+/// takes the place of another, they count numbers of bfloat16, and a pixel's 32 channels lie side by side.
 struct bfloat16_args {
     std::int64_t channels = 0, out_channels = 0, steps = 0;  // steps: blocks of channels by taps
     int taps = 1, sh = 1, sw = 1, pt = 0, pl = 0;
@@ -37,20 +39,37 @@ struct bfloat16_args {
     std::int64_t pixels = 0;  // neighbouring ones that are computed, outputs and what lies between their rows
 
     const float* x = nullptr;
+    const std::uint16_t* narrow_x = nullptr;
     std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0;
     // Where it is not 0, x lies in planes, `x_vector` apart: what a row of so many taps reads of each, [plane][tap], are the channels of a pixel.
     int unrolled = 0, unrolled_step = 1, unrolled_dilation = 1, unrolled_pad = 0;
     std::uint16_t* gathered = nullptr;       // [blocks of channels][planes][32]
+    const std::uint16_t* source = nullptr;   // what is multiplied: that, or narrow_x where it lies
     std::int64_t block_pixels = 0;           // from a block to the next
     const std::uint16_t* weights = nullptr;  // [blocks of output channels][steps][bfloat16_step]
     const float* bias = nullptr;             // null, or [out_channels]
 
     float* y = nullptr;
     const float* residual = nullptr;  // null, or as y
+    std::uint16_t* narrow_y = nullptr;
+    const std::uint16_t* narrow_residual = nullptr;  // of narrow_y
     std::int64_t y_image = 0, y_row = 0, y_pixel = 0, y_vector = 0;
     std::int64_t residual_pixel = 0;  // where it is a matrix; else that of y
     bool whole_vectors = false;       // y has room for lanes past out_channels
     epilogue ep;
+};
+
+/// Kernels of images in bfloat16, [n][ceil(c / 32)][pixels][32]; lanes past c hold numbers that are finite. A group is the channels of each pixel that fill two
+/// vectors, 2 W. Tasks are those of pool_kernels and of conv_kernels, a plane being a group.
+struct bfloat16_image_kernels {
+    void (*widen)(const std::uint16_t* x, std::int64_t pixels, float* y);  ///< W channels, to [pixels][W]
+    void (*max_pool)(const pool_args&, std::int64_t task);
+    void (*average_pool)(const pool_args&, std::int64_t task);
+    void (*depthwise)(const conv_args&, std::int64_t task);
+    void (*global_average)(const std::uint16_t* x, std::int64_t pixels, float* y);  ///< a group, in the order of its channels
+    /// y = clamp(x * scale + shift) of a group, of which so many are channels; for the others they are 1 and 0. Null: the same.
+    void (*channel)(const std::uint16_t* x, std::int64_t pixels, const float* scale, const float* shift, int channels, float low, float high, std::uint16_t* y);
+    void (*sum)(const std::uint16_t* a, const std::uint16_t* b, std::int64_t n, float low, float high, std::uint16_t* y);  ///< n: whole pixels
 };
 
 /// `pack` rounds the weights of 32 output channels, of which there are `count`, and writes them in the order in which products read them. Tasks: `gather` (of
@@ -60,6 +79,7 @@ struct bfloat16_kernels {
     void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*gather_planes)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    const bfloat16_image_kernels* images;
     bool tiles;         // else vectors
     int steps_at_once;  // of 32 pixels, that make a task
     int end_steps;      // what follows the last step of 32 pixels takes as long as so many

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../core/executor.hpp"
+#include "bfloat16.hpp"
 #include "conv_kernels.hpp"
 #include "isa.hpp"
 
@@ -50,11 +51,16 @@ std::int64_t conv_channels_at_once(isa set, const conv_problem& problem, const c
 void run_conv(isa set, const conv_problem& problem, const conv_choice& choice, const float* x, const void* packed, const float* bias, const float* residual,
               float* y, void* workspace, executor& pool);
 
+/// Whether a choice can read (`x`) and write (`y`) images in bfloat16.
+bool takes_narrow_images(const conv_problem& problem, const conv_choice& choice, bool x, bool y);
+/// The same as run_conv with such images, in place of the floats that are null.
+void run_narrow_conv(isa set, const conv_problem& problem, const conv_choice& choice, const float* x, const void* packed, const float* bias,
+                     const float* residual, float* y, const narrow_images& narrow, void* workspace, executor& pool);
+
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#include "bfloat16.hpp"
 #include "dispatch.hpp"
 
 #include <atomic>
@@ -379,6 +385,26 @@ GRAFT_INLINE void run_conv(isa set, const conv_problem& p, const conv_choice& ch
         tasks = p.n * p.oh;
     }
     parallel_for(pool, tasks, [&](std::int64_t task) { kernel(a, task); });
+}
+
+GRAFT_INLINE bool takes_narrow_images(const conv_problem& p, const conv_choice& choice, bool x, bool y) {
+    if (choice.algorithm == conv_algorithm::bfloat16) return !x || choice.in == layout::blocked;
+    return choice.algorithm == conv_algorithm::depthwise && x && y && !p.ep.residual && p.pt >= 0 && p.pl >= 0 &&
+           p.kh * std::int64_t(p.kw) <= narrow_depthwise_taps && narrow_depthwise_rows(p) > 0;
+}
+
+GRAFT_INLINE void run_narrow_conv(isa set, const conv_problem& p, const conv_choice& choice, const float* x, const void* packed, const float* bias,
+                                  const float* residual, float* y, const narrow_images& narrow, void* workspace, executor& pool) {
+    if (p.n * p.oc * p.oh * p.ow == 0) return;
+    if (choice.algorithm == conv_algorithm::bfloat16)
+        return run_bfloat16_conv(set, p, x, packed, bias, residual, y, workspace, pool, nullptr, narrow);
+    conv_args a = detail::conv_arguments(set, p, choice);
+    a.narrow_x = narrow.x, a.narrow_y = narrow.y;
+    a.weight = static_cast<const float*>(packed);
+    a.bias = bias;
+    const bfloat16_image_kernels& k = *bfloat16_products(set)->images;
+    const std::int64_t groups = detail::blocks_of_32(p.oc) * bfloat16_block / (2 * vector_width(set));
+    parallel_for(pool, p.n * groups * a.batches, [&](std::int64_t task) { k.depthwise(a, task); });
 }
 
 }  // namespace cpu

@@ -21,6 +21,14 @@ struct conv_problem {
     bool bfloat16 = false;  ///< operands are rounded to bfloat16 where the kernels of bfloat16 take the problem, and it is faster
 };
 
+constexpr std::int64_t narrow_depthwise_room = 20480;  ///< numbers of some rows of 32 channels in bfloat16, with their padding: most of the first cache
+/// Rows of outputs that what has room there is enough for.
+inline std::int64_t narrow_depthwise_rows(const conv_problem& p) {
+    const std::int64_t wide = (p.ow - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, high = std::int64_t(p.kh - 1) * p.dh + 1, rows = narrow_depthwise_room / 32 / wide;
+    return rows < high ? 0 : (rows - high) / p.sh + 1;
+}
+constexpr int narrow_depthwise_taps = 128;  ///< at most, of a window over such an image
+
 /// One run of a convolution, as its tasks read it.
 struct conv_args {
     conv_problem p;
@@ -30,6 +38,9 @@ struct conv_args {
     const float* residual = nullptr;  // null, or as y
     float* y = nullptr;
     float* workspace = nullptr;
+    // Of a depthwise one whose images are bfloat16, in place of x and y.
+    const std::uint16_t* narrow_x = nullptr;
+    std::uint16_t* narrow_y = nullptr;
     std::int64_t icg = 0, ocg = 0;   // channels of one group
     std::int64_t pairs = 0;          // pairs of output vectors in one group; the last may be a single
     std::int64_t group_weights = 0;  // packed floats of one group

@@ -95,6 +95,7 @@ namespace bf16 {
 #include "simd/bfloat16.inl"
 
 #include "kernels/bfloat16.inl"
+#include "kernels/bfloat16_images.inl"
 #include "kernels/bfloat16_vectors.inl"
 #if GRAFT_HAS_AMX
 namespace amx {

@@ -33,8 +33,8 @@ inline std::int64_t planes_of(isa set, layout::kind l, std::int64_t n, std::int6
     return l == layout::blocked ? n * ((c + vector_width(set) - 1) / vector_width(set)) : n * c;
 }
 
-inline void run_pool(isa set, const pool_problem& p, const float* x, float* y, executor& pool, void (*kernel)(const pool_args&, std::int64_t)) {
-    const std::int64_t planes = planes_of(set, p.l, p.n, p.c), row = p.ow * p.kh * p.kw * (p.l == layout::blocked ? 1 : 2);
+inline void run_pool(std::int64_t planes, const pool_problem& p, const void* x, void* y, executor& pool, void (*kernel)(const pool_args&, std::int64_t)) {
+    const std::int64_t row = p.ow * p.kh * p.kw * (p.l == layout::blocked ? 1 : 2);
     if (planes * p.oh * p.ow == 0) return;
     pool_args a;
     a.p = p;
@@ -59,11 +59,11 @@ inline void run_global_pool(isa set, layout::kind l, std::int64_t n, std::int64_
 }  // namespace detail
 
 GRAFT_INLINE void run_max_pool(isa set, const pool_problem& problem, const float* x, float* y, executor& pool) {
-    detail::run_pool(set, problem, x, y, pool, kernels(set).pool->max);
+    detail::run_pool(detail::planes_of(set, problem.l, problem.n, problem.c), problem, x, y, pool, kernels(set).pool->max);
 }
 
 GRAFT_INLINE void run_average_pool(isa set, const pool_problem& problem, const float* x, float* y, executor& pool) {
-    detail::run_pool(set, problem, x, y, pool, kernels(set).pool->average);
+    detail::run_pool(detail::planes_of(set, problem.l, problem.n, problem.c), problem, x, y, pool, kernels(set).pool->average);
 }
 
 GRAFT_INLINE void run_global_average_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y,

@@ -21,8 +21,8 @@ struct pool_problem {
 /// One run of a pooling, as its tasks read it.
 struct pool_args {
     pool_problem p;
-    const float* x = nullptr;
-    float* y = nullptr;
+    const void* x = nullptr;  // float32, or as the kernel has it
+    void* y = nullptr;
     std::int64_t bands = 0, band_rows = 0;  // how the rows of a plane are cut into tasks
 };
 

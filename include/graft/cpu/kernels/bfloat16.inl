@@ -77,8 +77,7 @@ GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::mem
 
 inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
-    const std::int64_t channels = a.channels - block * bfloat16_block;
-    const float* const x = a.x + block * (bfloat16_block / V::W) * a.x_vector;
+    const std::int64_t channels = a.channels - block * bfloat16_block, of_block = block * (bfloat16_block / V::W) * a.x_vector;
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
     std::int64_t row = first / g.pitch, column = first % g.pitch;
     for (; first < last; ++row, column = 0) {
@@ -90,9 +89,12 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         std::int64_t i = 0;
         if (before < inside) {
             clear_pixels(to, before);
-            const float* from = x + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel;
-            const std::int64_t step = a.sw * a.x_pixel;
-            if (channels >= bfloat16_block)
+            const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
+            const float* from = a.x + at;
+            if (a.narrow_x) {
+                const std::uint16_t* narrow = a.narrow_x + at;
+                for (i = before; i < inside; ++i, narrow += step) std::memcpy(to + i * bfloat16_block, narrow, bfloat16_block * sizeof *to);
+            } else if (channels >= bfloat16_block)
                 for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
             else
                 for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
@@ -161,12 +163,13 @@ struct bfloat16_end {
     const bfloat16_args& a;
     std::int64_t channels;  // from the block's first one on
     bool clamped, simple;   // simple: whole vectors, and no more than a residual and a clamp
+    bool residual;
     float low, high;
 };
 inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
-    bfloat16_end e{a, a.out_channels - block * bfloat16_block, true, false, 0, 0};
+    bfloat16_end e{a, a.out_channels - block * bfloat16_block, true, false, a.residual || a.narrow_residual, 0, 0};
     e.clamped = bounds_of(a.ep, e.low, e.high);
-    e.simple = e.clamped && (a.whole_vectors || e.channels >= bfloat16_block) && !(a.residual && a.ep.residual_after_activation);
+    e.simple = e.clamped && (a.whole_vectors || e.channels >= bfloat16_block) && !(e.residual && a.ep.residual_after_activation);
     return e;
 }
 
@@ -175,22 +178,54 @@ inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::
     const bfloat16_args& a = e.a;
     const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.clamped;
     const V low = V::set1(e.low), high = V::set1(e.high);
-    const auto residual = [&](int v) { return load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v); };
-    for (int v = 0; a.residual && !late && v < bfloat16_block && v < e.channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
+    const auto residual = [&](int v) {
+        return a.narrow_residual ? load_bf16(a.narrow_residual + residual_at + v) : load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v);
+    };
+    const std::int64_t channels = a.narrow_y ? bfloat16_block : e.channels;
+    for (int v = 0; e.residual && !late && v < bfloat16_block && v < channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
     if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
-    for (int v = 0; v < bfloat16_block && v < e.channels; v += V::W) {
-        const std::int64_t lanes = a.whole_vectors ? V::W : e.channels - v;
+    for (int v = 0; v < bfloat16_block && v < channels; v += V::W) {
+        const std::int64_t lanes = a.whole_vectors ? V::W : channels - v;
         float* const to = a.y + at + v / V::W * a.y_vector;
         V y = V::load(sum + v);
         if (!function) y = clamp(y, low, high);
-        if (a.residual && late) y = y + residual(v);
-        if (lanes >= V::W)
+        if (e.residual && late) y = y + residual(v);
+        if (a.narrow_y)
+            narrow_bfloat16(y, a.narrow_y + at + v);
+        else if (lanes >= V::W)
             y.store(to);
         else
             y.store_partial(to, static_cast<int>(lanes));
     }
 }
 
+// Pixels [next, end) of simple ones.
+template <bool Narrow>
+GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, int next, int end) {
+    const V low = V::set1(e.low), high = V::set1(e.high);
+    const bfloat16_args& a = e.a;
+    const float* const residual = a.residual;
+    const std::uint16_t* const narrow_residual = a.narrow_residual;
+    float* const y = a.y;
+    std::uint16_t* const narrow_y = a.narrow_y;
+    const std::int64_t vector = a.y_vector, channels = e.channels;
+    for (; next < end; ++next) {
+        const std::int64_t at = of.at[next], residual_at = of.residual_at[next];
+        if (at < 0) continue;
+        GRAFT_UNROLL
+        for (int v = 0; v < bfloat16_block / V::W; ++v) {
+            V sum = V::load(of.sum[next] + v * V::W);
+            if constexpr (Narrow) {
+                if (narrow_residual) sum = sum + load_bf16(narrow_residual + residual_at + v * V::W);
+                narrow_bfloat16(clamp(sum, low, high), narrow_y + at + v * V::W);
+            } else {
+                if (v * V::W >= channels) break;
+                if (residual) sum = sum + V::load(residual + residual_at + v * vector);
+                clamp(sum, low, high).store(y + at + v * vector);
+            }
+        }
+    }
+}
 // The next few pixels.
 GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
     int next = of.next;
@@ -202,21 +237,7 @@ GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int coun
             if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], of.residual_at[next]);
         return;
     }
-    const V low = V::set1(e.low), high = V::set1(e.high);
-    const float* const residual = e.a.residual;
-    float* const y = e.a.y;
-    const std::int64_t vector = e.a.y_vector, channels = e.channels;
-    for (; next < end; ++next) {
-        const std::int64_t at = of.at[next], residual_at = of.residual_at[next];
-        if (at < 0) continue;
-        GRAFT_UNROLL
-        for (int v = 0; v < bfloat16_block / V::W; ++v) {
-            if (v * V::W >= channels) break;
-            V sum = V::load(of.sum[next] + v * V::W);
-            if (residual) sum = sum + V::load(residual + residual_at + v * vector);
-            clamp(sum, low, high).store(y + at + v * vector);
-        }
-    }
+    e.a.narrow_y ? finish_simple<true>(e, of, next, end) : finish_simple<false>(e, of, next, end);
 }
 
 // By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
@@ -237,7 +258,7 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
     for (std::int64_t tile = first; tile < last; ++tile) {
         bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
         const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        const std::uint16_t *const x = a.gathered + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
+        const std::uint16_t *const x = a.source + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
                                                                                               ? w + a.steps * bfloat16_step
                                                                                               : nullptr;
         here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;

@@ -6,6 +6,7 @@ namespace emulated {
 
 #include "../simd/bfloat16_emulated.inl"
 #include "bfloat16.inl"
+#include "bfloat16_images.inl"
 #include "bfloat16_vectors.inl"
 
 #include "../simd/amx_emulated.inl"

@@ -35,31 +35,60 @@ inline pool_span window(std::int64_t at, int kernel, int dilation, std::int64_t 
     return s;
 }
 
-// N outputs of a row of a blocked image, `step` floats apart on the input side.
-template <class Reduce, int N>
-GRAFT_VECTOR void pool_tile(const pool_args& a, const float* x, std::int64_t step, pool_span rows, pool_span columns, float* y) {
+// N outputs of a row of a blocked image, `step` numbers apart on the input side.
+template <class Reduce, class Pixels, int N>
+GRAFT_VECTOR void pool_tile(const pool_args& a, const typename Pixels::number* x, std::int64_t step, pool_span rows, pool_span columns,
+                            typename Pixels::number* y) {
     const pool_problem& p = a.p;
-    Reduce r[N];
+    Reduce r[N][Pixels::vectors];
     for (int ky = rows.first; ky < rows.last; ++ky)
         for (int kx = columns.first; kx < columns.last; ++kx) {
-            const float* at = x + (std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw) * V::W;
+            const auto* at = x + (std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw) * Pixels::step;
             GRAFT_UNROLL
-            for (int i = 0; i < N; ++i) r[i].take(V::load(at + i * step));
+            for (int i = 0; i < N; ++i) {
+                V some[Pixels::vectors];
+                Pixels::load(at + i * step, some);
+                GRAFT_UNROLL
+                for (int v = 0; v < Pixels::vectors; ++v) r[i][v].take(some[v]);
+            }
         }
     const float count = static_cast<float>(rows.counted * columns.counted);
     GRAFT_UNROLL
-    for (int i = 0; i < N; ++i) r[i].value(count).store(y + i * V::W);
+    for (int i = 0; i < N; ++i) {
+        V some[Pixels::vectors];
+        GRAFT_UNROLL
+        for (int v = 0; v < Pixels::vectors; ++v) some[v] = r[i][v].value(count);
+        Pixels::store(some, y + i * Pixels::step);
+    }
 }
 
-// One task: a band of rows of one plane, or of one block of channels.
+// The next outputs of a row of a plane; returns how many. Windows inside, next to each other: one load for W of them, where the stride is 1.
 template <class Reduce>
+GRAFT_VECTOR int pool_some(const pool_problem& p, const float* x, pool_span rows, bool inside, pool_span columns, float* y) {
+    Reduce r;
+    if (p.sw == 1 && inside) {
+        for (int ky = rows.first; ky < rows.last; ++ky)
+            for (int kx = 0; kx < p.kw; ++kx) r.take(V::load(x + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw));
+        r.value(static_cast<float>(rows.counted * p.kw)).store(y);
+        return V::W;
+    }
+    for (int ky = rows.first; ky < rows.last; ++ky)
+        for (int kx = columns.first; kx < columns.last; ++kx) r.take(V::set1(x[std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw]));
+    r.value(static_cast<float>(rows.counted * columns.counted)).store_partial(y, 1);
+    return 1;
+}
+
+// One task: a band of rows of one plane, or of channels that are computed together. What is not float32 is blocked.
+template <class Reduce, class Pixels>
 GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
+    using number = typename Pixels::number;
+    constexpr bool floats = std::is_same<number, float>::value;
     const pool_problem& p = a.p;
-    const bool blocked = p.l == layout::blocked;
-    const std::int64_t plane = task / a.bands, width = blocked ? V::W : 1;
+    const bool blocked = !floats || p.l == layout::blocked;
+    const std::int64_t plane = task / a.bands, width = blocked ? Pixels::step : 1;
     const std::int64_t oy0 = task % a.bands * a.band_rows, oy1 = oy0 + a.band_rows < p.oh ? oy0 + a.band_rows : p.oh;
-    const float* x = a.x + plane * p.ih * p.iw * width;
-    float* y = a.y + (plane * p.oh + oy0) * p.ow * width;
+    const number* x = static_cast<const number*>(a.x) + (blocked ? group_at<Pixels>(plane, p.ih * p.iw) : plane * p.ih * p.iw);
+    number* y = static_cast<number*>(a.y) + (blocked ? group_at<Pixels>(plane, p.oh * p.ow) : plane * p.oh * p.ow) + oy0 * p.ow * width;
     const std::int64_t left = (p.pl + p.sw - 1) / p.sw;
     std::int64_t right = p.iw + p.pl - std::int64_t(p.kw - 1) * p.dw;
     right = right > 0 ? (right - 1) / p.sw + 1 : 0;
@@ -67,32 +96,20 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
     for (std::int64_t oy = oy0; oy < oy1; ++oy) {
         const std::int64_t iy = oy * p.sh - p.pt;
         const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad), all{0, p.kw, p.kw};
-        const float* row = x + iy * p.iw * width;
+        const number* row = x + iy * p.iw * width;
         for (std::int64_t ox = 0; ox < p.ow;) {
             const std::int64_t ix = ox * p.sw - p.pl;
-            if (!blocked) {
-                // Windows inside, next to each other: one load for W of them, where the stride is 1.
-                if (p.sw == 1 && ox >= left && ox + V::W <= right) {
-                    Reduce r;
-                    for (int ky = rows.first; ky < rows.last; ++ky)
-                        for (int kx = 0; kx < p.kw; ++kx) r.take(V::load(row + std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw));
-                    r.value(static_cast<float>(rows.counted * p.kw)).store(y + ox);
-                    ox += V::W;
-                } else {
-                    const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-                    Reduce r;
-                    for (int ky = rows.first; ky < rows.last; ++ky)
-                        for (int kx = columns.first; kx < columns.last; ++kx)
-                            r.take(V::set1(row[std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw]));
-                    r.value(static_cast<float>(rows.counted * columns.counted)).store_partial(y + ox, 1);
-                    ox += 1;
+            if constexpr (floats)
+                if (!blocked) {
+                    ox += pool_some<Reduce>(p, row + ix, rows, ox >= left && ox + V::W <= right, window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad), y + ox);
+                    continue;
                 }
-            } else if (ox >= left && ox + 4 <= right) {
-                pool_tile<Reduce, 4>(a, row + ix * V::W, std::int64_t(p.sw) * V::W, rows, all, y + ox * V::W);
+            if (ox >= left && ox + 4 <= right) {
+                pool_tile<Reduce, Pixels, 4>(a, row + ix * width, p.sw * width, rows, all, y + ox * width);
                 ox += 4;
             } else {
                 const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-                pool_tile<Reduce, 1>(a, row + ix * V::W, 0, rows, columns, y + ox * V::W);
+                pool_tile<Reduce, Pixels, 1>(a, row + ix * width, 0, rows, columns, y + ox * width);
                 ox += 1;
             }
         }
@@ -100,8 +117,8 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
     }
 }
 
-inline void max_pool(const pool_args& a, std::int64_t task) { pool_band<max_of>(a, task); }
-inline void average_pool(const pool_args& a, std::int64_t task) { pool_band<sum_of>(a, task); }
+inline void max_pool(const pool_args& a, std::int64_t task) { pool_band<max_of, float_pixels>(a, task); }
+inline void average_pool(const pool_args& a, std::int64_t task) { pool_band<sum_of, float_pixels>(a, task); }
 
 // One value for each plane or block: four running results, joined in one order.
 template <class Reduce>

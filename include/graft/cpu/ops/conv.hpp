@@ -49,12 +49,18 @@ inline std::string conv_pack_key(isa level, const conv_problem& p, const conv_ch
 struct conv_parameters {
     conv_problem problem;
     conv_choice choice;
+    bool narrow_x, narrow_y;  // images in bfloat16
 };
 
 inline const char* choose_conv_kernel(const kernel_query& q, kernel_choice& choice) {
     conv_parameters p;
     if (!problem_in(q.n, p.problem)) return "its parameters are missing";
     p.choice = choose_conv(q.level, p.problem);
+    const bool narrow_y = q.out[0].type == dtype::bfloat16;
+    p.narrow_x = q.in[0].type == dtype::bfloat16;
+    if ((p.narrow_x || narrow_y) && !takes_narrow_images(p.problem, p.choice, p.narrow_x, narrow_y)) return "it reads or writes float32";
+    if (q.has(3) && (q.in[3].type == dtype::bfloat16) != narrow_y) return "its residual is of another type than what it writes";
+    p.narrow_y = narrow_y;
     choice.workspace_bytes = p.choice.workspace_bytes;
     choice.note = p.choice.reason;
     choice.set(p);
@@ -62,6 +68,12 @@ inline const char* choose_conv_kernel(const kernel_query& q, kernel_choice& choi
 }
 inline void run_conv_kernel(const kernel_call& c) {
     const conv_parameters& p = c.parameters<conv_parameters>();
+    if (bfloat16_wanted() && (p.narrow_x || p.narrow_y)) {
+        narrow_images narrow;
+        if (p.narrow_x) narrow.x = c.in[0].as<const std::uint16_t>();
+        if (p.narrow_y) narrow.residual = c.inputs > 3 ? c.in[3].as<const std::uint16_t>() : nullptr, narrow.y = c.out[0].as<std::uint16_t>();
+        return run_narrow_conv(c.level, p.problem, p.choice, c.input(0), c.in[1].data, c.input(2), c.input(3), c.output(0), narrow, c.workspace, c.pool);
+    }
     run_conv(c.level, p.problem, p.choice, c.input(0), c.in[1].data, c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
 }
 inline void run_conv_pack_kernel(const kernel_call& c) {

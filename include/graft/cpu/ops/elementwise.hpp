@@ -15,6 +15,7 @@ struct activation_parameters {
     std::int64_t elements;
 };
 inline const char* choose_activation(const kernel_query& q, kernel_choice& choice) {
+    if (!q.all_float32()) return "it is not float32";
     choice.set(activation_parameters{epilogue_of(q.n), stored_elements(q.out[0], q.out_layout[0])});
     choice.note = "activation";
     return nullptr;
@@ -73,6 +74,7 @@ inline const char* choose_binary(const kernel_query& q, kernel_choice& choice) {
 inline void run_binary_kernel(const kernel_call& c) { run_binary(c.level, c.parameters<binary_problem>(), c.input(0), c.input(1), c.output(0), c.pool); }
 
 inline const char* choose_scale_shift(const kernel_query& q, kernel_choice& choice) {
+    if (!q.all_float32()) return "it is not float32";
     channel_problem p;
     const shape& x = q.in[0].extents;
     p.n = x[0];

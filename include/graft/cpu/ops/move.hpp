@@ -42,6 +42,7 @@ struct channels_last_parameters {
 };
 inline const char* choose_channels_last(const kernel_query& q, kernel_choice& choice) {
     const bool from = q.in_layout[0] == layout::blocked;
+    if (!q.all_float32()) return "it is not float32";
     if (from == (q.out_layout[0] == layout::blocked)) return "neither side is blocked, or both are";
     const shape& images = from ? q.in[0].extents : q.out[0].extents;
     choice.set(channels_last_parameters{images[0], images[1], images[2] * images[3], (from ? q.in_layout[0] : q.out_layout[0]).channels, from});

@@ -58,7 +58,7 @@ inline void run_global_max_kernel(const kernel_call& c) {
 
 // A change of layout.
 inline const char* choose_reorder(const kernel_query& q, kernel_choice& choice) {
-    if (q.in[0].type != dtype::float32) return "it is not of float32";
+    if (!q.all_float32()) return "it is not of float32";
     const shape& x = q.in[0].extents;
     choice.set(plane_parameters{q.in_layout[0].as, x[0], x[1], x.product(2, x.rank())});
     choice.note = q.in_layout[0] == layout::blocked ? "to planes" : "to blocks";
@@ -77,6 +77,10 @@ struct concat_parameters {
     std::int64_t block, element;  // channels, and bytes
 };
 inline const char* choose_concat(const kernel_query& q, kernel_choice& choice) {
+    for (int i = 0; i < q.inputs; ++i) {
+        if (q.in[i].type != q.out[0].type || q.in_layout[i] != q.out_layout[0]) return "its images lie differently";
+        if (i + 1 < q.inputs && q.in[i].extents[1] % q.out_layout[0].channels != 0) return "its blocks are not whole";
+    }
     choice.set(concat_parameters{q.out_layout[0].channels, bytes_of(q.out[0].type, shape{1})});
     choice.note = "copies of whole blocks";
     return nullptr;

@@ -15,3 +15,5 @@ GRAFT_VECTOR void narrow_pairs(V first, V second, std::uint16_t* to) {
 /// sum + the product of each lane's odd numbers, then + that of its even ones, each fused. Numbers below the least normal one are zeros, what is added to and
 /// sums as well.
 GRAFT_VECTOR V add_pairs(V sum, I a, I b) { return {_mm512_dpbf16_ps(sum.r, (__m512bh)a.r, (__m512bh)b.r)}; }
+/// Into the first cache.
+GRAFT_VECTOR void fetch_line(const void* line) { _mm_prefetch(static_cast<const char*>(line), _MM_HINT_T0); }

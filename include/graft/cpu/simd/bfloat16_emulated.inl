@@ -11,6 +11,7 @@ GRAFT_VECTOR void narrow_pairs(V first, V second, std::uint16_t* to) {
     narrow_bfloat16(second, b);
     for (int i = 0; i < V::W; ++i) to[2 * i] = a[i], to[2 * i + 1] = b[i];
 }
+GRAFT_VECTOR void fetch_line(const void*) {}
 GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
     const V odd = without_denormals(fma(odd_of_pair(a), odd_of_pair(b), without_denormals(sum)));
     return without_denormals(fma(even_of_pair(a), even_of_pair(b), odd));

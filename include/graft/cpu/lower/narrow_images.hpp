@@ -1,0 +1,70 @@
+// Images that stay in bfloat16 from one convolution to the next.
+#pragma once
+
+#include "layout.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Where tiles multiply, a convolution rounds what it reads; what is rounded once where it is made is half as many bytes, and lies as tiles read it. All images in
+// blocks are made narrow at first; those go back to floats whose nodes have no kernel for them.
+class narrow_layouter : public layouter {
+public:
+    using layouter::layouter;
+
+    status run() {
+        GRAFT_TRY(layouter::run());
+        narrow_.assign(g.values.size(), 0);
+        for (std::size_t i = 0; i < g.values.size(); ++i)
+            if (may_be_narrow(static_cast<value_id>(i))) set_narrow(static_cast<value_id>(i), true);
+        for (bool again = true; again;) {
+            again = false;
+            for (const node& n : g.nodes)
+                if (here(n) && any_narrow(n) && !takes(n)) again = true, widen(n);
+        }
+        return {};
+    }
+
+private:
+    bool may_be_narrow(value_id id) {
+        const node* made = maker(id);
+        const shape& s = at(id).extents;
+        return made && here(*made) && is_float32(id) && at(id).layout == blocks_ && s.rank() == 4 && s[2] * s[3] > 1;
+    }
+    void set_narrow(value_id id, bool narrow) {
+        narrow_[id] = narrow;
+        at(id).type = narrow ? dtype::bfloat16 : dtype::float32;
+        at(id).layout = narrow ? layout(layout::blocked, cpu::bfloat16_block) : blocks_;
+    }
+    bool is_narrow(value_id id) const { return id != no_value && narrow_[id]; }
+    bool any_narrow(const node& n) const {
+        for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs})
+            for (value_id id : *ids)
+                if (is_narrow(id)) return true;
+        return false;
+    }
+    bool takes(const node& n) {
+        std::vector<layout> lie;
+        for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs})
+            for (value_id id : *ids) lie.push_back(id == no_value ? layout() : at(id).layout);
+        return kernel_for(n, lie, cpu::choose_kernel);
+    }
+    void widen(const node& n) {
+        const auto back = [&](value_id id) {
+            if (is_narrow(id)) set_narrow(id, false);
+        };
+        // A convolution may read other images than it writes.
+        if (is(n, "Conv", "graft") && (is_narrow(n.outputs[0]) || is_narrow(n.inputs[3]))) {
+            back(n.inputs[3]);
+            back(n.outputs[0]);
+            if (!any_narrow(n) || takes(n)) return;
+        }
+        for (value_id id : n.inputs) back(id);
+        for (value_id id : n.outputs) back(id);
+    }
+
+    std::vector<char> narrow_;  // by value
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
