@@ -154,7 +154,7 @@ struct sums_from {
 constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
 struct bfloat16_sums {
     alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
-    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
+    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // at below 0: no output; the other where residual_pixel tells of it
     int next, pixels;
 };
 
@@ -200,28 +200,42 @@ inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::
 }
 
 // Pixels [next, end) of simple ones.
-template <bool Narrow>
+template <bool Narrow, bool Residual>
 GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, int next, int end) {
+    static_assert(bfloat16_block % (2 * V::W) == 0, "vectors are rounded two at a time");
     const V low = V::set1(e.low), high = V::set1(e.high);
+    const bool capped = e.high < std::numeric_limits<float>::infinity();
     const bfloat16_args& a = e.a;
     const float* const residual = a.residual;
     const std::uint16_t* const narrow_residual = a.narrow_residual;
     float* const y = a.y;
     std::uint16_t* const narrow_y = a.narrow_y;
-    const std::int64_t vector = a.y_vector, channels = e.channels;
+    const std::int64_t vector = a.y_vector, channels = e.channels, *const residual_at = a.residual_pixel ? of.residual_at : of.at;
+    const auto bounded = [&](V sum) {
+        sum = max(low, sum);
+        return capped ? min(high, sum) : sum;
+    };
     for (; next < end; ++next) {
-        const std::int64_t at = of.at[next], residual_at = of.residual_at[next];
+        const std::int64_t at = of.at[next];
         if (at < 0) continue;
-        GRAFT_UNROLL
-        for (int v = 0; v < bfloat16_block / V::W; ++v) {
-            V sum = V::load(of.sum[next] + v * V::W);
-            if constexpr (Narrow) {
-                if (narrow_residual) sum = sum + load_bf16(narrow_residual + residual_at + v * V::W);
-                narrow_bfloat16(clamp(sum, low, high), narrow_y + at + v * V::W);
-            } else {
+        const float* const sum = of.sum[next];
+        if constexpr (Narrow) {
+            GRAFT_UNROLL
+            for (int v = 0; v < bfloat16_block; v += 2 * V::W) {
+                V first = V::load(sum + v), second = V::load(sum + v + V::W);
+                if constexpr (Residual) {
+                    const std::uint16_t* const add = narrow_residual + residual_at[next] + v;
+                    first = first + load_bf16(add), second = second + load_bf16(add + V::W);
+                }
+                narrow_neighbours(bounded(first), bounded(second), narrow_y + at + v);
+            }
+        } else {
+            GRAFT_UNROLL
+            for (int v = 0; v < bfloat16_block / V::W; ++v) {
                 if (v * V::W >= channels) break;
-                if (residual) sum = sum + V::load(residual + residual_at + v * vector);
-                clamp(sum, low, high).store(y + at + v * vector);
+                V total = V::load(sum + v * V::W);
+                if constexpr (Residual) total = total + V::load(residual + residual_at[next] + v * vector);
+                bounded(total).store(y + at + v * vector);
             }
         }
     }
@@ -234,11 +248,21 @@ GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int coun
     of.next = end;
     if (!e.simple) {
         for (; next < end; ++next)
-            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], of.residual_at[next]);
+            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], e.a.residual_pixel ? of.residual_at[next] : of.at[next]);
         return;
     }
-    e.a.narrow_y ? finish_simple<true>(e, of, next, end) : finish_simple<false>(e, of, next, end);
+    if (e.a.narrow_y)
+        e.residual ? finish_simple<true, true>(e, of, next, end) : finish_simple<true, false>(e, of, next, end);
+    else
+        e.residual ? finish_simple<false, true>(e, of, next, end) : finish_simple<false, false>(e, of, next, end);
 }
+
+// The weights of the next block, some lines of which are asked for at every step: of layers of few pixels they come from memory. Where a task reads its weights
+// once, they are a stream that the machine fetches by itself.
+struct weights_ahead {
+    const std::uint16_t* at;
+    int lines;
+};
 
 // By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
 template <class Unit>
@@ -254,22 +278,27 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
     const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
     const std::int64_t row = first * bfloat16_block / g.pitch;
     std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
+    const std::int64_t tiles = last - first;
+    const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
     Unit unit;
     for (std::int64_t tile = first; tile < last; ++tile) {
         bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
         const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        const std::uint16_t *const x = a.source + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
-                                                                                              ? w + a.steps * bfloat16_step
-                                                                                              : nullptr;
+        const std::uint16_t* const x = a.source + pixel * bfloat16_block;
+        const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
         here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
         sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
         finish_some(end, before, bfloat16_block);
         here.next = 0;
-        for (int i = 0; i < here.pixels; ++i) {
-            const bool output = column < a.ow && oy < a.oh;
-            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
-            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
-            if (++column < g.pitch) continue;
+        for (int i = 0; i < here.pixels;) {
+            const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
+            const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
+            const std::int64_t at = vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
+            for (std::int64_t k = 0; k < count; ++k) here.at[i + k] = k < outputs ? at + k * a.y_pixel : -1;
+            if (a.residual_pixel)
+                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = vector + (column + k) * a.residual_pixel;
+            i += static_cast<int>(count), column += count;
+            if (column < g.pitch) continue;
             column = 0;
             if (++oy == a.image_rows) oy = 0, ++image;
         }

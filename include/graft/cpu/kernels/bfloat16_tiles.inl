@@ -1,9 +1,8 @@
 // Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
 
-// Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none. `next`, where it is not null, are the weights that are wanted
-// soon: of layers of few pixels they come from memory, which took a tenth of ResNet-50's time.
+// Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none.
 template <int Rows>
-inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
+inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next,
                                      sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
@@ -25,8 +24,7 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
                 tiles.multiply_bfloat16<2, 5, 6>();
                 tiles.multiply_bfloat16<3, 5, 7>();
             }
-            if (next)
-                for (const std::uint16_t* const last = next + bfloat16_step; next != last; next += 32) tile_unit::fetch(next);
+            for (int line = 0; line < next.lines; ++line, next.at += bfloat16_block) tile_unit::fetch(next.at);
             finish_some(end, before, 4);
         }
     float* const to_below = to + half * to_pixel;
@@ -36,7 +34,7 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
     if (Rows == 2) tiles.store<3>(to_below + half, to_row);
 }
 
-inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
+inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, const float* bias,
                          bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const auto sum = to.pixels > half ? &sum_tiles<2> : &sum_tiles<1>;

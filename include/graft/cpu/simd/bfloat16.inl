@@ -5,6 +5,11 @@ GRAFT_VECTOR void narrow_bfloat16(V a, std::uint16_t* to) {
     const auto rounded = _mm512_maskz_cvtneps_pbh(0xffff, a.r);
     std::memcpy(to, &rounded, sizeof rounded);
 }
+/// The same of two vectors, one behind the other.
+GRAFT_VECTOR void narrow_neighbours(V first, V second, std::uint16_t* to) {
+    const auto both = _mm512_maskz_cvtne2ps_pbh(0xffffffffu, second.r, first.r);
+    std::memcpy(to, &both, sizeof both);
+}
 /// The same of two vectors, a lane of either after the other.
 GRAFT_VECTOR void narrow_pairs(V first, V second, std::uint16_t* to) {
     alignas(64) static constexpr std::uint16_t places[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,

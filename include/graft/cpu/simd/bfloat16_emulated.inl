@@ -5,6 +5,10 @@ GRAFT_VECTOR V even_of_pair(I a) { return without_denormals(as_float(shift_left<
 GRAFT_VECTOR V odd_of_pair(I a) { return without_denormals(as_float(a & I::set1(static_cast<std::int32_t>(0xffff0000u)))); }
 
 GRAFT_VECTOR void narrow_bfloat16(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+GRAFT_VECTOR void narrow_neighbours(V first, V second, std::uint16_t* to) {
+    narrow_bfloat16(first, to);
+    narrow_bfloat16(second, to + V::W);
+}
 GRAFT_VECTOR void narrow_pairs(V first, V second, std::uint16_t* to) {
     std::uint16_t a[V::W], b[V::W];
     narrow_bfloat16(first, a);

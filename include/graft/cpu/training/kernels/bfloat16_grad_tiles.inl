@@ -25,7 +25,7 @@ GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, co
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
         const auto sum = of.rows - r > half ? &sum_tiles<2> : &sum_tiles<1>;
-        sum(tiles, a, x + r * bfloat16_block, w, nullptr, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
+        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
     }
 }
 
