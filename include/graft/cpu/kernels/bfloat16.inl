@@ -105,8 +105,47 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
     }
 }
 
-// The same of a few planes, of which a row of taps is unrolled.
+// Numbers [from, from + count) of a row of `size`, zeros beyond it.
+inline void narrow_row(const float* row, std::int64_t size, std::int64_t from, std::int64_t count, std::uint16_t* to) {
+    const std::int64_t begin = from < 0 ? 0 : from, end = from + count < size ? from + count : size;
+    if (begin >= end) return std::memset(to, 0, static_cast<std::size_t>(count) * sizeof *to), void();
+    std::memset(to, 0, static_cast<std::size_t>(begin - from) * sizeof *to);
+    for (std::int64_t i = begin; i < end; i += V::W) narrow_bfloat16(load_lanes(row + i, end - i), to + i - from);
+    std::memset(to + end - from, 0, static_cast<std::size_t>(from + count - end) * sizeof *to);
+}
+// A few planes, of which a row of up to eight neighbouring taps is unrolled: eight numbers of each plane are copied for a pixel, of which the next plane's take
+// the place of those that are too many.
+inline void gather_bfloat16_neighbours(const bfloat16_args& a, std::int64_t first, std::int64_t last) {
+    constexpr std::int64_t together = 8;
+    const image_planes& g = a.from;
+    std::uint16_t rows[bfloat16_row], kept[together] = {};
+    for (int t = 0; t < a.unrolled; ++t) kept[t] = 0xffff;
+    std::uint64_t mask[2];
+    std::memcpy(mask, kept, sizeof mask);
+    const std::int64_t step = a.unrolled_step, planes = a.channels / a.unrolled;
+    std::uint16_t* to = a.gathered + first * bfloat16_block;
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
+        const std::int64_t numbers = (count - 1) * step + together, room = numbers + V::W;
+        for (std::int64_t p = 0; p < planes; ++p)
+            narrow_row(a.x + image * a.x_image + p * a.x_vector + (inside ? iy : 0) * a.x_row, inside ? a.iw : 0, column * step - a.unrolled_pad, numbers,
+                       rows + p * room);
+        clear_pixels(to, count);
+        for (std::int64_t i = 0; i < count; ++i, to += bfloat16_block)
+            for (std::int64_t p = 0; p < planes; ++p) {
+                std::uint64_t some[2];
+                std::memcpy(some, rows + p * room + i * step, sizeof some);
+                some[0] &= mask[0], some[1] &= mask[1];
+                std::memcpy(to + p * a.unrolled, some, sizeof some);
+            }
+        first += count;
+    }
+}
+
+// The same of any planes.
 inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    if (a.unrolled <= 8 && a.unrolled_dilation == 1 && a.channels <= 4 * a.unrolled) return gather_bfloat16_neighbours(a, first, last);
     const image_planes& g = a.from;
     alignas(64) float rows[bfloat16_row];
     const std::int64_t step = a.unrolled_step, beside = std::int64_t(a.unrolled - 1) * a.unrolled_dilation / step + 1;
@@ -241,7 +280,7 @@ GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, 
     }
 }
 // The next few pixels.
-GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
     int next = of.next;
     const int end = of.pixels < next + count ? of.pixels : next + count;
     if (next >= end) return;

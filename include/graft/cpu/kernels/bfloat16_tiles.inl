@@ -11,6 +11,9 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
     tiles.load<1>(start.first + half, start_row);
     if (Rows == 2) tiles.load<2>(below, start_row);
     if (Rows == 2) tiles.load<3>(below + half, start_row);
+    // Vectors work beside tiles: a quarter of the pixels before, from time to time.
+    const std::int64_t every = a.steps / 4;
+    std::int64_t until = a.steps < 8 ? a.steps : every;
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
@@ -25,8 +28,11 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
                 tiles.multiply_bfloat16<3, 5, 7>();
             }
             for (int line = 0; line < next.lines; ++line, next.at += bfloat16_block) tile_unit::fetch(next.at);
-            finish_some(end, before, 4);
+            if (--until) continue;
+            finish_some(end, before, bfloat16_block / 4);
+            until = every;
         }
+    finish_some(end, before, bfloat16_block);
     float* const to_below = to + half * to_pixel;
     tiles.store<0>(to, to_row);
     tiles.store<1>(to + half, to_row);
