@@ -201,21 +201,23 @@ struct bfloat16_sums {
 struct bfloat16_end {
     const bfloat16_args& a;
     std::int64_t channels;  // from the block's first one on
-    bool clamped, simple;   // simple: whole vectors, and no more than a residual and a clamp
+    bool function, simple;  // function: of all sums before they are handed out; simple: whole vectors, and no more than a residual and a clamp then
     bool residual;
     float low, high;
 };
 inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
-    bfloat16_end e{a, a.out_channels - block * bfloat16_block, true, false, a.residual || a.narrow_residual, 0, 0};
-    e.clamped = bounds_of(a.ep, e.low, e.high);
-    e.simple = e.clamped && (a.whole_vectors || e.channels >= bfloat16_block) && !(e.residual && a.ep.residual_after_activation);
+    bfloat16_end e{a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0};
+    const bool clamped = bounds_of(a.ep, e.low, e.high), late = a.ep.residual_after_activation;
+    e.function = functions_wanted() && !clamped && (!e.residual || late);
+    e.simple = (clamped ? !(e.residual && late) : e.function) && (a.whole_vectors || e.channels >= bfloat16_block);
     return e;
 }
 
 // Any other pixel.
 inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
     const bfloat16_args& a = e.a;
-    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.clamped;
+    float none = 0;
+    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.function && !bounds_of(a.ep, none, none);
     const V low = V::set1(e.low), high = V::set1(e.high);
     const auto residual = [&](int v) {
         return a.narrow_residual ? load_bf16(a.narrow_residual + residual_at + v) : load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v);
@@ -284,6 +286,7 @@ inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, bfloat16_sums& of,
     int next = of.next;
     const int end = of.pixels < next + count ? of.pixels : next + count;
     if (next >= end) return;
+    if (e.function && next == 0) activate_run(of.sum[0], of.pixels * bfloat16_block, e.a.ep.act, e.a.ep.alpha, e.a.ep.beta);
     of.next = end;
     if (!e.simple) {
         for (; next < end; ++next)

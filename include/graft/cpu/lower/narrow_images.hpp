@@ -14,6 +14,8 @@ public:
 
     status run() {
         GRAFT_TRY(layouter::run());
+        for (node& n : g.nodes)
+            if (here(n) && is(n, "MatMul", "graft") && !n.find("packed") && multiplies_tiles(n)) set(n, "bfloat16", std::int64_t(1));
         narrow_.assign(g.values.size(), 0);
         for (std::size_t i = 0; i < g.values.size(); ++i)
             if (may_be_narrow(static_cast<value_id>(i))) set_narrow(static_cast<value_id>(i), true);
@@ -26,6 +28,12 @@ public:
     }
 
 private:
+    // Whether a product of two matrices that are made at every run is worth packing one of them.
+    bool multiplies_tiles(const node& n) {
+        cpu::gemm_problem p;
+        if (!cpu::gemm_problem_of(n, at(n.inputs[0]).extents, at(n.inputs[1]).extents, at(n.outputs[0]).extents, p)) return false;
+        return cpu::takes_bfloat16_product(p) && p.m >= cpu::bfloat16_block && cpu::learning_product_in_bfloat16(p);
+    }
     bool may_be_narrow(value_id id) {
         const node* made = maker(id);
         const shape& s = at(id).extents;

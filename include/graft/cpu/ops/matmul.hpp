@@ -30,7 +30,7 @@ inline bool gemm_problem_of(const node& n, const shape& a, const shape& b, const
     return true;
 }
 
-// What weights that are packed at every run, as those that learn are, take of the workspace.
+// What a matrix B that is packed at every run, as weights that learn are, takes of the workspace.
 inline std::int64_t unpacked_bfloat16_bytes(const gemm_problem& p) { return p.packed_b ? 0 : packed_bfloat16_bytes(bfloat16_weights_of(p)); }
 
 // Whether that is worth it, however many rows a batch has: parts of one are computed as the whole is.
@@ -50,14 +50,21 @@ inline const char* choose_product(const kernel_query& q, kernel_choice& choice) 
 inline void run_product(const kernel_call& c) {
     const gemm_problem& p = c.parameters<gemm_problem>();
     if (!p.bfloat16) return run_gemm(c.level, p, c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
-    const void* weights = c.in[1].data;
-    char* room = static_cast<char*>(c.workspace);
-    if (const std::int64_t bytes = unpacked_bfloat16_bytes(p)) {
-        pack_bfloat16(c.level, bfloat16_weights_of(p), c.input(1), 0, p.n, room, c.pool);
-        weights = room;
-        room += bytes;
-    }
-    run_bfloat16_product(c.level, p, c.input(0), weights, c.input(2), c.input(3), c.output(0), room, c.pool);
+    const std::int64_t bytes = unpacked_bfloat16_bytes(p);
+    char* const room = static_cast<char*>(c.workspace) + bytes;
+    if (!bytes) return run_bfloat16_product(c.level, p, c.input(0), c.in[1].data, c.input(2), c.input(3), c.output(0), room, c.pool);
+    // Each matrix B is packed, and multiplied by those of A that share it.
+    gemm_problem one = p;
+    const bool outer = p.b_strides[0] != 0, inner = p.b_strides[1] != 0;
+    if (outer || inner) one.batch[1] = 1;
+    if (outer) one.batch[0] = 1;
+    for (std::int64_t i = 0; i < p.batch[0] / one.batch[0]; ++i)
+        for (std::int64_t j = 0; j < p.batch[1] / one.batch[1]; ++j) {
+            pack_bfloat16(c.level, bfloat16_weights_of(p), c.input(1) + i * p.b_strides[0] + j * p.b_strides[1], 0, p.n, c.workspace, c.pool);
+            run_bfloat16_product(c.level, one, c.input(0) + i * p.a_strides[0] + j * p.a_strides[1], c.workspace, c.input(2),
+                                 c.input(3) ? c.input(3) + i * p.residual_strides[0] + j * p.residual_strides[1] : nullptr,
+                                 c.output(0) + i * p.c_strides[0] + j * p.c_strides[1], room, c.pool);
+        }
 }
 
 inline kernel_rows matmul_kernel_rows() {

@@ -20,7 +20,7 @@ inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int sh
 GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
                                     std::int64_t to_row, const bfloat16_rows& of) {
     constexpr int half = bfloat16_block / 2;
-    const bfloat16_end nothing{a, 0, true, true, false, 0, 0};
+    const bfloat16_end nothing{a, 0, false, true, false, 0, 0};
     bfloat16_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
