@@ -45,12 +45,14 @@ struct narrow_images {
 /// Bytes of workspace, aligned to 64, that a run needs; `apart`: one with output_steps.
 std::int64_t bfloat16_conv_workspace(const conv_problem& problem, bool apart = false);
 std::int64_t bfloat16_product_workspace(const gemm_problem& problem);
-/// As run_conv and run_gemm; `steps`: null, or where the outputs and the residual lie; what `narrow` has is read and written in place of the floats, and behind
-/// an x of it is room for 31 pixels. On a set and a machine that have `bfloat16_products` alone.
+/// As run_conv and run_gemm; `steps`: null, or where the outputs and the residual lie; what `narrow` has is read and written in place of the floats.
+/// On a set and a machine that have `bfloat16_products` alone.
 void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias, const float* residual, float* y,
                        void* workspace, executor& pool, const output_steps* steps = nullptr, const narrow_images& narrow = {});
 void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias, const float* residual, float* c,
-                          void* workspace, executor& pool);
+                          void* workspace, executor& pool, const narrow_images& narrow = {});
+/// Whether a product reads (`a`) and writes (`c`) matrices in bfloat16, row-major: narrow_images' x and y.
+bool takes_narrow_matrices(const gemm_problem& problem, bool a, bool c);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -140,7 +142,7 @@ inline void gather_bfloat16_part(const bfloat16_kernels& kernel, const bfloat16_
 // Gathers part by part, and multiplies. `a` has all that is the same in them, and the pointers of the first image.
 inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* workspace, executor& pool) {
     const bfloat16_kernels& kernel = *bfloat16_products(set);
-    const bool in_place = a.narrow_x && reads_pixels(p);
+    const bool in_place = a.narrow_x && reads_pixels(p) && p.oh * p.ow >= bfloat16_block;
     const bfloat16_part part = in_place ? bfloat16_part{1, p.oh} : bfloat16_parts(p);
     const bfloat16_args all = a;
     const std::int64_t in_blocks = blocks_of_32(p.ic), out_blocks = blocks_of_32(p.oc);
@@ -163,6 +165,7 @@ inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* 
             a.y = at_image(all.y, image * a.y_image), a.narrow_y = at_image(all.narrow_y, image * a.y_image);
             a.residual = at_image(all.residual, image * a.y_image), a.narrow_residual = at_image(all.narrow_residual, image * a.y_image);
             a.source = in_place ? a.narrow_x : a.gathered;
+            if (!in_place) a.source_pixel = bfloat16_block, a.source_block = a.block_pixels * bfloat16_block;
             if (!in_place) gather_bfloat16_part(kernel, a, in_blocks, behind, cut, pool);
             const std::int64_t tiles = blocks_of_32(a.pixels), most = kernel.steps_at_once / (a.steps + kernel.end_steps) + 1;
             const std::int64_t at_once = cut.by_pixels ? std::min(most, tiles / (2 * pool.threads()) + 1) : most, runs = (tiles + at_once - 1) / at_once;
@@ -250,6 +253,7 @@ GRAFT_INLINE void run_bfloat16_conv(isa set, const conv_problem& problem, const 
     bfloat16_args a;
     a.weights = static_cast<const std::uint16_t*>(packed), a.bias = bias;
     a.narrow_x = narrow.x, a.narrow_residual = narrow.residual, a.narrow_y = narrow.y;
+    a.source_block = p.ih * p.iw * bfloat16_block;
     if (!narrow.x) a.x = x;
     if (!narrow.y) a.y = y, a.residual = residual;
     a.iw = p.iw;
@@ -266,11 +270,18 @@ GRAFT_INLINE void run_bfloat16_conv(isa set, const conv_problem& problem, const 
     detail::run_bfloat16(set, p, a, workspace, pool);
 }
 
-GRAFT_INLINE void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias, const float* residual,
-                                       float* c, void* workspace, executor& pool) {
+GRAFT_INLINE bool takes_narrow_matrices(const gemm_problem& problem, bool a, bool c) {
     const gemm_problem p = detail::joined_batches(problem);
-    const conv_problem image = detail::image_of(p);
+    const bool one = p.batch[0] * p.batch[1] == 1;
+    return (!a || (one && p.k % bfloat16_block == 0 && p.m >= bfloat16_block)) && (!c || (one && p.n % bfloat16_block == 0 && !p.ep.residual));
+}
+
+GRAFT_INLINE void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias, const float* residual,
+                                       float* c, void* workspace, executor& pool, const narrow_images& narrow) {
+    const gemm_problem p = detail::joined_batches(problem);
+    conv_problem image = detail::image_of(p);
     bfloat16_args args;
+    if (narrow.x) image.iw = image.ow = p.m, args.source_pixel = p.lda, args.source_block = bfloat16_block;
     args.weights = static_cast<const std::uint16_t*>(packed), args.bias = bias;
     args.x_pixel = p.lda, args.y_pixel = p.ldc, args.residual_pixel = p.ld_residual;
     args.x_vector = args.y_vector = vector_width(set);
@@ -279,8 +290,10 @@ GRAFT_INLINE void run_bfloat16_product(isa set, const gemm_problem& problem, con
         for (std::int64_t row = 0; row < p.m; row += image.ow) {
             conv_problem rows = image;
             rows.iw = rows.ow = args.iw = std::min(image.ow, p.m - row);
-            args.x = a + outer * p.a_strides[0] + inner * p.a_strides[1] + row * p.lda;
-            args.y = c + outer * p.c_strides[0] + inner * p.c_strides[1] + row * p.ldc;
+            const std::int64_t of_a = outer * p.a_strides[0] + inner * p.a_strides[1] + row * p.lda;
+            const std::int64_t of_c = outer * p.c_strides[0] + inner * p.c_strides[1] + row * p.ldc;
+            args.x = narrow.x ? nullptr : a + of_a, args.narrow_x = detail::at_image(narrow.x, of_a);
+            args.y = narrow.y ? nullptr : c + of_c, args.narrow_y = detail::at_image(narrow.y, of_c);
             args.residual = residual ? residual + outer * p.residual_strides[0] + inner * p.residual_strides[1] + row * p.ld_residual : nullptr;
             detail::run_bfloat16(set, rows, args, workspace, pool);
         }

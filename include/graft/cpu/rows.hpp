@@ -15,6 +15,10 @@ void run_softmax(isa set, const float* x, float* y, std::int64_t outer, std::int
 /// gamma and beta (n numbers) and mean and inverse_deviation (a number a row, written) may be null; x may be y.
 void run_layer_norm(isa set, const float* x, float* y, std::int64_t rows, std::int64_t n, const float* gamma, const float* beta, float epsilon, bool centered,
                     float* mean, float* inverse_deviation, executor& pool);
+/// The same of rows of at most `narrow_row_numbers`, in bfloat16.
+void run_narrow_layer_norm(isa set, const float* x, std::uint16_t* y, std::int64_t rows, std::int64_t n, const float* gamma, const float* beta, float epsilon,
+                           bool centered, executor& pool);
+constexpr std::int64_t narrow_row_numbers = 4096;
 /// Normalises each image's groups of channels of an NCHW tensor [images, channels, area]; gamma and beta (channels numbers) may
 /// be null. groups == channels: instance norm. channels is a multiple of groups; x may be y.
 void run_group_norm(isa set, const float* x, float* y, std::int64_t images, std::int64_t channels, std::int64_t area, std::int64_t groups, const float* gamma,
@@ -78,6 +82,20 @@ GRAFT_INLINE void run_layer_norm(isa set, const float* x, float* y, std::int64_t
     if (n <= 0) return;
     detail::groups_of_rows(rows, n, pool, [&](std::int64_t first, std::int64_t count) {
         k.normalize({x, y, gamma, beta, mean, inverse_deviation, first, count, n, 0, 1, epsilon, centered});
+    });
+}
+
+GRAFT_INLINE void run_narrow_layer_norm(isa set, const float* x, std::uint16_t* y, std::int64_t rows, std::int64_t n, const float* gamma, const float* beta,
+                                        float epsilon, bool centered, executor& pool) {
+    const rows_kernels& k = *kernels(set).rows;
+    const move_kernels& moves = *kernels(set).move;
+    if (n <= 0) return;
+    detail::groups_of_rows(rows, n, pool, [&](std::int64_t first, std::int64_t count) {
+        alignas(64) float made[narrow_row_numbers];
+        for (std::int64_t row = first; row < first + count; ++row) {
+            k.normalize({x + row * n, made, gamma, beta, nullptr, nullptr, 0, 1, n, 0, 1, epsilon, centered});
+            moves.to_bfloat16(made, y + row * n, n);
+        }
     });
 }
 

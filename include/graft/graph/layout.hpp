@@ -31,10 +31,7 @@ inline shape stored_extents(shape extents, layout lies) {
     if (lies.channels) extents[1] = (extents[1] + lies.channels - 1) / lies.channels * lies.channels;
     return extents;
 }
-/// The bytes that a value takes in memory; -1 where they overflow. Behind blocks of bfloat16 there is room for 31 pixels: they are read 32 at a time.
-inline std::int64_t stored_bytes(dtype type, const shape& extents, layout lies) {
-    const std::int64_t bytes = bytes_of(type, stored_extents(extents, lies));
-    return bytes > 0 && type == dtype::bfloat16 && lies.channels ? bytes + 31 * 2 * std::int64_t(lies.channels) : bytes;
-}
+/// The bytes that a value takes in memory; -1 where they overflow.
+inline std::int64_t stored_bytes(dtype type, const shape& extents, layout lies) { return bytes_of(type, stored_extents(extents, lies)); }
 
 GRAFT_END_NAMESPACE

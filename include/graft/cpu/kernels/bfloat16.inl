@@ -326,13 +326,16 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
     for (std::int64_t tile = first; tile < last; ++tile) {
         bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
         const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        const std::uint16_t* const x = a.source + pixel * bfloat16_block;
+        // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
+        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2, again = a.narrow_x == a.source && left < whole ? whole - left : 0;
+        const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
         const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
-        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
+        here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;
         sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
         finish_some(end, before, bfloat16_block);
         here.next = 0;
-        for (int i = 0; i < here.pixels;) {
+        for (int i = 0; i < again; ++i) here.at[i] = -1;
+        for (int i = static_cast<int>(again); i < here.pixels;) {
             const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
             const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
             const std::int64_t at = vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;

@@ -6,6 +6,7 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
                                      sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
+    const std::ptrdiff_t x_row = a.source_pixel * std::ptrdiff_t(sizeof *x);
     const float* const below = start.first + half * start.pixel;
     tiles.load<0>(start.first, start_row);
     tiles.load<1>(start.first + half, start_row);
@@ -14,16 +15,16 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
     // Vectors work beside tiles: a quarter of the pixels before, from time to time.
     const std::int64_t every = a.steps / 4;
     std::int64_t until = a.steps < 8 ? a.steps : every;
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             tiles.load<6>(w, 64);
-            tiles.load<4>(from, 64);
+            tiles.load<4>(from, x_row);
             tiles.multiply_bfloat16<0, 4, 6>();
             tiles.load<7>(w + bfloat16_step / 2, 64);
             tiles.multiply_bfloat16<1, 4, 7>();
             if (Rows == 2) {
-                tiles.load<5>(from + half * bfloat16_block, 64);
+                tiles.load<5>(from + half * a.source_pixel, x_row);
                 tiles.multiply_bfloat16<2, 5, 6>();
                 tiles.multiply_bfloat16<3, 5, 7>();
             }

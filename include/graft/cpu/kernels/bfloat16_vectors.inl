@@ -12,7 +12,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             for (int k = 0; k < half; ++k) {

@@ -1,13 +1,15 @@
-// Images that stay in bfloat16 from one convolution to the next.
+// Images and matrices that stay in bfloat16 from one convolution or product to the next.
 #pragma once
 
 #include "layout.hpp"
+
+#include <algorithm>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 // Where tiles multiply, a convolution rounds what it reads; what is rounded once where it is made is half as many bytes, and lies as tiles read it. All images in
-// blocks are made narrow at first; those go back to floats whose nodes have no kernel for them.
+// blocks are made narrow at first, and all row-major values that products alone read; those go back to floats whose nodes have no kernel for them.
 class narrow_layouter : public layouter {
 public:
     using layouter::layouter;
@@ -37,12 +39,20 @@ private:
     bool may_be_narrow(value_id id) {
         const node* made = maker(id);
         const shape& s = at(id).extents;
-        return made && here(*made) && is_float32(id) && at(id).layout == blocks_ && s.rank() == 4 && s[2] * s[3] > 1;
+        if (!made || !here(*made) || !is_float32(id)) return false;
+        if (at(id).layout == blocks_) return s.rank() == 4 && s[2] * s[3] > 1;
+        if (at(id).layout != layout::row_major || !(is(*made, "MatMul", "graft") || is(*made, "LayerNormalization"))) return false;
+        const std::vector<int> reading = readers(id);
+        for (int i : reading) {
+            const node& n = g.nodes[static_cast<std::size_t>(i)];
+            if (!is(n, "MatMul", "graft") || n.inputs[0] != id || std::count(n.inputs.begin(), n.inputs.end(), id) != 1) return false;
+        }
+        return !reading.empty() && std::find(g.outputs.begin(), g.outputs.end(), id) == g.outputs.end();
     }
     void set_narrow(value_id id, bool narrow) {
         narrow_[id] = narrow;
         at(id).type = narrow ? dtype::bfloat16 : dtype::float32;
-        at(id).layout = narrow ? layout(layout::blocked, cpu::bfloat16_block) : blocks_;
+        if (at(id).layout == layout::blocked) at(id).layout = narrow ? layout(layout::blocked, cpu::bfloat16_block) : blocks_;
     }
     bool is_narrow(value_id id) const { return id != no_value && narrow_[id]; }
     bool any_narrow(const node& n) const {
@@ -61,9 +71,9 @@ private:
         const auto back = [&](value_id id) {
             if (is_narrow(id)) set_narrow(id, false);
         };
-        // A convolution may read other images than it writes.
-        if (is(n, "Conv", "graft") && (is_narrow(n.outputs[0]) || is_narrow(n.inputs[3]))) {
-            back(n.inputs[3]);
+        // These may read another type than they write.
+        if ((is(n, "Conv", "graft") || is(n, "MatMul", "graft")) && (is_narrow(n.outputs[0]) || (n.inputs.size() > 3 && is_narrow(n.inputs[3])))) {
+            if (n.inputs.size() > 3) back(n.inputs[3]);
             back(n.outputs[0]);
             if (!any_narrow(n) || takes(n)) return;
         }

@@ -36,23 +36,34 @@ inline std::int64_t unpacked_bfloat16_bytes(const gemm_problem& p) { return p.pa
 // Whether that is worth it, however many rows a batch has: parts of one are computed as the whole is.
 inline bool learning_product_in_bfloat16(const gemm_problem& p) { return p.k >= bfloat16_block && p.n >= bfloat16_block; }
 
+struct product_parameters {
+    gemm_problem problem;
+    bool narrow_a, narrow_c;  // matrices in bfloat16
+};
 inline const char* choose_product(const kernel_query& q, kernel_choice& choice) {
     gemm_problem p;
     shape b = q.in[1].extents;
     // A packed operand is bytes; the node keeps the shape that it had.
     if (const attribute* unpacked = q.n.find("unpacked")) b = shape::from(unpacked->integers.begin(), unpacked->integers.end());
+    const bool narrow_a = q.in[0].type == dtype::bfloat16, narrow_c = q.out[0].type == dtype::bfloat16;
     if (!q.all_row_major() || !gemm_problem_of(q.n, q.in[0].extents, b, q.out[0].extents, p)) return "its batches do not fit";
+    if ((narrow_a || narrow_c) && !(p.bfloat16 && p.packed_b && takes_narrow_matrices(p, narrow_a, narrow_c))) return "it reads or writes float32";
     choice.workspace_bytes = p.bfloat16 ? bfloat16_product_workspace(p) + unpacked_bfloat16_bytes(p) : gemm_workspace_bytes(q.level, p);
     choice.note = p.bfloat16 ? "matrix product, operands in bfloat16" : p.packed_b ? "matrix product, packed weights" : "matrix product";
-    choice.set(p);
+    choice.set(product_parameters{p, narrow_a, narrow_c});
     return nullptr;
 }
 inline void run_product(const kernel_call& c) {
-    const gemm_problem& p = c.parameters<gemm_problem>();
+    const auto& [p, narrow_a, narrow_c] = c.parameters<product_parameters>();
     if (!p.bfloat16) return run_gemm(c.level, p, c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
     const std::int64_t bytes = unpacked_bfloat16_bytes(p);
     char* const room = static_cast<char*>(c.workspace) + bytes;
-    if (!bytes) return run_bfloat16_product(c.level, p, c.input(0), c.in[1].data, c.input(2), c.input(3), c.output(0), room, c.pool);
+    if (!bytes) {
+        narrow_images narrow;
+        if (narrow_a) narrow.x = c.in[0].as<const std::uint16_t>();
+        if (narrow_c) narrow.y = c.out[0].as<std::uint16_t>();
+        return run_bfloat16_product(c.level, p, c.input(0), c.in[1].data, c.input(2), c.input(3), c.output(0), room, c.pool, narrow);
+    }
     // Each matrix B is packed, and multiplied by those of A that share it.
     gemm_problem one = p;
     const bool outer = p.b_strides[0] != 0, inner = p.b_strides[1] != 0;

@@ -14,8 +14,9 @@ struct rows_parameters {
 };
 
 // The rows of input `x`: [outer, n, inner] around the axis, or [outer, n] with everything from it on.
-inline const char* read_rows(const kernel_query& q, int x, std::int64_t otherwise, bool to_the_end, rows_parameters& p, int may_be_kept = -1) {
-    if (!q.all_float32(may_be_kept) || !q.all_row_major()) return "it is not float32, row-major";
+inline const char* read_rows(const kernel_query& q, int x, std::int64_t otherwise, bool to_the_end, rows_parameters& p, int may_be_kept = -1,
+                             bool narrow = false) {
+    if ((!narrow && !q.all_float32(may_be_kept)) || !q.all_row_major()) return "it is not float32, row-major";
     const shape& s = q.in[x].extents;
     std::int64_t axis = integer_of(q.n, "axis", otherwise);
     if (axis < 0) axis += s.rank();
@@ -42,7 +43,9 @@ inline void run_softmax_kernel(const kernel_call& c) {
 
 inline const char* choose_layer_norm(const kernel_query& q, kernel_choice& choice) {
     rows_parameters p{};
-    if (const char* reason = read_rows(q, 0, -1, true, p)) return reason;
+    const bool narrow = q.out[0].type == dtype::bfloat16 && q.in[0].type == dtype::float32 && q.outputs == 1;
+    if (const char* reason = read_rows(q, 0, -1, true, p, -1, narrow)) return reason;
+    if (narrow && p.n > narrow_row_numbers) return "its rows are too long for bfloat16";
     p.epsilon = real_of(q.n, "epsilon", 1e-5f);
     p.option = q.n.op_type == "LayerNormalization";
     for (int i = 1; i < q.inputs; ++i)
@@ -53,6 +56,8 @@ inline const char* choose_layer_norm(const kernel_query& q, kernel_choice& choic
 }
 inline void run_layer_norm_kernel(const kernel_call& c) {
     const auto& p = c.parameters<rows_parameters>();
+    if (c.out[0].type == dtype::bfloat16)
+        return run_narrow_layer_norm(c.level, c.input(0), c.out[0].as<std::uint16_t>(), p.outer, p.n, c.input(1), c.input(2), p.epsilon, p.option != 0, c.pool);
     float* mean = c.outputs > 1 ? c.output(1) : nullptr;
     float* inverse = c.outputs > 2 ? c.output(2) : nullptr;
     run_layer_norm(c.level, c.input(0), c.output(0), p.outer, p.n, c.input(1), c.input(2), p.epsilon, p.option != 0, mean, inverse, c.pool);
