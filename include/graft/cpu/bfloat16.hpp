@@ -131,7 +131,7 @@ struct bfloat16_cut {
 inline void gather_bfloat16_part(const bfloat16_kernels& kernel, const bfloat16_args& a, std::int64_t in_blocks, std::int64_t behind, bfloat16_cut cut,
                                  executor& pool) {
     std::memset(a.gathered + in_blocks * a.block_pixels * bfloat16_block, 0, static_cast<std::size_t>(behind) * bfloat16_block * 2);
-    const std::int64_t most = 512, piece = cut.by_pixels ? std::min(most, a.block_pixels / (2 * pool.threads()) + 1) : most;
+    const std::int64_t most = 512, piece = cut.by_pixels ? std::min(most, a.block_pixels / pool.threads() + 1) : most;
     const std::int64_t pieces = (a.block_pixels + piece - 1) / piece;
     parallel_for(pool, in_blocks * pieces, [&](std::int64_t task) {
         const std::int64_t first = cut.piece(task, in_blocks, pieces) * piece;
@@ -168,10 +168,12 @@ inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* 
             if (!in_place) a.source_pixel = bfloat16_block, a.source_block = a.block_pixels * bfloat16_block;
             if (!in_place) gather_bfloat16_part(kernel, a, in_blocks, behind, cut, pool);
             const std::int64_t tiles = blocks_of_32(a.pixels), most = kernel.steps_at_once / (a.steps + kernel.end_steps) + 1;
-            const std::int64_t at_once = cut.by_pixels ? std::min(most, tiles / (2 * pool.threads()) + 1) : most, runs = (tiles + at_once - 1) / at_once;
-            parallel_for(pool, out_blocks * runs, [&](std::int64_t task) {
-                const std::int64_t first = cut.piece(task, out_blocks, runs) * at_once;
-                kernel.multiply(a, cut.block(task, out_blocks, runs), first, std::min(first + at_once, tiles));
+            const std::int64_t at_once = cut.by_pixels ? std::min(most, (tiles + pool.threads() - 1) / pool.threads()) : most;
+            const std::int64_t runs = (tiles + at_once - 1) / at_once, together = cut.by_pixels ? std::min(most / at_once, out_blocks / 4) + 1 : 1,
+                               groups = (out_blocks + together - 1) / together;
+            parallel_for(pool, groups * runs, [&](std::int64_t task) {
+                const std::int64_t first = cut.piece(task, groups, runs) * at_once, block = cut.block(task, groups, runs) * together;
+                kernel.multiply(a, block, std::min(together, out_blocks - block), first, std::min(first + at_once, tiles));
             });
         }
 }

@@ -74,12 +74,12 @@ struct bfloat16_image_kernels {
 };
 
 /// `pack` rounds the weights of 32 output channels, of which there are `count`, and writes them in the order in which products read them. Tasks: `gather` (of
-/// planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by one block of output channels.
+/// planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by some blocks of output channels.
 struct bfloat16_kernels {
     void (*pack)(const bfloat16_weights&, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to);
     void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*gather_planes)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
-    void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last);
     const bfloat16_image_kernels* images;
     bool tiles;         // else vectors
     int steps_at_once;  // of 32 pixels, that make a task

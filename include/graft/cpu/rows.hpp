@@ -92,9 +92,10 @@ GRAFT_INLINE void run_narrow_layer_norm(isa set, const float* x, std::uint16_t* 
     if (n <= 0) return;
     detail::groups_of_rows(rows, n, pool, [&](std::int64_t first, std::int64_t count) {
         alignas(64) float made[narrow_row_numbers];
-        for (std::int64_t row = first; row < first + count; ++row) {
-            k.normalize({x + row * n, made, gamma, beta, nullptr, nullptr, 0, 1, n, 0, 1, epsilon, centered});
-            moves.to_bfloat16(made, y + row * n, n);
+        for (std::int64_t row = first, some; row < first + count; row += some) {
+            some = std::min(narrow_row_numbers / n, first + count - row);
+            k.normalize({x + row * n, made, gamma, beta, nullptr, nullptr, 0, some, n, 0, 1, epsilon, centered});
+            moves.to_bfloat16(made, y + row * n, some * n);
         }
     });
 }

@@ -308,7 +308,7 @@ struct weights_ahead {
 
 // By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
 template <class Unit>
-inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+inline void multiply_block(Unit& unit, const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
     const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
     alignas(64) float bias[bfloat16_block] = {};
@@ -322,7 +322,6 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
     std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
     const std::int64_t tiles = last - first;
     const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
-    Unit unit;
     for (std::int64_t tile = first; tile < last; ++tile) {
         bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
         const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
@@ -349,4 +348,9 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
         }
     }
     finish_some(end, sums[(last - 1) % 2], bfloat16_block);
+}
+template <class Unit>
+inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
+    Unit unit;
+    for (const std::int64_t end = block + blocks; block < end; ++block) multiply_block(unit, a, block, first, last);
 }
