@@ -34,7 +34,7 @@ private:
     bool multiplies_tiles(const node& n) {
         cpu::gemm_problem p;
         if (!cpu::gemm_problem_of(n, at(n.inputs[0]).extents, at(n.inputs[1]).extents, at(n.outputs[0]).extents, p)) return false;
-        return cpu::takes_bfloat16_product(p) && p.m >= cpu::bfloat16_block && cpu::learning_product_in_bfloat16(p);
+        return cpu::takes_bfloat16_batch(p);
     }
     bool may_be_narrow(value_id id) {
         const node* made = maker(id);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../../ops/product_batches.hpp"
-#include "../bfloat16.hpp"
+#include "../bfloat16_batch.hpp"
 #include "../gemm.hpp"
 #include "attributes.hpp"
 
@@ -36,6 +36,9 @@ inline std::int64_t unpacked_bfloat16_bytes(const gemm_problem& p) { return p.pa
 // Whether that is worth it, however many rows a batch has: parts of one are computed as the whole is.
 inline bool learning_product_in_bfloat16(const gemm_problem& p) { return p.k >= bfloat16_block && p.n >= bfloat16_block; }
 
+// Whether each product of a batch has a B of its own.
+inline bool has_own_matrices(const gemm_problem& p) { return !p.packed_b && (p.b_strides[0] != 0 || p.b_strides[1] != 0); }
+
 struct product_parameters {
     gemm_problem problem;
     bool narrow_a, narrow_c;  // matrices in bfloat16
@@ -48,7 +51,9 @@ inline const char* choose_product(const kernel_query& q, kernel_choice& choice) 
     const bool narrow_a = q.in[0].type == dtype::bfloat16, narrow_c = q.out[0].type == dtype::bfloat16;
     if (!q.all_row_major() || !gemm_problem_of(q.n, q.in[0].extents, b, q.out[0].extents, p)) return "its batches do not fit";
     if ((narrow_a || narrow_c) && !(p.bfloat16 && p.packed_b && takes_narrow_matrices(p, narrow_a, narrow_c))) return "it reads or writes float32";
-    choice.workspace_bytes = p.bfloat16 ? bfloat16_product_workspace(p) + unpacked_bfloat16_bytes(p) : gemm_workspace_bytes(q.level, p);
+    choice.workspace_bytes = !p.bfloat16             ? gemm_workspace_bytes(q.level, p)
+                             : has_own_matrices(p) ? bfloat16_batch_workspace(p)
+                                                   : bfloat16_product_workspace(p) + unpacked_bfloat16_bytes(p);
     choice.note = p.bfloat16 ? "matrix product, operands in bfloat16" : p.packed_b ? "matrix product, packed weights" : "matrix product";
     choice.set(product_parameters{p, narrow_a, narrow_c});
     return nullptr;
@@ -64,18 +69,9 @@ inline void run_product(const kernel_call& c) {
         if (narrow_c) narrow.y = c.out[0].as<std::uint16_t>();
         return run_bfloat16_product(c.level, p, c.input(0), c.in[1].data, c.input(2), c.input(3), c.output(0), room, c.pool, narrow);
     }
-    // Each matrix B is packed, and multiplied by those of A that share it.
-    gemm_problem one = p;
-    const bool outer = p.b_strides[0] != 0, inner = p.b_strides[1] != 0;
-    if (outer || inner) one.batch[1] = 1;
-    if (outer) one.batch[0] = 1;
-    for (std::int64_t i = 0; i < p.batch[0] / one.batch[0]; ++i)
-        for (std::int64_t j = 0; j < p.batch[1] / one.batch[1]; ++j) {
-            pack_bfloat16(c.level, bfloat16_weights_of(p), c.input(1) + i * p.b_strides[0] + j * p.b_strides[1], 0, p.n, c.workspace, c.pool);
-            run_bfloat16_product(c.level, one, c.input(0) + i * p.a_strides[0] + j * p.a_strides[1], c.workspace, c.input(2),
-                                 c.input(3) ? c.input(3) + i * p.residual_strides[0] + j * p.residual_strides[1] : nullptr,
-                                 c.output(0) + i * p.c_strides[0] + j * p.c_strides[1], room, c.pool);
-        }
+    if (has_own_matrices(p)) return run_bfloat16_batch(c.level, p, c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
+    pack_bfloat16(c.level, bfloat16_weights_of(p), c.input(1), 0, p.n, c.workspace, c.pool);
+    run_bfloat16_product(c.level, p, c.input(0), c.workspace, c.input(2), c.input(3), c.output(0), room, c.pool);
 }
 
 inline kernel_rows matmul_kernel_rows() {
