@@ -551,7 +551,7 @@ GRAFT_INLINE GRAFT_COLD std::string detail::system_message(int number) {
 #endif
 }
 
-GRAFT_INLINE error::error(errc code, std::string where, std::string detail) {
+GRAFT_INLINE GRAFT_COLD error::error(errc code, std::string where, std::string detail) {
     const auto said = std::make_shared<text>(text{code, std::move(where), std::move(detail), {}, nullptr});
     said->whole = std::string(graft::text(code)) + ": " + escape(said->where) + ": " + said->detail;
     for (char& c : said->whole)
@@ -24328,7 +24328,7 @@ public:
     batch_rewriter(const graph& fixed, value_id input, std::int64_t samples, const std::vector<batch_axis>& states, const std::vector<batch_step>& steps)
         : fixed_(fixed), g_(fixed), write_(g_, "batch"), input_(input), samples_(samples), states_(states), steps_(steps) {}
 
-    result<graph> run() {
+    GRAFT_COLD result<graph> run() {
         g_.nodes.clear();
         for (std::size_t i = 0; i < fixed_.nodes.size(); ++i) {
             node n = fixed_.nodes[i];
@@ -24355,7 +24355,7 @@ private:
         return count_;
     }
     // `values` with the one at `axis` as a multiple of the samples.
-    value_id with_samples(const std::string& stem, const std::vector<std::int64_t>& values, std::size_t axis, std::int64_t times) {
+    GRAFT_COLD value_id with_samples(const std::string& stem, const std::vector<std::int64_t>& values, std::size_t axis, std::int64_t times) {
         value_id there = count();
         if (times != 1) there = write_.add("Mul", stem, {there, write_.integers(stem, {times})});
         std::vector<value_id> parts;
@@ -24365,7 +24365,7 @@ private:
         return parts.size() == 1 ? there : write_.add("Concat", stem, parts, {integer_attribute("axis", 0)});
     }
 
-    value_id repeat(const node& n, const batch_carrier::repeated& r) {
+    GRAFT_COLD value_id repeat(const node& n, const batch_carrier::repeated& r) {
         value_id from = n.inputs[static_cast<std::size_t>(r.input)];
         const std::string stem = fixed_.at(from).name;
         const shape was = extents(from);
@@ -24399,7 +24399,7 @@ private:
         return there == -1 || (there == 0 && from == to);
     }
 
-    void change(node& n, const batch_step& step) {
+    GRAFT_COLD void change(node& n, const batch_step& step) {
         if (step.change == batch_change::none) return;
         const value_id in = n.inputs[0], out = n.outputs[0];
         const std::string stem = n.name.empty() ? fixed_.at(out).name : n.name;
@@ -24471,7 +24471,7 @@ private:
     }
 
     // An output with a row for each sample; the name stays with what is handed out.
-    value_id rows_first(value_id id) {
+    GRAFT_COLD value_id rows_first(value_id id) {
         const batch_axis where = state(id);
         if (where.none()) return id;
         const shape e = extents(id);
@@ -24586,7 +24586,7 @@ class specializer {
 public:
     specializer(graph& g, const reference_options& with, const op_row* identity) : g_(g), with_(with), identity_(identity) {}
 
-    status run() {
+    GRAFT_COLD status run() {
         std::int64_t given = 0;
         for (const value& v : g_.values) given += static_cast<std::int64_t>(v.constant.bytes());
         most_bytes_ = with_.limit.fold_bytes + 4 * given;
@@ -24633,7 +24633,7 @@ private:
         return made_here_[id];
     }
 
-    status visit(node& n, bool& keep, std::vector<node>& written_out) {
+    GRAFT_COLD status visit(node& n, bool& keep, std::vector<node>& written_out) {
         ids_ = n.inputs;
         append_captures(n, ids_);
         const int inputs = static_cast<int>(n.inputs.size());
@@ -24679,7 +24679,7 @@ private:
     }
 
     // Computes the node, whose outputs take `bytes` and their making `work`; beyond the limits each run does.
-    status evaluate_now(node& n, int inputs, bool& keep, std::int64_t bytes, std::int64_t work) {
+    GRAFT_COLD status evaluate_now(node& n, int inputs, bool& keep, std::int64_t bytes, std::int64_t work) {
         if (bytes > most_bytes_ - made_bytes_ || work > most_work_) return {};
         most_work_ -= work;
         std::vector<tensor> made;
@@ -24772,7 +24772,7 @@ private:
     }
 
     // If with a condition that is known: its branch takes its place.
-    status write_out_if(node& n, bool& keep, std::vector<node>& written_out) {
+    GRAFT_COLD status write_out_if(node& n, bool& keep, std::vector<node>& written_out) {
         const tensor& condition = at(n.inputs[0]).constant;
         const attribute* branch =
             condition.elements() ? n.find(element_as_double(condition.type(), condition.raw(), 0) != 0 ? "then_branch" : "else_branch") : nullptr;
@@ -24938,7 +24938,7 @@ public:
                 if (id != no_value) maker_[id] = static_cast<int>(i);
     }
 
-    status run() {
+    GRAFT_COLD status run() {
         states_[input_] = {0, 1};
         steps_.resize(g_.nodes.size());
         // A choice that was wrong is made anew a few times; more than that has not been seen to help.
@@ -25030,8 +25030,8 @@ private:
     status first_;
 };
 
-GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool,
-                                 const limits& limit) {
+GRAFT_INLINE GRAFT_COLD status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool,
+                                            const limits& limit) {
     shape more = input;
     more[0] *= 3;
     graph g;
@@ -25777,7 +25777,7 @@ class late_gatherer {
 public:
     late_gatherer(graph& g, const limits& limit, int nesting) : g_(g), limit_(limit), nesting_(nesting) {}
 
-    void run() {
+    GRAFT_COLD void run() {
         const std::size_t values = g_.values.size();
         std::vector<char> late(values, 0), stage(values, 0);  // stage of a late value: 0 the graph's own, then the body that makes it
         if (!worth_it(late)) return;
@@ -25842,7 +25842,7 @@ private:
         return inner_[id];
     }
 
-    node call(std::vector<node> nodes, const std::vector<char>& read_behind) {
+    GRAFT_COLD node call(std::vector<node> nodes, const std::vector<char>& read_behind) {
         body_ = std::make_shared<graph>();
         inner_.assign(g_.values.size(), no_value);
         node caller;
@@ -26154,7 +26154,7 @@ class place_order : public rewriter {
 public:
     place_order(graph& target, std::size_t places) : rewriter(target), places_(places) {}
 
-    status run() {
+    GRAFT_COLD status run() {
         roots_ = memory_roots(g);
         join();
         std::vector<char> done(g.nodes.size(), 0);
@@ -26174,7 +26174,7 @@ private:
         feeds_[from].push_back(to);
         ++waits_[to];
     }
-    void join() {
+    GRAFT_COLD void join() {
         waits_.assign(g.nodes.size(), 0);
         feeds_.assign(g.nodes.size(), {});
         std::vector<int> updated(g.values.size(), -1);
@@ -26223,7 +26223,7 @@ public:
         for (const node& n : g.nodes) asked_.push_back(n.place);
     }
 
-    void run() {
+    GRAFT_COLD void run() {
         refusals_.assign(g.values.size(), {});
         // State is taken to lie on the device until a node elsewhere turns out to change it.
         for (const state_pair& s : g.states) state_input(s).place = beside_.empty() ? 0 : beside_.front();
@@ -26371,7 +26371,7 @@ private:
         nodes.push_back(std::move(n));
         return made;
     }
-    void add_transfers() {
+    GRAFT_COLD void add_transfers() {
         std::vector<value_id> captured;
         std::vector<node> nodes, old = std::move(g.nodes);
         for (node& n : old) {
@@ -26404,7 +26404,7 @@ private:
 
     // What leaves a place does so as soon as it is there, so that who waits for it need not wait for what its maker does next. What is made for that alone,
     // such as another layout, goes with it.
-    void leave_early() {
+    GRAFT_COLD void leave_early() {
         std::vector<int> readers(g.values.size(), 0), leaving(g.values.size(), 0);
         for (const node& n : g.nodes)
             for (value_id id : n.inputs)
@@ -26509,7 +26509,7 @@ private:
         }
     }
     // A segment waits for those whose values it reads, and where it changes state for those that read it as it was.
-    void join() {
+    GRAFT_COLD void join() {
         const graph& g = p_.lowered;
         std::vector<int> made(g.values.size(), -1);  // by value: the segment that makes it
         std::vector<std::vector<int>> readers(g.values.size());
@@ -26595,7 +26595,7 @@ class planner {
 public:
     planner(plan& p, const execution_options& how, const std::vector<placement_refusal>& refusals) : p_(p), g_(p.lowered), how_(how), refusals_(refusals) {}
 
-    status run() {
+    GRAFT_COLD status run() {
         roots_ = memory_roots(g_);
         GRAFT_TRY(split_late());
         GRAFT_TRY(choose_kernels());
@@ -26609,7 +26609,7 @@ private:
     value& at(value_id id) { return g_.at(id); }
 
     // A node whose outputs have no known shape is late, and so is every node that reads one.
-    status split_late() {
+    GRAFT_COLD status split_late() {
         late_value_.assign(g_.values.size(), 0);
         for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
             const node& n = g_.nodes[i];
@@ -26655,7 +26655,7 @@ private:
         for (value_id id : g_.inputs) reads(0, id);
     }
 
-    status choose_kernels() {
+    GRAFT_COLD status choose_kernels() {
         std::vector<tensor_view> in, out;
         std::vector<layout> in_layout, out_layout;
         for (step& s : p_.steps) {
@@ -26691,7 +26691,7 @@ private:
         return id;
     }
 
-    status place_values() {
+    GRAFT_COLD status place_values() {
         const int end = static_cast<int>(p_.steps.size());
         std::vector<slot>& slots = p_.value_slots;
         slots.assign(g_.values.size(), slot{});
@@ -26837,7 +26837,7 @@ private:
         return s;
     }
 
-    void finish_slots() {
+    GRAFT_COLD void finish_slots() {
         for (step& s : p_.steps) {
             const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
             for (value_id id : n.inputs) {
@@ -26861,7 +26861,7 @@ private:
 };
 
 // Each place but the host takes its nodes and rewrites them; copies connect them, and the host rewrites what is left.
-inline status lower_places(plan& p, const execution_options& how, executor& pool, std::vector<placement_refusal>& refusals) {
+inline GRAFT_COLD status lower_places(plan& p, const execution_options& how, executor& pool, std::vector<placement_refusal>& refusals) {
     graph& g = p.lowered;
     const auto lowered_at = [&](place_id on) { return p.places[on].on->lower(g, {how.limit, pool, how.packed.get(), how.exact, how.budget, on}); };
     for (const node& n : g.nodes)
@@ -26885,7 +26885,7 @@ inline status lower_places(plan& p, const execution_options& how, executor& pool
 
 }  // namespace detail
 
-GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const execution_options& how, executor& pool) {
+GRAFT_INLINE GRAFT_COLD result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const execution_options& how, executor& pool) {
     auto p = std::make_shared<plan>();
     if (how.packed) how.packed->sweep();
     const reference_options with{how.limit, pool, nullptr, how.seed, how.budget};
@@ -27201,7 +27201,7 @@ private:
         return {};
     }
 
-    result<std::unique_ptr<prepared>> prepare(const std::shared_ptr<const plan>& source) {
+    GRAFT_COLD result<std::unique_ptr<prepared>> prepare(const std::shared_ptr<const plan>& source) {
         const plan& p = *source;
         auto made = std::make_unique<prepared>();
         made->source = source;
@@ -27650,7 +27650,7 @@ inline status verifier::check_attributes(const node& n) {
     return {};
 }
 
-inline status verifier::bind(node& n) {
+inline GRAFT_COLD status verifier::bind(node& n) {
     if (n.domain == "ai.onnx") n.domain.clear();
     if (n.version == 0) n.version = n.domain == "graft" ? 1 : root_.version_of(n.domain);
     n.op = rows_.find(n);
@@ -28365,8 +28365,8 @@ GRAFT_INLINE auto mapped_file::letting_go() const noexcept -> void (*)(const voi
     return nullptr;
 }
 
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int descriptor, const std::string& name, std::int64_t most,
-                                                                                     errc too_large) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int descriptor, const std::string& name, std::int64_t most,
+                                                                                                errc too_large) GRAFT_MEMORY_TRY {
     detail::descriptor from(descriptor);
     struct stat info;
     if (::fstat(descriptor, &info) != 0) return fail(errc::file_open, name, detail::system_message());
@@ -28469,7 +28469,8 @@ GRAFT_INLINE bool detail::no_regular_file(const std::string&) { return false; }
 GRAFT_INLINE mapped_file::~mapped_file() { ::operator delete(const_cast<std::uint8_t*>(data_)); }
 GRAFT_INLINE auto mapped_file::letting_go() const noexcept -> void (*)(const void*, std::size_t) { return nullptr; }
 
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int, const std::string& name, std::int64_t, errc) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int, const std::string& name, std::int64_t,
+                                                                                                errc) GRAFT_MEMORY_TRY {
     return fail(errc::file_open, name, "descriptors are not used on this system");
 }
 GRAFT_MEMORY_CATCH(name)
@@ -28640,7 +28641,7 @@ inline int open_beneath(int folder, const std::string& path) {
 
 }  // namespace detail
 
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> open_external(const std::string& directory, std::string_view location, std::int64_t most) {
+GRAFT_INLINE GRAFT_COLD result<std::shared_ptr<const mapped_file>> open_external(const std::string& directory, std::string_view location, std::int64_t most) {
     const std::string path(location), where = "external data '" + path + "'";
     if (const char* what = detail::location_fault(location)) return fail(errc::external_path, where, what);
 #if defined(_WIN32)
@@ -28905,7 +28906,7 @@ inline status onnx_tensor_reader::scan() {
     return {};
 }
 
-inline status onnx_tensor_reader::read(std::string& name, tensor& out, bool& text) {
+inline GRAFT_COLD status onnx_tensor_reader::read(std::string& name, tensor& out, bool& text) {
     using field = onnx_schema::tensor;
     GRAFT_TRY(scan());
     name = name_;
@@ -28936,8 +28937,8 @@ inline status onnx_tensor_reader::read(std::string& name, tensor& out, bool& tex
 
 // Elements as they lie in memory. They are shared where they lie well: aligned, and with a cache line behind them that may be read. Large
 // ones are shared in any case, since they are packed for the kernels and then seldom read again.
-inline status onnx_tensor_reader::raw(wire_bytes from, std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t), const std::uint8_t* end,
-                                      tensor& out) {
+inline GRAFT_COLD status onnx_tensor_reader::raw(wire_bytes from, std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t),
+                                                 const std::uint8_t* end, tensor& out) {
     constexpr std::size_t large = 4096;
     if (from.size != static_cast<std::size_t>(file_bytes_))
         return fail(errc::tensor_bytes, std::string(graft::name(type_)) + graft::text(extents_) + " needs " + std::to_string(file_bytes_) +
@@ -28996,7 +28997,7 @@ inline bool plain_decimal(std::string_view text, std::int64_t& value) noexcept {
     return n <= static_cast<std::uint64_t>(INT64_MAX);
 }
 
-inline status onnx_tensor_reader::external(tensor& out) {
+inline GRAFT_COLD status onnx_tensor_reader::external(tensor& out) {
     std::string_view location;
     std::int64_t offset = 0, length = -1;
     int seen = 0;
@@ -29084,7 +29085,7 @@ struct onnx_node {
     wire_bytes name, op_type, domain, overload;
     std::vector<wire_bytes> inputs, outputs, attributes;
 
-    status read(const wire_source& source, wire_bytes part) {
+    GRAFT_COLD status read(const wire_source& source, wire_bytes part) {
         using field = onnx_schema::node;
         name = op_type = domain = overload = wire_bytes{};
         inputs.clear(), outputs.clear(), attributes.clear();
@@ -29120,7 +29121,7 @@ struct onnx_function {
     std::int64_t expanded = 0;              ///< nodes once everything it calls is written out; -1 while that is being counted
 };
 
-inline status read_opset(const wire_source& source, wire_bytes part, std::vector<opset>& out) {
+inline GRAFT_COLD status read_opset(const wire_source& source, wire_bytes part, std::vector<opset>& out) {
     std::string domain;
     std::int64_t version = 0;
     wire_reader r(source, part);
@@ -29169,7 +29170,7 @@ private:
     name_table names_;
 };
 
-inline status onnx_functions::read(const std::vector<wire_bytes>& parts) {
+inline GRAFT_COLD status onnx_functions::read(const std::vector<wire_bytes>& parts) {
     using field = onnx_schema::function;
     for (const wire_bytes& part : parts) {
         onnx_function f;
@@ -29208,7 +29209,7 @@ inline status onnx_functions::check(const std::vector<wire_bytes>& nodes) {
     return {};
 }
 
-inline status onnx_functions::count(const std::vector<wire_bytes>& nodes, int calls, int nesting, std::int64_t& total) {
+inline GRAFT_COLD status onnx_functions::count(const std::vector<wire_bytes>& nodes, int calls, int nesting, std::int64_t& total) {
     onnx_node n;
     for (const wire_bytes& part : nodes) {
         GRAFT_TRY(n.read(c_.source, part));
@@ -29233,7 +29234,7 @@ inline status onnx_functions::count(const std::vector<wire_bytes>& nodes, int ca
     return {};
 }
 
-inline status onnx_functions::count_bodies(const onnx_node& n, int calls, int nesting, std::int64_t& total) {
+inline GRAFT_COLD status onnx_functions::count_bodies(const onnx_node& n, int calls, int nesting, std::int64_t& total) {
     for (const wire_bytes& a : n.attributes) {
         wire_reader r(c_.source, a);
         std::vector<wire_bytes> graphs, nodes;
@@ -29276,7 +29277,7 @@ inline attribute_kind kind_of(std::int64_t type) noexcept {
 }
 
 // Reads everything but the body of a graph attribute.
-inline status read_attribute(onnx_context& c, const std::string& location, wire_bytes part, onnx_attribute& seen, attribute& out) {
+inline GRAFT_COLD status read_attribute(onnx_context& c, const std::string& location, wire_bytes part, onnx_attribute& seen, attribute& out) {
     using field = onnx_schema::attribute;
     std::int64_t type = 0;
     unsigned fields = 0;  // bit i: the field of attribute type i is there
@@ -29385,7 +29386,7 @@ struct onnx_scope {
 class onnx_graph_reader {
 public:
     onnx_graph_reader(onnx_context& c, onnx_functions& functions, graph& root) : c_(c), functions_(functions), root_(root) {}
-    status read(const std::vector<wire_bytes>& parts) {
+    GRAFT_COLD status read(const std::vector<wire_bytes>& parts) {
         onnx_scope scope;
         scope.target = &root_;
         scope.owner = &scope;
@@ -29420,7 +29421,7 @@ private:
     std::int64_t values_ = 0;
 };
 
-inline status onnx_graph_reader::read_graph(const std::vector<wire_bytes>& parts, onnx_scope& scope) {
+inline GRAFT_COLD status onnx_graph_reader::read_graph(const std::vector<wire_bytes>& parts, onnx_scope& scope) {
     using field = onnx_schema::graph;
     std::vector<wire_bytes> nodes, initializers, inputs, outputs;
     graph& g = *scope.target;
@@ -29478,7 +29479,7 @@ inline status onnx_graph_reader::read_input(wire_bytes part, onnx_scope& scope) 
     return read_value_info(part, scope.target->values.back(), !scope.parent);
 }
 
-inline status onnx_graph_reader::read_initializer(wire_bytes part, onnx_scope& scope) {
+inline GRAFT_COLD status onnx_graph_reader::read_initializer(wire_bytes part, onnx_scope& scope) {
     std::string_view name;
     GRAFT_TRY(name_in(c_.source, part, onnx_schema::tensor::name, name));
     if (name.empty()) return c_.fail(errc::model_malformed, "graph '" + scope.target->name + "'", "an initializer has no name");
@@ -29547,7 +29548,7 @@ inline status onnx_graph_reader::read_value_info(wire_bytes part, value& out, bo
     return {};
 }
 
-inline status onnx_graph_reader::read_type(const std::vector<wire_bytes>& parts, value& out) {
+inline GRAFT_COLD status onnx_graph_reader::read_type(const std::vector<wire_bytes>& parts, value& out) {
     using field = onnx_schema::type;
     std::vector<wire_bytes> tensors, shapes;
     const char* other = nullptr;
@@ -29582,7 +29583,7 @@ inline status onnx_graph_reader::read_type(const std::vector<wire_bytes>& parts,
     return {};
 }
 
-inline status onnx_graph_reader::read_dimensions(const std::vector<wire_bytes>& parts, value& out) {
+inline GRAFT_COLD status onnx_graph_reader::read_dimensions(const std::vector<wire_bytes>& parts, value& out) {
     using field = onnx_schema::dimension;
     std::vector<std::int64_t> extents;
     for (const wire_bytes& part : parts) {
@@ -29608,7 +29609,7 @@ inline status onnx_graph_reader::read_dimensions(const std::vector<wire_bytes>& 
 }
 
 // Makes the values that nodes make, before any node is read: names may be used before they are made.
-inline status onnx_graph_reader::define_outputs(const std::vector<wire_bytes>& nodes, onnx_scope& scope) {
+inline GRAFT_COLD status onnx_graph_reader::define_outputs(const std::vector<wire_bytes>& nodes, onnx_scope& scope) {
     int index = 0;
     for (const wire_bytes& part : nodes) {
         wire_reader r(c_.source, part);
@@ -29758,7 +29759,7 @@ inline status onnx_graph_reader::read_defaults(onnx_function& f, const std::stri
 }
 
 // Writes a function out in place of the node that calls it.
-inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std::string& location, onnx_scope& scope) {
+inline GRAFT_COLD status onnx_graph_reader::call(onnx_function& f, node& caller, const std::string& location, onnx_scope& scope) {
     onnx_scope inside;
     inside.target = scope.target;
     inside.owner = scope.owner;
@@ -29812,7 +29813,7 @@ inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std:
 }
 
 // An output of a function that is one of its inputs: a node has to make the caller's value.
-inline status onnx_graph_reader::copy_through(onnx_scope& inside, const onnx_function& f, node& caller) {
+inline GRAFT_COLD status onnx_graph_reader::copy_through(onnx_scope& inside, const onnx_function& f, node& caller) {
     for (std::size_t i = 0; i < f.outputs.size(); ++i) {
         const value_id made = resolve(inside, f.outputs[i].text());
         if (made == caller.outputs[i]) continue;
@@ -29844,7 +29845,7 @@ inline status read_entry(const wire_source& source, wire_bytes part, std::pair<s
     return r.finish();
 }
 
-inline status read_model(onnx_context& c, graph& out) {
+inline GRAFT_COLD status read_model(onnx_context& c, graph& out) {
     using field = onnx_schema::model;
     std::vector<wire_bytes> graphs, functions;
     out.ir_version = 0;
@@ -29902,8 +29903,8 @@ GRAFT_COLD inline status cannot_open_model(const std::string& path, status why) 
         "this is a TensorFlow SavedModel, and an ONNX file is wanted; `python -m tf2onnx.convert --saved-model folder --output model.onnx` makes one of it");
 }
 
-inline result<graph> read_onnx(wire_bytes bytes, const std::string& name, const std::string& directory, const limits& limit, std::shared_ptr<const void> owner,
-                               void (*let_go)(const void*, std::size_t)) {
+inline GRAFT_COLD result<graph> read_onnx(wire_bytes bytes, const std::string& name, const std::string& directory, const limits& limit,
+                                          std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t)) {
     if (bytes.size > static_cast<std::size_t>(limit.model_bytes))
         return fail(errc::model_too_large, name, "the model has " + std::to_string(bytes.size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
     const std::string other = not_onnx(bytes.data, bytes.size);
@@ -29921,8 +29922,8 @@ inline result<graph> read_onnx(wire_bytes bytes, const std::string& name, const 
 }
 }  // namespace detail
 
-GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory, const limits& limit,
-                                     std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory, const limits& limit,
+                                                std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
     return detail::read_onnx({static_cast<const std::uint8_t*>(bytes), size}, name, directory, limit, std::move(owner), nullptr);
 }
 GRAFT_MEMORY_CATCH(name)
@@ -30341,7 +30342,7 @@ inline result<graph> opened_where_possible(graph g, const limits& limit) {
 }
 
 // Bytes of the constants of a graph and its bodies that were allocated for it, rather than lie in a file that is mapped.
-inline std::int64_t allocated_bytes(const graph& g) {
+inline GRAFT_COLD std::int64_t allocated_bytes(const graph& g) {
     std::int64_t bytes = 0;
     const auto add = [&bytes](const tensor& t) { bytes += t.storage().allocated() ? static_cast<std::int64_t>(t.storage().bytes()) : 0; };
     for (const value& v : g.values) add(v.constant);
@@ -30524,8 +30525,8 @@ inline result<std::shared_ptr<device>> open_host(const backend& host, const devi
 }
 }  // namespace detail
 
-GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& wanted, const device_options& options, void (*warn)(const char*),
-                                                         const backend* const* backends, int count) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD result<std::shared_ptr<device>> open_device(const std::string& wanted, const device_options& options, void (*warn)(const char*),
+                                                                    const backend* const* backends, int count) GRAFT_MEMORY_TRY {
     static std::atomic_flag warned = ATOMIC_FLAG_INIT;
     const bool any = wanted == "auto";
     const std::string kind = wanted.substr(0, wanted.find(':'));
@@ -31466,7 +31467,7 @@ GRAFT_INLINE std::string available_isas() {
     return out;
 }
 
-GRAFT_INLINE result<isa> active_isa() {
+GRAFT_INLINE GRAFT_COLD result<isa> active_isa() {
     const char* wish = std::getenv("GRAFT_ISA");
     isa best = isa::baseline;
 #define GRAFT_X(id, width, here) \
@@ -32152,7 +32153,7 @@ public:
     fuser(graph& target, const lowering& with) : rewriter(target, with.on), with_(with) {}
 
     // Errors: memory.oom; the graph is of no use then.
-    status run() {
+    GRAFT_COLD status run() {
         static constexpr rewrite<fuser> pools[] = {{"ReduceMean", "", &fuser::mean_over_planes}};
         // The lowered operators that take an epilogue.
         static constexpr rewrite<fuser> linear_forms[] = {
@@ -32178,7 +32179,7 @@ public:
 
 private:
     // ReduceMean over height and width is a global average pool.
-    void mean_over_planes(node& n) {
+    GRAFT_COLD void mean_over_planes(node& n) {
         if (n.inputs.empty() || !is_float32(n.inputs[0]) || at(n.inputs[0]).extents.rank() != 4) return;
         std::int64_t axes[2] = {0, 0};
         const attribute* a = n.find("axes");
@@ -32214,7 +32215,7 @@ private:
     }
 
     // Sequences that exporters write for one function of x: x * sigmoid(x), x * hard_sigmoid(x), and the orders of 0.5 * x * (1 + erf(x / sqrt 2)).
-    void composites() {
+    GRAFT_COLD void composites() {
         static constexpr struct {
             const char* text;
             activation act;
@@ -32342,7 +32343,7 @@ private:
     }
 
     // y = scale * x + shift with scale = gamma / sqrt(variance + epsilon), in double.
-    void batch_norm(node& n) {
+    GRAFT_COLD void batch_norm(node& n) {
         if (integer(n, "training_mode", 0) || integer(n, "spatial", 1) == 0 || at(n.inputs[0]).extents.rank() < 2 || n.inputs.size() < 5) return;
         const std::int64_t channels = at(n.inputs[0]).extents[1];
         for (int i = 1; i < 5; ++i)
@@ -32391,7 +32392,7 @@ private:
     void sum(node& n) {
         for (std::size_t side = 0; side < 2 && is(n, "Add"); ++side) scale(n, n.inputs[side], no_value, n.inputs[1 - side], false);
     }
-    void scale(node& n, value_id x, value_id factor, value_id term, bool affine) {
+    GRAFT_COLD void scale(node& n, value_id x, value_id factor, value_id term, bool affine) {
         const shape& y = at(n.outputs[0]).extents;
         if (!is_float32(x) || !is_float32(n.outputs[0]) || at(x).extents != y) return;
         node* m = maker(x);
@@ -32476,7 +32477,7 @@ private:
     }
 
     // An activation goes into the node that makes its input; what is left becomes graft.Activation, so that one kernel serves all.
-    void activations() {
+    GRAFT_COLD void activations() {
         for (node& n : g.nodes) {
             epilogue e;
             if (!is_activation(n, e)) continue;
@@ -32497,7 +32498,7 @@ private:
         return traits.statistics && n.find("activation") ? 0 : traits.residual_input;
     }
 
-    void residual(node& n) {
+    GRAFT_COLD void residual(node& n) {
         if (n.inputs.size() != 2 || n.inputs[0] == n.inputs[1] || !is_float32(n.outputs[0])) return;
         const shape& y = at(n.outputs[0]).extents;
         if (at(n.inputs[0]).extents != y || at(n.inputs[1]).extents != y) return;
@@ -32542,7 +32543,7 @@ class widener : public rewriter {
 public:
     widener(graph& target, const lowering& with) : rewriter(target, with.on), with_(with) {}
 
-    status run() {
+    GRAFT_COLD status run() {
         bool heavy = false;
         for (const node& n : g.nodes) {
             const op_row& row = this->row(n);
@@ -32991,70 +32992,11 @@ void list_taps(const Problem& p, image_planes& g, void* lists) {
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_POOL_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_POOL_KERNELS_HPP
+// ---- graft/cpu/pool_kernels.hpp
+// Pooling as kernels see it: the problem, one run's arguments, and the table that each instruction set fills.
 
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// Whether this program has what they compute.
-constexpr bool bfloat16_wanted() noexcept { return wanted("Conv") || wanted("MatMul") || wanted("Gemm"); }
-
-constexpr int bfloat16_block = 32;  ///< channels that a pixel's 64 bytes hold; output channels and pixels of a step are as many
-/// Numbers of a step's weights. For tiles: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels]; for vectors, which read
-/// them in one stream: [16 pairs][32 output channels][2].
-constexpr int bfloat16_step = bfloat16_block * bfloat16_block;
-constexpr int bfloat16_most_taps = 256;  ///< of a window
-constexpr int bfloat16_row = 16384;      ///< numbers at most that a row of outputs reads of all planes, where those are unrolled
-
-/// Where weights lie: those of output channel j, channel c and tap t at j * out + c / unrolled * in + c % unrolled + t * tap.
-struct bfloat16_weights {
-    std::int64_t channels = 0, out_channels = 0, taps = 1, out = 0, in = 0, tap = 1, unrolled = 1;
-};
-
-/// One run of a sum of products over taps and channels, as its tasks read it. Pixels are float32, and rounded to bfloat16 as they are gathered; a matrix
-/// is a row of pixels whose channels are its columns. Distances count floats; `vector` is that from a vector of channels to the next.
-struct bfloat16_args {
-    std::int64_t channels = 0, out_channels = 0, steps = 0;  // steps: blocks of channels by taps
-    int taps = 1, sh = 1, sw = 1, pt = 0, pl = 0;
-    std::int64_t ih = 1, iw = 1, oh = 1, ow = 1;  // of one image
-    std::int64_t first_row = 0;                   // of the outputs that are computed
-    image_planes from;                            // of the images that are gathered together, one below the other; `image_rows` of each
-    std::int64_t image_rows = 0;
-    std::int64_t pixels = 0;  // neighbouring ones that are computed, outputs and what lies between their rows
-
-    const float* x = nullptr;
-    std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0;
-    // Where it is not 0, x lies in planes, `x_vector` apart: what a row of so many taps reads of each, [plane][tap], are the channels of a pixel.
-    int unrolled = 0, unrolled_step = 1, unrolled_dilation = 1, unrolled_pad = 0;
-    std::uint16_t* gathered = nullptr;       // [blocks of channels][planes][32]
-    std::int64_t block_pixels = 0;           // from a block to the next
-    const std::uint16_t* weights = nullptr;  // [blocks of output channels][steps][bfloat16_step]
-    const float* bias = nullptr;             // null, or [out_channels]
-
-    float* y = nullptr;
-    const float* residual = nullptr;  // null, or as y
-    std::int64_t y_image = 0, y_row = 0, y_pixel = 0, y_vector = 0;
-    std::int64_t residual_pixel = 0;  // where it is a matrix; else that of y
-    bool whole_vectors = false;       // y has room for lanes past out_channels
-    epilogue ep;
-};
-
-/// `pack` rounds the weights of 32 output channels, of which there are `count`, and writes them in the order in which products read them. Tasks: `gather` (of
-/// planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by one block of output channels.
-struct bfloat16_kernels {
-    void (*pack)(const bfloat16_weights&, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to);
-    void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
-    void (*gather_planes)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
-    void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
-    bool tiles;         // else vectors
-    int steps_at_once;  // of 32 pixels, that make a task
-    int end_steps;      // what follows the last step of 32 pixels takes as long as so many
-};
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_CONV_KERNELS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_CONV_KERNELS_HPP
 // ---- graft/cpu/conv_kernels.hpp
@@ -33077,6 +33019,15 @@ struct conv_problem {
     bool bfloat16 = false;  ///< operands are rounded to bfloat16 where the kernels of bfloat16 take the problem, and it is faster
 };
 
+constexpr std::int64_t narrow_depthwise_room = 20480;  ///< numbers of some rows of 32 channels in bfloat16, with their padding: most of the first cache
+/// Rows of outputs that what has room there is enough for.
+inline std::int64_t narrow_depthwise_rows(const conv_problem& p) {
+    const std::int64_t wide = (p.ow - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, high = std::int64_t(p.kh - 1) * p.dh + 1,
+                       rows = narrow_depthwise_room / 32 / wide;
+    return rows < high ? 0 : (rows - high) / p.sh + 1;
+}
+constexpr int narrow_depthwise_taps = 128;  ///< at most, of a window over such an image
+
 /// One run of a convolution, as its tasks read it.
 struct conv_args {
     conv_problem p;
@@ -33086,6 +33037,9 @@ struct conv_args {
     const float* residual = nullptr;  // null, or as y
     float* y = nullptr;
     float* workspace = nullptr;
+    // Of a depthwise one whose images are bfloat16, in place of x and y.
+    const std::uint16_t* narrow_x = nullptr;
+    std::uint16_t* narrow_y = nullptr;
     std::int64_t icg = 0, ocg = 0;   // channels of one group
     std::int64_t pairs = 0;          // pairs of output vectors in one group; the last may be a single
     std::int64_t group_weights = 0;  // packed floats of one group
@@ -33111,6 +33065,124 @@ struct conv_kernels {
     void (*winograd_input)(const conv_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*winograd_multiply)(const conv_args&, std::int64_t element, std::int64_t pair0, std::int64_t pair1);
     void (*winograd_output)(const conv_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// A window that moves over each channel of float32 images; 1-D comes as height 1, with one row in the window. The pads of the
+/// bottom and the right matter only for count_include_pad. The layout is the same before and after.
+struct pool_problem {
+    std::int64_t n = 1, c = 1, ih = 1, iw = 1, oh = 1, ow = 1;
+    int kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0, pb = 0, pr = 0;
+    bool count_include_pad = false;
+    layout::kind l = layout::blocked;
+};
+
+/// One run of a pooling, as its tasks read it.
+struct pool_args {
+    pool_problem p;
+    const void* x = nullptr;  // float32, or as the kernel has it
+    void* y = nullptr;
+    std::int64_t bands = 0, band_rows = 0;  // how the rows of a plane are cut into tasks
+};
+
+/// The whole-plane kernels take n planes (or blocks of channels) of `pixels` each and give one value (vector) for each.
+struct pool_kernels {
+    void (*max)(const pool_args&, std::int64_t task);
+    void (*average)(const pool_args&, std::int64_t task);
+    void (*global_average)(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float* y);
+    void (*global_max)(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float* y);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Whether this program has what they compute.
+constexpr bool bfloat16_wanted() noexcept { return wanted("Conv") || wanted("MatMul") || wanted("Gemm"); }
+
+constexpr int bfloat16_block = 32;  ///< channels that a pixel's 64 bytes hold; output channels and pixels of a step are as many
+/// Numbers of a step's weights. For tiles: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels]; for vectors, which read
+/// them in one stream: [16 pairs][32 output channels][2].
+constexpr int bfloat16_step = bfloat16_block * bfloat16_block;
+constexpr int bfloat16_most_taps = 256;  ///< of a window
+constexpr int bfloat16_row = 16384;      ///< numbers at most that a row of outputs reads of all planes, where those are unrolled
+
+/// Where weights lie: those of output channel j, channel c and tap t at j * out + c / unrolled * in + c % unrolled + t * tap.
+struct bfloat16_weights {
+    std::int64_t channels = 0, out_channels = 0, taps = 1, out = 0, in = 0, tap = 1, unrolled = 1;
+};
+
+/// One run of a sum of products over taps and channels, as its tasks read it. Pixels are float32, and rounded to bfloat16 as they are gathered; a matrix
+/// is a row of pixels whose channels are its columns. Distances count floats; `vector` is that from a vector of channels to the next. Where a `narrow` pointer
+/// takes the place of another, they count numbers of bfloat16, and a pixel's 32 channels lie side by side.
+struct bfloat16_args {
+    std::int64_t channels = 0, out_channels = 0, steps = 0;  // steps: blocks of channels by taps
+    int taps = 1, sh = 1, sw = 1, pt = 0, pl = 0;
+    std::int64_t ih = 1, iw = 1, oh = 1, ow = 1;  // of one image
+    std::int64_t first_row = 0;                   // of the outputs that are computed
+    image_planes from;                            // of the images that are gathered together, one below the other; `image_rows` of each
+    std::int64_t image_rows = 0;
+    std::int64_t pixels = 0;  // neighbouring ones that are computed, outputs and what lies between their rows
+
+    const float* x = nullptr;
+    const std::uint16_t* narrow_x = nullptr;
+    std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0;
+    // Where it is not 0, x lies in planes, `x_vector` apart: what a row of so many taps reads of each, [plane][tap], are the channels of a pixel.
+    int unrolled = 0, unrolled_step = 1, unrolled_dilation = 1, unrolled_pad = 0;
+    std::uint16_t* gathered = nullptr;                             // [blocks of channels][planes][32]
+    std::int64_t block_pixels = 0;                                 // of it
+    const std::uint16_t* source = nullptr;                         // what is multiplied: that, or narrow_x where it lies, 32 pixels or more
+    std::int64_t source_pixel = bfloat16_block, source_block = 0;  // of it, from a pixel and from a block to the next
+    const std::uint16_t* weights = nullptr;                        // [blocks of output channels][steps][bfloat16_step]
+    const float* bias = nullptr;                                   // null, or [out_channels]
+
+    float* y = nullptr;
+    const float* residual = nullptr;  // null, or as y
+    std::uint16_t* narrow_y = nullptr;
+    const std::uint16_t* narrow_residual = nullptr;  // of narrow_y
+    std::int64_t y_image = 0, y_row = 0, y_pixel = 0, y_vector = 0;
+    std::int64_t residual_pixel = 0;  // where it is a matrix; else that of y
+    bool whole_vectors = false;       // y has room for lanes past out_channels
+    epilogue ep;
+};
+
+/// Kernels of images in bfloat16, [n][ceil(c / 32)][pixels][32]; lanes past c hold numbers that are finite. A group is the channels of each pixel that fill two
+/// vectors, 2 W. Tasks are those of pool_kernels and of conv_kernels, a plane being a group.
+struct bfloat16_image_kernels {
+    void (*widen)(const std::uint16_t* x, std::int64_t pixels, float* y);  ///< W channels, to [pixels][W]
+    void (*max_pool)(const pool_args&, std::int64_t task);
+    void (*average_pool)(const pool_args&, std::int64_t task);
+    void (*depthwise)(const conv_args&, std::int64_t task);
+    void (*global_average)(const std::uint16_t* x, std::int64_t pixels, float* y);  ///< a group, in the order of its channels
+    /// y = clamp(x * scale + shift) of a group, of which so many are channels; for the others they are 1 and 0. Null: the same.
+    void (*channel)(const std::uint16_t* x, std::int64_t pixels, const float* scale, const float* shift, int channels, float low, float high, std::uint16_t* y);
+    void (*sum)(const std::uint16_t* a, const std::uint16_t* b, std::int64_t n, float low, float high, std::uint16_t* y);  ///< n: whole pixels
+};
+
+/// `pack` rounds the weights of 32 output channels, of which there are `count`, and writes them in the order in which products read them. Tasks: `gather` (of
+/// planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by some blocks of output channels.
+struct bfloat16_kernels {
+    void (*pack)(const bfloat16_weights&, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to);
+    void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*gather_planes)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last);
+    const bfloat16_image_kernels* images;
+    bool tiles;         // else vectors
+    int steps_at_once;  // of 32 pixels, that make a task
+    int end_steps;      // what follows the last step of 32 pixels takes as long as so many
 };
 
 }  // namespace cpu
@@ -33254,45 +33326,6 @@ struct move_kernels {
     void (*quantize)(const float* x, void* y, std::int64_t n, float scale, int zero, bool is_signed);
     /// y = (x - zero) * scale.
     void (*dequantize)(const void* x, float* y, std::int64_t n, float scale, int zero, bool is_signed);
-};
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_POOL_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_POOL_KERNELS_HPP
-// ---- graft/cpu/pool_kernels.hpp
-// Pooling as kernels see it: the problem, one run's arguments, and the table that each instruction set fills.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// A window that moves over each channel of float32 images; 1-D comes as height 1, with one row in the window. The pads of the
-/// bottom and the right matter only for count_include_pad. The layout is the same before and after.
-struct pool_problem {
-    std::int64_t n = 1, c = 1, ih = 1, iw = 1, oh = 1, ow = 1;
-    int kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0, pb = 0, pr = 0;
-    bool count_include_pad = false;
-    layout::kind l = layout::blocked;
-};
-
-/// One run of a pooling, as its tasks read it.
-struct pool_args {
-    pool_problem p;
-    const float* x = nullptr;
-    float* y = nullptr;
-    std::int64_t bands = 0, band_rows = 0;  // how the rows of a plane are cut into tasks
-};
-
-/// The whole-plane kernels take n planes (or blocks of channels) of `pixels` each and give one value (vector) for each.
-struct pool_kernels {
-    void (*max)(const pool_args&, std::int64_t task);
-    void (*average)(const pool_args&, std::int64_t task);
-    void (*global_average)(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float* y);
-    void (*global_max)(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float* y);
 };
 
 }  // namespace cpu
@@ -33878,11 +33911,11 @@ GRAFT_VECTOR float lowest(V a) {
 }
 
 // Rounds half to even; NaN stays NaN (quiet).
-GRAFT_VECTOR void store_bf16(V a, std::uint16_t* p) {
+GRAFT_VECTOR I rounded_bf16(V a) {  // in the upper halves
     const I bits = as_int(a), odd = shift_right<16>(bits) & I::set1(1);
-    const I rounded = shift_right<16>(bits + I::set1(0x7fff) + odd), quiet = shift_right<16>(bits) | I::set1(0x40);
-    store_16(select(is_nan(a), quiet, rounded), p);
+    return select(is_nan(a), bits | I::set1(0x400000), bits + I::set1(0x7fff) + odd);
 }
+GRAFT_VECTOR void store_bf16(V a, std::uint16_t* p) { store_16(shift_right<16>(rounded_bf16(a)), p); }
 
 // a[i][j] and a[j][i] change places: log2(W) rounds of perfect shuffles.
 GRAFT_VECTOR void transpose(V (&a)[V::W]) {
@@ -33897,6 +33930,34 @@ GRAFT_VECTOR void transpose(V (&a)[V::W]) {
         GRAFT_UNROLL
         for (int i = 0; i < V::W; ++i) a[i] = b[i];
     }
+}
+
+// How channels that are computed together lie in an image: side by side, pixel by pixel.
+struct float_pixels {
+    using number = float;
+    static constexpr int step = V::W, vectors = 1;  // numbers from a pixel to the next; vectors that one load gives
+    static GRAFT_VECTOR void load(const number* p, V (&to)[vectors]) { to[0] = V::load(p); }
+    static GRAFT_VECTOR void store(const V (&a)[vectors], number* p) { a[0].store(p); }
+};
+// Of pairs of bfloat16 the even ones are a vector, the odd ones another: neither takes more than a shift or a mask.
+struct bfloat16_pixels {
+    using number = std::uint16_t;
+    static constexpr int step = bfloat16_block, vectors = 2;
+    static GRAFT_VECTOR void load(const number* p, V (&to)[vectors]) {
+        const I both = I::load(reinterpret_cast<const std::int32_t*>(p));
+        to[0] = as_float(shift_left<16>(both));
+        to[1] = as_float(both & I::set1(static_cast<std::int32_t>(0xffff0000u)));
+    }
+    static GRAFT_VECTOR void store(const V (&a)[vectors], number* p) {
+        (shift_right<16>(rounded_bf16(a[0])) | (rounded_bf16(a[1]) & I::set1(static_cast<std::int32_t>(0xffff0000u))))
+            .store(reinterpret_cast<std::int32_t*>(p));
+    }
+};
+// Where the channels `group` of images of so many pixels begin.
+template <class Pixels>
+GRAFT_VECTOR std::int64_t group_at(std::int64_t group, std::int64_t pixels) {
+    constexpr int together = Pixels::vectors * V::W, groups = Pixels::step / together;
+    return group / groups * pixels * Pixels::step + group % groups * together;
 }
 
 // ---- graft/cpu/kernels/activation.inl
@@ -34953,31 +35014,60 @@ inline pool_span window(std::int64_t at, int kernel, int dilation, std::int64_t 
     return s;
 }
 
-// N outputs of a row of a blocked image, `step` floats apart on the input side.
-template <class Reduce, int N>
-GRAFT_VECTOR void pool_tile(const pool_args& a, const float* x, std::int64_t step, pool_span rows, pool_span columns, float* y) {
+// N outputs of a row of a blocked image, `step` numbers apart on the input side.
+template <class Reduce, class Pixels, int N>
+GRAFT_VECTOR void pool_tile(const pool_args& a, const typename Pixels::number* x, std::int64_t step, pool_span rows, pool_span columns,
+                            typename Pixels::number* y) {
     const pool_problem& p = a.p;
-    Reduce r[N];
+    Reduce r[N][Pixels::vectors];
     for (int ky = rows.first; ky < rows.last; ++ky)
         for (int kx = columns.first; kx < columns.last; ++kx) {
-            const float* at = x + (std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw) * V::W;
+            const auto* at = x + (std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw) * Pixels::step;
             GRAFT_UNROLL
-            for (int i = 0; i < N; ++i) r[i].take(V::load(at + i * step));
+            for (int i = 0; i < N; ++i) {
+                V some[Pixels::vectors];
+                Pixels::load(at + i * step, some);
+                GRAFT_UNROLL
+                for (int v = 0; v < Pixels::vectors; ++v) r[i][v].take(some[v]);
+            }
         }
     const float count = static_cast<float>(rows.counted * columns.counted);
     GRAFT_UNROLL
-    for (int i = 0; i < N; ++i) r[i].value(count).store(y + i * V::W);
+    for (int i = 0; i < N; ++i) {
+        V some[Pixels::vectors];
+        GRAFT_UNROLL
+        for (int v = 0; v < Pixels::vectors; ++v) some[v] = r[i][v].value(count);
+        Pixels::store(some, y + i * Pixels::step);
+    }
 }
 
-// One task: a band of rows of one plane, or of one block of channels.
+// The next outputs of a row of a plane; returns how many. Windows inside, next to each other: one load for W of them, where the stride is 1.
 template <class Reduce>
+GRAFT_VECTOR int pool_some(const pool_problem& p, const float* x, pool_span rows, bool inside, pool_span columns, float* y) {
+    Reduce r;
+    if (p.sw == 1 && inside) {
+        for (int ky = rows.first; ky < rows.last; ++ky)
+            for (int kx = 0; kx < p.kw; ++kx) r.take(V::load(x + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw));
+        r.value(static_cast<float>(rows.counted * p.kw)).store(y);
+        return V::W;
+    }
+    for (int ky = rows.first; ky < rows.last; ++ky)
+        for (int kx = columns.first; kx < columns.last; ++kx) r.take(V::set1(x[std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw]));
+    r.value(static_cast<float>(rows.counted * columns.counted)).store_partial(y, 1);
+    return 1;
+}
+
+// One task: a band of rows of one plane, or of channels that are computed together. What is not float32 is blocked.
+template <class Reduce, class Pixels>
 GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
+    using number = typename Pixels::number;
+    constexpr bool floats = std::is_same<number, float>::value;
     const pool_problem& p = a.p;
-    const bool blocked = p.l == layout::blocked;
-    const std::int64_t plane = task / a.bands, width = blocked ? V::W : 1;
+    const bool blocked = !floats || p.l == layout::blocked;
+    const std::int64_t plane = task / a.bands, width = blocked ? Pixels::step : 1;
     const std::int64_t oy0 = task % a.bands * a.band_rows, oy1 = oy0 + a.band_rows < p.oh ? oy0 + a.band_rows : p.oh;
-    const float* x = a.x + plane * p.ih * p.iw * width;
-    float* y = a.y + (plane * p.oh + oy0) * p.ow * width;
+    const number* x = static_cast<const number*>(a.x) + (blocked ? group_at<Pixels>(plane, p.ih * p.iw) : plane * p.ih * p.iw);
+    number* y = static_cast<number*>(a.y) + (blocked ? group_at<Pixels>(plane, p.oh * p.ow) : plane * p.oh * p.ow) + oy0 * p.ow * width;
     const std::int64_t left = (p.pl + p.sw - 1) / p.sw;
     std::int64_t right = p.iw + p.pl - std::int64_t(p.kw - 1) * p.dw;
     right = right > 0 ? (right - 1) / p.sw + 1 : 0;
@@ -34985,32 +35075,21 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
     for (std::int64_t oy = oy0; oy < oy1; ++oy) {
         const std::int64_t iy = oy * p.sh - p.pt;
         const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad), all{0, p.kw, p.kw};
-        const float* row = x + iy * p.iw * width;
+        const number* row = x + iy * p.iw * width;
         for (std::int64_t ox = 0; ox < p.ow;) {
             const std::int64_t ix = ox * p.sw - p.pl;
-            if (!blocked) {
-                // Windows inside, next to each other: one load for W of them, where the stride is 1.
-                if (p.sw == 1 && ox >= left && ox + V::W <= right) {
-                    Reduce r;
-                    for (int ky = rows.first; ky < rows.last; ++ky)
-                        for (int kx = 0; kx < p.kw; ++kx) r.take(V::load(row + std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw));
-                    r.value(static_cast<float>(rows.counted * p.kw)).store(y + ox);
-                    ox += V::W;
-                } else {
-                    const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-                    Reduce r;
-                    for (int ky = rows.first; ky < rows.last; ++ky)
-                        for (int kx = columns.first; kx < columns.last; ++kx)
-                            r.take(V::set1(row[std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw]));
-                    r.value(static_cast<float>(rows.counted * columns.counted)).store_partial(y + ox, 1);
-                    ox += 1;
+            if constexpr (floats)
+                if (!blocked) {
+                    ox +=
+                        pool_some<Reduce>(p, row + ix, rows, ox >= left && ox + V::W <= right, window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad), y + ox);
+                    continue;
                 }
-            } else if (ox >= left && ox + 4 <= right) {
-                pool_tile<Reduce, 4>(a, row + ix * V::W, std::int64_t(p.sw) * V::W, rows, all, y + ox * V::W);
+            if (ox >= left && ox + 4 <= right) {
+                pool_tile<Reduce, Pixels, 4>(a, row + ix * width, p.sw * width, rows, all, y + ox * width);
                 ox += 4;
             } else {
                 const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-                pool_tile<Reduce, 1>(a, row + ix * V::W, 0, rows, columns, y + ox * V::W);
+                pool_tile<Reduce, Pixels, 1>(a, row + ix * width, 0, rows, columns, y + ox * width);
                 ox += 1;
             }
         }
@@ -35018,8 +35097,8 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
     }
 }
 
-inline void max_pool(const pool_args& a, std::int64_t task) { pool_band<max_of>(a, task); }
-inline void average_pool(const pool_args& a, std::int64_t task) { pool_band<sum_of>(a, task); }
+inline void max_pool(const pool_args& a, std::int64_t task) { pool_band<max_of, float_pixels>(a, task); }
+inline void average_pool(const pool_args& a, std::int64_t task) { pool_band<sum_of, float_pixels>(a, task); }
 
 // One value for each plane or block: four running results, joined in one order.
 template <class Reduce>
@@ -36638,11 +36717,11 @@ GRAFT_VECTOR float lowest(V a) {
 }
 
 // Rounds half to even; NaN stays NaN (quiet).
-GRAFT_VECTOR void store_bf16(V a, std::uint16_t* p) {
+GRAFT_VECTOR I rounded_bf16(V a) {  // in the upper halves
     const I bits = as_int(a), odd = shift_right<16>(bits) & I::set1(1);
-    const I rounded = shift_right<16>(bits + I::set1(0x7fff) + odd), quiet = shift_right<16>(bits) | I::set1(0x40);
-    store_16(select(is_nan(a), quiet, rounded), p);
+    return select(is_nan(a), bits | I::set1(0x400000), bits + I::set1(0x7fff) + odd);
 }
+GRAFT_VECTOR void store_bf16(V a, std::uint16_t* p) { store_16(shift_right<16>(rounded_bf16(a)), p); }
 
 // a[i][j] and a[j][i] change places: log2(W) rounds of perfect shuffles.
 GRAFT_VECTOR void transpose(V (&a)[V::W]) {
@@ -36657,6 +36736,34 @@ GRAFT_VECTOR void transpose(V (&a)[V::W]) {
         GRAFT_UNROLL
         for (int i = 0; i < V::W; ++i) a[i] = b[i];
     }
+}
+
+// How channels that are computed together lie in an image: side by side, pixel by pixel.
+struct float_pixels {
+    using number = float;
+    static constexpr int step = V::W, vectors = 1;  // numbers from a pixel to the next; vectors that one load gives
+    static GRAFT_VECTOR void load(const number* p, V (&to)[vectors]) { to[0] = V::load(p); }
+    static GRAFT_VECTOR void store(const V (&a)[vectors], number* p) { a[0].store(p); }
+};
+// Of pairs of bfloat16 the even ones are a vector, the odd ones another: neither takes more than a shift or a mask.
+struct bfloat16_pixels {
+    using number = std::uint16_t;
+    static constexpr int step = bfloat16_block, vectors = 2;
+    static GRAFT_VECTOR void load(const number* p, V (&to)[vectors]) {
+        const I both = I::load(reinterpret_cast<const std::int32_t*>(p));
+        to[0] = as_float(shift_left<16>(both));
+        to[1] = as_float(both & I::set1(static_cast<std::int32_t>(0xffff0000u)));
+    }
+    static GRAFT_VECTOR void store(const V (&a)[vectors], number* p) {
+        (shift_right<16>(rounded_bf16(a[0])) | (rounded_bf16(a[1]) & I::set1(static_cast<std::int32_t>(0xffff0000u))))
+            .store(reinterpret_cast<std::int32_t*>(p));
+    }
+};
+// Where the channels `group` of images of so many pixels begin.
+template <class Pixels>
+GRAFT_VECTOR std::int64_t group_at(std::int64_t group, std::int64_t pixels) {
+    constexpr int together = Pixels::vectors * V::W, groups = Pixels::step / together;
+    return group / groups * pixels * Pixels::step + group % groups * together;
 }
 
 // ---- graft/cpu/kernels/activation.inl
@@ -37713,31 +37820,60 @@ inline pool_span window(std::int64_t at, int kernel, int dilation, std::int64_t 
     return s;
 }
 
-// N outputs of a row of a blocked image, `step` floats apart on the input side.
-template <class Reduce, int N>
-GRAFT_VECTOR void pool_tile(const pool_args& a, const float* x, std::int64_t step, pool_span rows, pool_span columns, float* y) {
+// N outputs of a row of a blocked image, `step` numbers apart on the input side.
+template <class Reduce, class Pixels, int N>
+GRAFT_VECTOR void pool_tile(const pool_args& a, const typename Pixels::number* x, std::int64_t step, pool_span rows, pool_span columns,
+                            typename Pixels::number* y) {
     const pool_problem& p = a.p;
-    Reduce r[N];
+    Reduce r[N][Pixels::vectors];
     for (int ky = rows.first; ky < rows.last; ++ky)
         for (int kx = columns.first; kx < columns.last; ++kx) {
-            const float* at = x + (std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw) * V::W;
+            const auto* at = x + (std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw) * Pixels::step;
             GRAFT_UNROLL
-            for (int i = 0; i < N; ++i) r[i].take(V::load(at + i * step));
+            for (int i = 0; i < N; ++i) {
+                V some[Pixels::vectors];
+                Pixels::load(at + i * step, some);
+                GRAFT_UNROLL
+                for (int v = 0; v < Pixels::vectors; ++v) r[i][v].take(some[v]);
+            }
         }
     const float count = static_cast<float>(rows.counted * columns.counted);
     GRAFT_UNROLL
-    for (int i = 0; i < N; ++i) r[i].value(count).store(y + i * V::W);
+    for (int i = 0; i < N; ++i) {
+        V some[Pixels::vectors];
+        GRAFT_UNROLL
+        for (int v = 0; v < Pixels::vectors; ++v) some[v] = r[i][v].value(count);
+        Pixels::store(some, y + i * Pixels::step);
+    }
 }
 
-// One task: a band of rows of one plane, or of one block of channels.
+// The next outputs of a row of a plane; returns how many. Windows inside, next to each other: one load for W of them, where the stride is 1.
 template <class Reduce>
+GRAFT_VECTOR int pool_some(const pool_problem& p, const float* x, pool_span rows, bool inside, pool_span columns, float* y) {
+    Reduce r;
+    if (p.sw == 1 && inside) {
+        for (int ky = rows.first; ky < rows.last; ++ky)
+            for (int kx = 0; kx < p.kw; ++kx) r.take(V::load(x + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw));
+        r.value(static_cast<float>(rows.counted * p.kw)).store(y);
+        return V::W;
+    }
+    for (int ky = rows.first; ky < rows.last; ++ky)
+        for (int kx = columns.first; kx < columns.last; ++kx) r.take(V::set1(x[std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw]));
+    r.value(static_cast<float>(rows.counted * columns.counted)).store_partial(y, 1);
+    return 1;
+}
+
+// One task: a band of rows of one plane, or of channels that are computed together. What is not float32 is blocked.
+template <class Reduce, class Pixels>
 GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
+    using number = typename Pixels::number;
+    constexpr bool floats = std::is_same<number, float>::value;
     const pool_problem& p = a.p;
-    const bool blocked = p.l == layout::blocked;
-    const std::int64_t plane = task / a.bands, width = blocked ? V::W : 1;
+    const bool blocked = !floats || p.l == layout::blocked;
+    const std::int64_t plane = task / a.bands, width = blocked ? Pixels::step : 1;
     const std::int64_t oy0 = task % a.bands * a.band_rows, oy1 = oy0 + a.band_rows < p.oh ? oy0 + a.band_rows : p.oh;
-    const float* x = a.x + plane * p.ih * p.iw * width;
-    float* y = a.y + (plane * p.oh + oy0) * p.ow * width;
+    const number* x = static_cast<const number*>(a.x) + (blocked ? group_at<Pixels>(plane, p.ih * p.iw) : plane * p.ih * p.iw);
+    number* y = static_cast<number*>(a.y) + (blocked ? group_at<Pixels>(plane, p.oh * p.ow) : plane * p.oh * p.ow) + oy0 * p.ow * width;
     const std::int64_t left = (p.pl + p.sw - 1) / p.sw;
     std::int64_t right = p.iw + p.pl - std::int64_t(p.kw - 1) * p.dw;
     right = right > 0 ? (right - 1) / p.sw + 1 : 0;
@@ -37745,32 +37881,21 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
     for (std::int64_t oy = oy0; oy < oy1; ++oy) {
         const std::int64_t iy = oy * p.sh - p.pt;
         const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad), all{0, p.kw, p.kw};
-        const float* row = x + iy * p.iw * width;
+        const number* row = x + iy * p.iw * width;
         for (std::int64_t ox = 0; ox < p.ow;) {
             const std::int64_t ix = ox * p.sw - p.pl;
-            if (!blocked) {
-                // Windows inside, next to each other: one load for W of them, where the stride is 1.
-                if (p.sw == 1 && ox >= left && ox + V::W <= right) {
-                    Reduce r;
-                    for (int ky = rows.first; ky < rows.last; ++ky)
-                        for (int kx = 0; kx < p.kw; ++kx) r.take(V::load(row + std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw));
-                    r.value(static_cast<float>(rows.counted * p.kw)).store(y + ox);
-                    ox += V::W;
-                } else {
-                    const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-                    Reduce r;
-                    for (int ky = rows.first; ky < rows.last; ++ky)
-                        for (int kx = columns.first; kx < columns.last; ++kx)
-                            r.take(V::set1(row[std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw]));
-                    r.value(static_cast<float>(rows.counted * columns.counted)).store_partial(y + ox, 1);
-                    ox += 1;
+            if constexpr (floats)
+                if (!blocked) {
+                    ox +=
+                        pool_some<Reduce>(p, row + ix, rows, ox >= left && ox + V::W <= right, window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad), y + ox);
+                    continue;
                 }
-            } else if (ox >= left && ox + 4 <= right) {
-                pool_tile<Reduce, 4>(a, row + ix * V::W, std::int64_t(p.sw) * V::W, rows, all, y + ox * V::W);
+            if (ox >= left && ox + 4 <= right) {
+                pool_tile<Reduce, Pixels, 4>(a, row + ix * width, p.sw * width, rows, all, y + ox * width);
                 ox += 4;
             } else {
                 const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-                pool_tile<Reduce, 1>(a, row + ix * V::W, 0, rows, columns, y + ox * V::W);
+                pool_tile<Reduce, Pixels, 1>(a, row + ix * width, 0, rows, columns, y + ox * width);
                 ox += 1;
             }
         }
@@ -37778,8 +37903,8 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
     }
 }
 
-inline void max_pool(const pool_args& a, std::int64_t task) { pool_band<max_of>(a, task); }
-inline void average_pool(const pool_args& a, std::int64_t task) { pool_band<sum_of>(a, task); }
+inline void max_pool(const pool_args& a, std::int64_t task) { pool_band<max_of, float_pixels>(a, task); }
+inline void average_pool(const pool_args& a, std::int64_t task) { pool_band<sum_of, float_pixels>(a, task); }
 
 // One value for each plane or block: four running results, joined in one order.
 template <class Reduce>
@@ -39418,11 +39543,11 @@ GRAFT_VECTOR float lowest(V a) {
 }
 
 // Rounds half to even; NaN stays NaN (quiet).
-GRAFT_VECTOR void store_bf16(V a, std::uint16_t* p) {
+GRAFT_VECTOR I rounded_bf16(V a) {  // in the upper halves
     const I bits = as_int(a), odd = shift_right<16>(bits) & I::set1(1);
-    const I rounded = shift_right<16>(bits + I::set1(0x7fff) + odd), quiet = shift_right<16>(bits) | I::set1(0x40);
-    store_16(select(is_nan(a), quiet, rounded), p);
+    return select(is_nan(a), bits | I::set1(0x400000), bits + I::set1(0x7fff) + odd);
 }
+GRAFT_VECTOR void store_bf16(V a, std::uint16_t* p) { store_16(shift_right<16>(rounded_bf16(a)), p); }
 
 // a[i][j] and a[j][i] change places: log2(W) rounds of perfect shuffles.
 GRAFT_VECTOR void transpose(V (&a)[V::W]) {
@@ -39437,6 +39562,34 @@ GRAFT_VECTOR void transpose(V (&a)[V::W]) {
         GRAFT_UNROLL
         for (int i = 0; i < V::W; ++i) a[i] = b[i];
     }
+}
+
+// How channels that are computed together lie in an image: side by side, pixel by pixel.
+struct float_pixels {
+    using number = float;
+    static constexpr int step = V::W, vectors = 1;  // numbers from a pixel to the next; vectors that one load gives
+    static GRAFT_VECTOR void load(const number* p, V (&to)[vectors]) { to[0] = V::load(p); }
+    static GRAFT_VECTOR void store(const V (&a)[vectors], number* p) { a[0].store(p); }
+};
+// Of pairs of bfloat16 the even ones are a vector, the odd ones another: neither takes more than a shift or a mask.
+struct bfloat16_pixels {
+    using number = std::uint16_t;
+    static constexpr int step = bfloat16_block, vectors = 2;
+    static GRAFT_VECTOR void load(const number* p, V (&to)[vectors]) {
+        const I both = I::load(reinterpret_cast<const std::int32_t*>(p));
+        to[0] = as_float(shift_left<16>(both));
+        to[1] = as_float(both & I::set1(static_cast<std::int32_t>(0xffff0000u)));
+    }
+    static GRAFT_VECTOR void store(const V (&a)[vectors], number* p) {
+        (shift_right<16>(rounded_bf16(a[0])) | (rounded_bf16(a[1]) & I::set1(static_cast<std::int32_t>(0xffff0000u))))
+            .store(reinterpret_cast<std::int32_t*>(p));
+    }
+};
+// Where the channels `group` of images of so many pixels begin.
+template <class Pixels>
+GRAFT_VECTOR std::int64_t group_at(std::int64_t group, std::int64_t pixels) {
+    constexpr int together = Pixels::vectors * V::W, groups = Pixels::step / together;
+    return group / groups * pixels * Pixels::step + group % groups * together;
 }
 
 // ---- graft/cpu/kernels/activation.inl
@@ -40493,31 +40646,60 @@ inline pool_span window(std::int64_t at, int kernel, int dilation, std::int64_t 
     return s;
 }
 
-// N outputs of a row of a blocked image, `step` floats apart on the input side.
-template <class Reduce, int N>
-GRAFT_VECTOR void pool_tile(const pool_args& a, const float* x, std::int64_t step, pool_span rows, pool_span columns, float* y) {
+// N outputs of a row of a blocked image, `step` numbers apart on the input side.
+template <class Reduce, class Pixels, int N>
+GRAFT_VECTOR void pool_tile(const pool_args& a, const typename Pixels::number* x, std::int64_t step, pool_span rows, pool_span columns,
+                            typename Pixels::number* y) {
     const pool_problem& p = a.p;
-    Reduce r[N];
+    Reduce r[N][Pixels::vectors];
     for (int ky = rows.first; ky < rows.last; ++ky)
         for (int kx = columns.first; kx < columns.last; ++kx) {
-            const float* at = x + (std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw) * V::W;
+            const auto* at = x + (std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw) * Pixels::step;
             GRAFT_UNROLL
-            for (int i = 0; i < N; ++i) r[i].take(V::load(at + i * step));
+            for (int i = 0; i < N; ++i) {
+                V some[Pixels::vectors];
+                Pixels::load(at + i * step, some);
+                GRAFT_UNROLL
+                for (int v = 0; v < Pixels::vectors; ++v) r[i][v].take(some[v]);
+            }
         }
     const float count = static_cast<float>(rows.counted * columns.counted);
     GRAFT_UNROLL
-    for (int i = 0; i < N; ++i) r[i].value(count).store(y + i * V::W);
+    for (int i = 0; i < N; ++i) {
+        V some[Pixels::vectors];
+        GRAFT_UNROLL
+        for (int v = 0; v < Pixels::vectors; ++v) some[v] = r[i][v].value(count);
+        Pixels::store(some, y + i * Pixels::step);
+    }
 }
 
-// One task: a band of rows of one plane, or of one block of channels.
+// The next outputs of a row of a plane; returns how many. Windows inside, next to each other: one load for W of them, where the stride is 1.
 template <class Reduce>
+GRAFT_VECTOR int pool_some(const pool_problem& p, const float* x, pool_span rows, bool inside, pool_span columns, float* y) {
+    Reduce r;
+    if (p.sw == 1 && inside) {
+        for (int ky = rows.first; ky < rows.last; ++ky)
+            for (int kx = 0; kx < p.kw; ++kx) r.take(V::load(x + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw));
+        r.value(static_cast<float>(rows.counted * p.kw)).store(y);
+        return V::W;
+    }
+    for (int ky = rows.first; ky < rows.last; ++ky)
+        for (int kx = columns.first; kx < columns.last; ++kx) r.take(V::set1(x[std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw]));
+    r.value(static_cast<float>(rows.counted * columns.counted)).store_partial(y, 1);
+    return 1;
+}
+
+// One task: a band of rows of one plane, or of channels that are computed together. What is not float32 is blocked.
+template <class Reduce, class Pixels>
 GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
+    using number = typename Pixels::number;
+    constexpr bool floats = std::is_same<number, float>::value;
     const pool_problem& p = a.p;
-    const bool blocked = p.l == layout::blocked;
-    const std::int64_t plane = task / a.bands, width = blocked ? V::W : 1;
+    const bool blocked = !floats || p.l == layout::blocked;
+    const std::int64_t plane = task / a.bands, width = blocked ? Pixels::step : 1;
     const std::int64_t oy0 = task % a.bands * a.band_rows, oy1 = oy0 + a.band_rows < p.oh ? oy0 + a.band_rows : p.oh;
-    const float* x = a.x + plane * p.ih * p.iw * width;
-    float* y = a.y + (plane * p.oh + oy0) * p.ow * width;
+    const number* x = static_cast<const number*>(a.x) + (blocked ? group_at<Pixels>(plane, p.ih * p.iw) : plane * p.ih * p.iw);
+    number* y = static_cast<number*>(a.y) + (blocked ? group_at<Pixels>(plane, p.oh * p.ow) : plane * p.oh * p.ow) + oy0 * p.ow * width;
     const std::int64_t left = (p.pl + p.sw - 1) / p.sw;
     std::int64_t right = p.iw + p.pl - std::int64_t(p.kw - 1) * p.dw;
     right = right > 0 ? (right - 1) / p.sw + 1 : 0;
@@ -40525,32 +40707,21 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
     for (std::int64_t oy = oy0; oy < oy1; ++oy) {
         const std::int64_t iy = oy * p.sh - p.pt;
         const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad), all{0, p.kw, p.kw};
-        const float* row = x + iy * p.iw * width;
+        const number* row = x + iy * p.iw * width;
         for (std::int64_t ox = 0; ox < p.ow;) {
             const std::int64_t ix = ox * p.sw - p.pl;
-            if (!blocked) {
-                // Windows inside, next to each other: one load for W of them, where the stride is 1.
-                if (p.sw == 1 && ox >= left && ox + V::W <= right) {
-                    Reduce r;
-                    for (int ky = rows.first; ky < rows.last; ++ky)
-                        for (int kx = 0; kx < p.kw; ++kx) r.take(V::load(row + std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw));
-                    r.value(static_cast<float>(rows.counted * p.kw)).store(y + ox);
-                    ox += V::W;
-                } else {
-                    const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-                    Reduce r;
-                    for (int ky = rows.first; ky < rows.last; ++ky)
-                        for (int kx = columns.first; kx < columns.last; ++kx)
-                            r.take(V::set1(row[std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw]));
-                    r.value(static_cast<float>(rows.counted * columns.counted)).store_partial(y + ox, 1);
-                    ox += 1;
+            if constexpr (floats)
+                if (!blocked) {
+                    ox +=
+                        pool_some<Reduce>(p, row + ix, rows, ox >= left && ox + V::W <= right, window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad), y + ox);
+                    continue;
                 }
-            } else if (ox >= left && ox + 4 <= right) {
-                pool_tile<Reduce, 4>(a, row + ix * V::W, std::int64_t(p.sw) * V::W, rows, all, y + ox * V::W);
+            if (ox >= left && ox + 4 <= right) {
+                pool_tile<Reduce, Pixels, 4>(a, row + ix * width, p.sw * width, rows, all, y + ox * width);
                 ox += 4;
             } else {
                 const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-                pool_tile<Reduce, 1>(a, row + ix * V::W, 0, rows, columns, y + ox * V::W);
+                pool_tile<Reduce, Pixels, 1>(a, row + ix * width, 0, rows, columns, y + ox * width);
                 ox += 1;
             }
         }
@@ -40558,8 +40729,8 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
     }
 }
 
-inline void max_pool(const pool_args& a, std::int64_t task) { pool_band<max_of>(a, task); }
-inline void average_pool(const pool_args& a, std::int64_t task) { pool_band<sum_of>(a, task); }
+inline void max_pool(const pool_args& a, std::int64_t task) { pool_band<max_of, float_pixels>(a, task); }
+inline void average_pool(const pool_args& a, std::int64_t task) { pool_band<sum_of, float_pixels>(a, task); }
 
 // One value for each plane or block: four running results, joined in one order.
 template <class Reduce>
@@ -42169,11 +42340,11 @@ GRAFT_VECTOR float lowest(V a) {
 }
 
 // Rounds half to even; NaN stays NaN (quiet).
-GRAFT_VECTOR void store_bf16(V a, std::uint16_t* p) {
+GRAFT_VECTOR I rounded_bf16(V a) {  // in the upper halves
     const I bits = as_int(a), odd = shift_right<16>(bits) & I::set1(1);
-    const I rounded = shift_right<16>(bits + I::set1(0x7fff) + odd), quiet = shift_right<16>(bits) | I::set1(0x40);
-    store_16(select(is_nan(a), quiet, rounded), p);
+    return select(is_nan(a), bits | I::set1(0x400000), bits + I::set1(0x7fff) + odd);
 }
+GRAFT_VECTOR void store_bf16(V a, std::uint16_t* p) { store_16(shift_right<16>(rounded_bf16(a)), p); }
 
 // a[i][j] and a[j][i] change places: log2(W) rounds of perfect shuffles.
 GRAFT_VECTOR void transpose(V (&a)[V::W]) {
@@ -42188,6 +42359,34 @@ GRAFT_VECTOR void transpose(V (&a)[V::W]) {
         GRAFT_UNROLL
         for (int i = 0; i < V::W; ++i) a[i] = b[i];
     }
+}
+
+// How channels that are computed together lie in an image: side by side, pixel by pixel.
+struct float_pixels {
+    using number = float;
+    static constexpr int step = V::W, vectors = 1;  // numbers from a pixel to the next; vectors that one load gives
+    static GRAFT_VECTOR void load(const number* p, V (&to)[vectors]) { to[0] = V::load(p); }
+    static GRAFT_VECTOR void store(const V (&a)[vectors], number* p) { a[0].store(p); }
+};
+// Of pairs of bfloat16 the even ones are a vector, the odd ones another: neither takes more than a shift or a mask.
+struct bfloat16_pixels {
+    using number = std::uint16_t;
+    static constexpr int step = bfloat16_block, vectors = 2;
+    static GRAFT_VECTOR void load(const number* p, V (&to)[vectors]) {
+        const I both = I::load(reinterpret_cast<const std::int32_t*>(p));
+        to[0] = as_float(shift_left<16>(both));
+        to[1] = as_float(both & I::set1(static_cast<std::int32_t>(0xffff0000u)));
+    }
+    static GRAFT_VECTOR void store(const V (&a)[vectors], number* p) {
+        (shift_right<16>(rounded_bf16(a[0])) | (rounded_bf16(a[1]) & I::set1(static_cast<std::int32_t>(0xffff0000u))))
+            .store(reinterpret_cast<std::int32_t*>(p));
+    }
+};
+// Where the channels `group` of images of so many pixels begin.
+template <class Pixels>
+GRAFT_VECTOR std::int64_t group_at(std::int64_t group, std::int64_t pixels) {
+    constexpr int together = Pixels::vectors * V::W, groups = Pixels::step / together;
+    return group / groups * pixels * Pixels::step + group % groups * together;
 }
 
 // ---- graft/cpu/kernels/activation.inl
@@ -43244,31 +43443,60 @@ inline pool_span window(std::int64_t at, int kernel, int dilation, std::int64_t 
     return s;
 }
 
-// N outputs of a row of a blocked image, `step` floats apart on the input side.
-template <class Reduce, int N>
-GRAFT_VECTOR void pool_tile(const pool_args& a, const float* x, std::int64_t step, pool_span rows, pool_span columns, float* y) {
+// N outputs of a row of a blocked image, `step` numbers apart on the input side.
+template <class Reduce, class Pixels, int N>
+GRAFT_VECTOR void pool_tile(const pool_args& a, const typename Pixels::number* x, std::int64_t step, pool_span rows, pool_span columns,
+                            typename Pixels::number* y) {
     const pool_problem& p = a.p;
-    Reduce r[N];
+    Reduce r[N][Pixels::vectors];
     for (int ky = rows.first; ky < rows.last; ++ky)
         for (int kx = columns.first; kx < columns.last; ++kx) {
-            const float* at = x + (std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw) * V::W;
+            const auto* at = x + (std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw) * Pixels::step;
             GRAFT_UNROLL
-            for (int i = 0; i < N; ++i) r[i].take(V::load(at + i * step));
+            for (int i = 0; i < N; ++i) {
+                V some[Pixels::vectors];
+                Pixels::load(at + i * step, some);
+                GRAFT_UNROLL
+                for (int v = 0; v < Pixels::vectors; ++v) r[i][v].take(some[v]);
+            }
         }
     const float count = static_cast<float>(rows.counted * columns.counted);
     GRAFT_UNROLL
-    for (int i = 0; i < N; ++i) r[i].value(count).store(y + i * V::W);
+    for (int i = 0; i < N; ++i) {
+        V some[Pixels::vectors];
+        GRAFT_UNROLL
+        for (int v = 0; v < Pixels::vectors; ++v) some[v] = r[i][v].value(count);
+        Pixels::store(some, y + i * Pixels::step);
+    }
 }
 
-// One task: a band of rows of one plane, or of one block of channels.
+// The next outputs of a row of a plane; returns how many. Windows inside, next to each other: one load for W of them, where the stride is 1.
 template <class Reduce>
+GRAFT_VECTOR int pool_some(const pool_problem& p, const float* x, pool_span rows, bool inside, pool_span columns, float* y) {
+    Reduce r;
+    if (p.sw == 1 && inside) {
+        for (int ky = rows.first; ky < rows.last; ++ky)
+            for (int kx = 0; kx < p.kw; ++kx) r.take(V::load(x + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw));
+        r.value(static_cast<float>(rows.counted * p.kw)).store(y);
+        return V::W;
+    }
+    for (int ky = rows.first; ky < rows.last; ++ky)
+        for (int kx = columns.first; kx < columns.last; ++kx) r.take(V::set1(x[std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw]));
+    r.value(static_cast<float>(rows.counted * columns.counted)).store_partial(y, 1);
+    return 1;
+}
+
+// One task: a band of rows of one plane, or of channels that are computed together. What is not float32 is blocked.
+template <class Reduce, class Pixels>
 GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
+    using number = typename Pixels::number;
+    constexpr bool floats = std::is_same<number, float>::value;
     const pool_problem& p = a.p;
-    const bool blocked = p.l == layout::blocked;
-    const std::int64_t plane = task / a.bands, width = blocked ? V::W : 1;
+    const bool blocked = !floats || p.l == layout::blocked;
+    const std::int64_t plane = task / a.bands, width = blocked ? Pixels::step : 1;
     const std::int64_t oy0 = task % a.bands * a.band_rows, oy1 = oy0 + a.band_rows < p.oh ? oy0 + a.band_rows : p.oh;
-    const float* x = a.x + plane * p.ih * p.iw * width;
-    float* y = a.y + (plane * p.oh + oy0) * p.ow * width;
+    const number* x = static_cast<const number*>(a.x) + (blocked ? group_at<Pixels>(plane, p.ih * p.iw) : plane * p.ih * p.iw);
+    number* y = static_cast<number*>(a.y) + (blocked ? group_at<Pixels>(plane, p.oh * p.ow) : plane * p.oh * p.ow) + oy0 * p.ow * width;
     const std::int64_t left = (p.pl + p.sw - 1) / p.sw;
     std::int64_t right = p.iw + p.pl - std::int64_t(p.kw - 1) * p.dw;
     right = right > 0 ? (right - 1) / p.sw + 1 : 0;
@@ -43276,32 +43504,21 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
     for (std::int64_t oy = oy0; oy < oy1; ++oy) {
         const std::int64_t iy = oy * p.sh - p.pt;
         const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad), all{0, p.kw, p.kw};
-        const float* row = x + iy * p.iw * width;
+        const number* row = x + iy * p.iw * width;
         for (std::int64_t ox = 0; ox < p.ow;) {
             const std::int64_t ix = ox * p.sw - p.pl;
-            if (!blocked) {
-                // Windows inside, next to each other: one load for W of them, where the stride is 1.
-                if (p.sw == 1 && ox >= left && ox + V::W <= right) {
-                    Reduce r;
-                    for (int ky = rows.first; ky < rows.last; ++ky)
-                        for (int kx = 0; kx < p.kw; ++kx) r.take(V::load(row + std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw));
-                    r.value(static_cast<float>(rows.counted * p.kw)).store(y + ox);
-                    ox += V::W;
-                } else {
-                    const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-                    Reduce r;
-                    for (int ky = rows.first; ky < rows.last; ++ky)
-                        for (int kx = columns.first; kx < columns.last; ++kx)
-                            r.take(V::set1(row[std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw]));
-                    r.value(static_cast<float>(rows.counted * columns.counted)).store_partial(y + ox, 1);
-                    ox += 1;
+            if constexpr (floats)
+                if (!blocked) {
+                    ox +=
+                        pool_some<Reduce>(p, row + ix, rows, ox >= left && ox + V::W <= right, window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad), y + ox);
+                    continue;
                 }
-            } else if (ox >= left && ox + 4 <= right) {
-                pool_tile<Reduce, 4>(a, row + ix * V::W, std::int64_t(p.sw) * V::W, rows, all, y + ox * V::W);
+            if (ox >= left && ox + 4 <= right) {
+                pool_tile<Reduce, Pixels, 4>(a, row + ix * width, p.sw * width, rows, all, y + ox * width);
                 ox += 4;
             } else {
                 const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-                pool_tile<Reduce, 1>(a, row + ix * V::W, 0, rows, columns, y + ox * V::W);
+                pool_tile<Reduce, Pixels, 1>(a, row + ix * width, 0, rows, columns, y + ox * width);
                 ox += 1;
             }
         }
@@ -43309,8 +43526,8 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
     }
 }
 
-inline void max_pool(const pool_args& a, std::int64_t task) { pool_band<max_of>(a, task); }
-inline void average_pool(const pool_args& a, std::int64_t task) { pool_band<sum_of>(a, task); }
+inline void max_pool(const pool_args& a, std::int64_t task) { pool_band<max_of, float_pixels>(a, task); }
+inline void average_pool(const pool_args& a, std::int64_t task) { pool_band<sum_of, float_pixels>(a, task); }
 
 // One value for each plane or block: four running results, joined in one order.
 template <class Reduce>
@@ -44912,11 +45129,11 @@ GRAFT_VECTOR float lowest(V a) {
 }
 
 // Rounds half to even; NaN stays NaN (quiet).
-GRAFT_VECTOR void store_bf16(V a, std::uint16_t* p) {
+GRAFT_VECTOR I rounded_bf16(V a) {  // in the upper halves
     const I bits = as_int(a), odd = shift_right<16>(bits) & I::set1(1);
-    const I rounded = shift_right<16>(bits + I::set1(0x7fff) + odd), quiet = shift_right<16>(bits) | I::set1(0x40);
-    store_16(select(is_nan(a), quiet, rounded), p);
+    return select(is_nan(a), bits | I::set1(0x400000), bits + I::set1(0x7fff) + odd);
 }
+GRAFT_VECTOR void store_bf16(V a, std::uint16_t* p) { store_16(shift_right<16>(rounded_bf16(a)), p); }
 
 // a[i][j] and a[j][i] change places: log2(W) rounds of perfect shuffles.
 GRAFT_VECTOR void transpose(V (&a)[V::W]) {
@@ -44931,6 +45148,34 @@ GRAFT_VECTOR void transpose(V (&a)[V::W]) {
         GRAFT_UNROLL
         for (int i = 0; i < V::W; ++i) a[i] = b[i];
     }
+}
+
+// How channels that are computed together lie in an image: side by side, pixel by pixel.
+struct float_pixels {
+    using number = float;
+    static constexpr int step = V::W, vectors = 1;  // numbers from a pixel to the next; vectors that one load gives
+    static GRAFT_VECTOR void load(const number* p, V (&to)[vectors]) { to[0] = V::load(p); }
+    static GRAFT_VECTOR void store(const V (&a)[vectors], number* p) { a[0].store(p); }
+};
+// Of pairs of bfloat16 the even ones are a vector, the odd ones another: neither takes more than a shift or a mask.
+struct bfloat16_pixels {
+    using number = std::uint16_t;
+    static constexpr int step = bfloat16_block, vectors = 2;
+    static GRAFT_VECTOR void load(const number* p, V (&to)[vectors]) {
+        const I both = I::load(reinterpret_cast<const std::int32_t*>(p));
+        to[0] = as_float(shift_left<16>(both));
+        to[1] = as_float(both & I::set1(static_cast<std::int32_t>(0xffff0000u)));
+    }
+    static GRAFT_VECTOR void store(const V (&a)[vectors], number* p) {
+        (shift_right<16>(rounded_bf16(a[0])) | (rounded_bf16(a[1]) & I::set1(static_cast<std::int32_t>(0xffff0000u))))
+            .store(reinterpret_cast<std::int32_t*>(p));
+    }
+};
+// Where the channels `group` of images of so many pixels begin.
+template <class Pixels>
+GRAFT_VECTOR std::int64_t group_at(std::int64_t group, std::int64_t pixels) {
+    constexpr int together = Pixels::vectors * V::W, groups = Pixels::step / together;
+    return group / groups * pixels * Pixels::step + group % groups * together;
 }
 
 // ---- graft/cpu/kernels/activation.inl
@@ -45987,31 +46232,60 @@ inline pool_span window(std::int64_t at, int kernel, int dilation, std::int64_t 
     return s;
 }
 
-// N outputs of a row of a blocked image, `step` floats apart on the input side.
-template <class Reduce, int N>
-GRAFT_VECTOR void pool_tile(const pool_args& a, const float* x, std::int64_t step, pool_span rows, pool_span columns, float* y) {
+// N outputs of a row of a blocked image, `step` numbers apart on the input side.
+template <class Reduce, class Pixels, int N>
+GRAFT_VECTOR void pool_tile(const pool_args& a, const typename Pixels::number* x, std::int64_t step, pool_span rows, pool_span columns,
+                            typename Pixels::number* y) {
     const pool_problem& p = a.p;
-    Reduce r[N];
+    Reduce r[N][Pixels::vectors];
     for (int ky = rows.first; ky < rows.last; ++ky)
         for (int kx = columns.first; kx < columns.last; ++kx) {
-            const float* at = x + (std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw) * V::W;
+            const auto* at = x + (std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw) * Pixels::step;
             GRAFT_UNROLL
-            for (int i = 0; i < N; ++i) r[i].take(V::load(at + i * step));
+            for (int i = 0; i < N; ++i) {
+                V some[Pixels::vectors];
+                Pixels::load(at + i * step, some);
+                GRAFT_UNROLL
+                for (int v = 0; v < Pixels::vectors; ++v) r[i][v].take(some[v]);
+            }
         }
     const float count = static_cast<float>(rows.counted * columns.counted);
     GRAFT_UNROLL
-    for (int i = 0; i < N; ++i) r[i].value(count).store(y + i * V::W);
+    for (int i = 0; i < N; ++i) {
+        V some[Pixels::vectors];
+        GRAFT_UNROLL
+        for (int v = 0; v < Pixels::vectors; ++v) some[v] = r[i][v].value(count);
+        Pixels::store(some, y + i * Pixels::step);
+    }
 }
 
-// One task: a band of rows of one plane, or of one block of channels.
+// The next outputs of a row of a plane; returns how many. Windows inside, next to each other: one load for W of them, where the stride is 1.
 template <class Reduce>
+GRAFT_VECTOR int pool_some(const pool_problem& p, const float* x, pool_span rows, bool inside, pool_span columns, float* y) {
+    Reduce r;
+    if (p.sw == 1 && inside) {
+        for (int ky = rows.first; ky < rows.last; ++ky)
+            for (int kx = 0; kx < p.kw; ++kx) r.take(V::load(x + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw));
+        r.value(static_cast<float>(rows.counted * p.kw)).store(y);
+        return V::W;
+    }
+    for (int ky = rows.first; ky < rows.last; ++ky)
+        for (int kx = columns.first; kx < columns.last; ++kx) r.take(V::set1(x[std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw]));
+    r.value(static_cast<float>(rows.counted * columns.counted)).store_partial(y, 1);
+    return 1;
+}
+
+// One task: a band of rows of one plane, or of channels that are computed together. What is not float32 is blocked.
+template <class Reduce, class Pixels>
 GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
+    using number = typename Pixels::number;
+    constexpr bool floats = std::is_same<number, float>::value;
     const pool_problem& p = a.p;
-    const bool blocked = p.l == layout::blocked;
-    const std::int64_t plane = task / a.bands, width = blocked ? V::W : 1;
+    const bool blocked = !floats || p.l == layout::blocked;
+    const std::int64_t plane = task / a.bands, width = blocked ? Pixels::step : 1;
     const std::int64_t oy0 = task % a.bands * a.band_rows, oy1 = oy0 + a.band_rows < p.oh ? oy0 + a.band_rows : p.oh;
-    const float* x = a.x + plane * p.ih * p.iw * width;
-    float* y = a.y + (plane * p.oh + oy0) * p.ow * width;
+    const number* x = static_cast<const number*>(a.x) + (blocked ? group_at<Pixels>(plane, p.ih * p.iw) : plane * p.ih * p.iw);
+    number* y = static_cast<number*>(a.y) + (blocked ? group_at<Pixels>(plane, p.oh * p.ow) : plane * p.oh * p.ow) + oy0 * p.ow * width;
     const std::int64_t left = (p.pl + p.sw - 1) / p.sw;
     std::int64_t right = p.iw + p.pl - std::int64_t(p.kw - 1) * p.dw;
     right = right > 0 ? (right - 1) / p.sw + 1 : 0;
@@ -46019,32 +46293,21 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
     for (std::int64_t oy = oy0; oy < oy1; ++oy) {
         const std::int64_t iy = oy * p.sh - p.pt;
         const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad), all{0, p.kw, p.kw};
-        const float* row = x + iy * p.iw * width;
+        const number* row = x + iy * p.iw * width;
         for (std::int64_t ox = 0; ox < p.ow;) {
             const std::int64_t ix = ox * p.sw - p.pl;
-            if (!blocked) {
-                // Windows inside, next to each other: one load for W of them, where the stride is 1.
-                if (p.sw == 1 && ox >= left && ox + V::W <= right) {
-                    Reduce r;
-                    for (int ky = rows.first; ky < rows.last; ++ky)
-                        for (int kx = 0; kx < p.kw; ++kx) r.take(V::load(row + std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw));
-                    r.value(static_cast<float>(rows.counted * p.kw)).store(y + ox);
-                    ox += V::W;
-                } else {
-                    const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-                    Reduce r;
-                    for (int ky = rows.first; ky < rows.last; ++ky)
-                        for (int kx = columns.first; kx < columns.last; ++kx)
-                            r.take(V::set1(row[std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw]));
-                    r.value(static_cast<float>(rows.counted * columns.counted)).store_partial(y + ox, 1);
-                    ox += 1;
+            if constexpr (floats)
+                if (!blocked) {
+                    ox +=
+                        pool_some<Reduce>(p, row + ix, rows, ox >= left && ox + V::W <= right, window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad), y + ox);
+                    continue;
                 }
-            } else if (ox >= left && ox + 4 <= right) {
-                pool_tile<Reduce, 4>(a, row + ix * V::W, std::int64_t(p.sw) * V::W, rows, all, y + ox * V::W);
+            if (ox >= left && ox + 4 <= right) {
+                pool_tile<Reduce, Pixels, 4>(a, row + ix * width, p.sw * width, rows, all, y + ox * width);
                 ox += 4;
             } else {
                 const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-                pool_tile<Reduce, 1>(a, row + ix * V::W, 0, rows, columns, y + ox * V::W);
+                pool_tile<Reduce, Pixels, 1>(a, row + ix * width, 0, rows, columns, y + ox * width);
                 ox += 1;
             }
         }
@@ -46052,8 +46315,8 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
     }
 }
 
-inline void max_pool(const pool_args& a, std::int64_t task) { pool_band<max_of>(a, task); }
-inline void average_pool(const pool_args& a, std::int64_t task) { pool_band<sum_of>(a, task); }
+inline void max_pool(const pool_args& a, std::int64_t task) { pool_band<max_of, float_pixels>(a, task); }
+inline void average_pool(const pool_args& a, std::int64_t task) { pool_band<sum_of, float_pixels>(a, task); }
 
 // One value for each plane or block: four running results, joined in one order.
 template <class Reduce>
@@ -49242,12 +49505,17 @@ GRAFT_VECTOR V even_of_pair(I a) { return without_denormals(as_float(shift_left<
 GRAFT_VECTOR V odd_of_pair(I a) { return without_denormals(as_float(a & I::set1(static_cast<std::int32_t>(0xffff0000u)))); }
 
 GRAFT_VECTOR void narrow_bfloat16(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+GRAFT_VECTOR void narrow_neighbours(V first, V second, std::uint16_t* to) {
+    narrow_bfloat16(first, to);
+    narrow_bfloat16(second, to + V::W);
+}
 GRAFT_VECTOR void narrow_pairs(V first, V second, std::uint16_t* to) {
     std::uint16_t a[V::W], b[V::W];
     narrow_bfloat16(first, a);
     narrow_bfloat16(second, b);
     for (int i = 0; i < V::W; ++i) to[2 * i] = a[i], to[2 * i + 1] = b[i];
 }
+GRAFT_VECTOR void fetch_line(const void*) {}
 GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
     const V odd = without_denormals(fma(odd_of_pair(a), odd_of_pair(b), without_denormals(sum)));
     return without_denormals(fma(even_of_pair(a), even_of_pair(b), odd));
@@ -49332,8 +49600,7 @@ GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::mem
 
 inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
-    const std::int64_t channels = a.channels - block * bfloat16_block;
-    const float* const x = a.x + block * (bfloat16_block / V::W) * a.x_vector;
+    const std::int64_t channels = a.channels - block * bfloat16_block, of_block = block * (bfloat16_block / V::W) * a.x_vector;
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
     std::int64_t row = first / g.pitch, column = first % g.pitch;
     for (; first < last; ++row, column = 0) {
@@ -49345,9 +49612,12 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         std::int64_t i = 0;
         if (before < inside) {
             clear_pixels(to, before);
-            const float* from = x + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel;
-            const std::int64_t step = a.sw * a.x_pixel;
-            if (channels >= bfloat16_block)
+            const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
+            const float* from = a.x + at;
+            if (a.narrow_x) {
+                const std::uint16_t* narrow = a.narrow_x + at;
+                for (i = before; i < inside; ++i, narrow += step) std::memcpy(to + i * bfloat16_block, narrow, bfloat16_block * sizeof *to);
+            } else if (channels >= bfloat16_block)
                 for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
             else
                 for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
@@ -49358,8 +49628,47 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
     }
 }
 
-// The same of a few planes, of which a row of taps is unrolled.
+// Numbers [from, from + count) of a row of `size`, zeros beyond it.
+inline void narrow_row(const float* row, std::int64_t size, std::int64_t from, std::int64_t count, std::uint16_t* to) {
+    const std::int64_t begin = from < 0 ? 0 : from, end = from + count < size ? from + count : size;
+    if (begin >= end) return std::memset(to, 0, static_cast<std::size_t>(count) * sizeof *to), void();
+    std::memset(to, 0, static_cast<std::size_t>(begin - from) * sizeof *to);
+    for (std::int64_t i = begin; i < end; i += V::W) narrow_bfloat16(load_lanes(row + i, end - i), to + i - from);
+    std::memset(to + end - from, 0, static_cast<std::size_t>(from + count - end) * sizeof *to);
+}
+// A few planes, of which a row of up to eight neighbouring taps is unrolled: eight numbers of each plane are copied for a pixel, of which the next plane's take
+// the place of those that are too many.
+inline void gather_bfloat16_neighbours(const bfloat16_args& a, std::int64_t first, std::int64_t last) {
+    constexpr std::int64_t together = 8;
+    const image_planes& g = a.from;
+    std::uint16_t rows[bfloat16_row], kept[together] = {};
+    for (int t = 0; t < a.unrolled; ++t) kept[t] = 0xffff;
+    std::uint64_t mask[2];
+    std::memcpy(mask, kept, sizeof mask);
+    const std::int64_t step = a.unrolled_step, planes = a.channels / a.unrolled;
+    std::uint16_t* to = a.gathered + first * bfloat16_block;
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
+        const std::int64_t numbers = (count - 1) * step + together, room = numbers + V::W;
+        for (std::int64_t p = 0; p < planes; ++p)
+            narrow_row(a.x + image * a.x_image + p * a.x_vector + (inside ? iy : 0) * a.x_row, inside ? a.iw : 0, column * step - a.unrolled_pad, numbers,
+                       rows + p * room);
+        clear_pixels(to, count);
+        for (std::int64_t i = 0; i < count; ++i, to += bfloat16_block)
+            for (std::int64_t p = 0; p < planes; ++p) {
+                std::uint64_t some[2];
+                std::memcpy(some, rows + p * room + i * step, sizeof some);
+                some[0] &= mask[0], some[1] &= mask[1];
+                std::memcpy(to + p * a.unrolled, some, sizeof some);
+            }
+        first += count;
+    }
+}
+
+// The same of any planes.
 inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    if (a.unrolled <= 8 && a.unrolled_dilation == 1 && a.channels <= 4 * a.unrolled) return gather_bfloat16_neighbours(a, first, last);
     const image_planes& g = a.from;
     alignas(64) float rows[bfloat16_row];
     const std::int64_t step = a.unrolled_step, beside = std::int64_t(a.unrolled - 1) * a.unrolled_dilation / step + 1;
@@ -49407,7 +49716,7 @@ struct sums_from {
 constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
 struct bfloat16_sums {
     alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
-    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
+    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // at below 0: no output; the other where residual_pixel tells of it
     int next, pixels;
 };
 
@@ -49415,68 +49724,115 @@ struct bfloat16_sums {
 struct bfloat16_end {
     const bfloat16_args& a;
     std::int64_t channels;  // from the block's first one on
-    bool clamped, simple;   // simple: whole vectors, and no more than a residual and a clamp
+    bool function, simple;  // function: of all sums before they are handed out; simple: whole vectors, and no more than a residual and a clamp then
+    bool residual;
     float low, high;
 };
 inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
-    bfloat16_end e{a, a.out_channels - block * bfloat16_block, true, false, 0, 0};
-    e.clamped = bounds_of(a.ep, e.low, e.high);
-    e.simple = e.clamped && (a.whole_vectors || e.channels >= bfloat16_block) && !(a.residual && a.ep.residual_after_activation);
+    bfloat16_end e{a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0};
+    const bool clamped = bounds_of(a.ep, e.low, e.high), late = a.ep.residual_after_activation;
+    e.function = functions_wanted() && !clamped && (!e.residual || late);
+    e.simple = (clamped ? !(e.residual && late) : e.function) && (a.whole_vectors || e.channels >= bfloat16_block);
     return e;
 }
 
 // Any other pixel.
 inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
     const bfloat16_args& a = e.a;
-    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.clamped;
+    float none = 0;
+    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.function && !bounds_of(a.ep, none, none);
     const V low = V::set1(e.low), high = V::set1(e.high);
-    const auto residual = [&](int v) { return load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v); };
-    for (int v = 0; a.residual && !late && v < bfloat16_block && v < e.channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
+    const auto residual = [&](int v) {
+        return a.narrow_residual ? load_bf16(a.narrow_residual + residual_at + v)
+                                 : load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v);
+    };
+    const std::int64_t channels = a.narrow_y ? bfloat16_block : e.channels;
+    for (int v = 0; e.residual && !late && v < bfloat16_block && v < channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
     if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
-    for (int v = 0; v < bfloat16_block && v < e.channels; v += V::W) {
-        const std::int64_t lanes = a.whole_vectors ? V::W : e.channels - v;
+    for (int v = 0; v < bfloat16_block && v < channels; v += V::W) {
+        const std::int64_t lanes = a.whole_vectors ? V::W : channels - v;
         float* const to = a.y + at + v / V::W * a.y_vector;
         V y = V::load(sum + v);
         if (!function) y = clamp(y, low, high);
-        if (a.residual && late) y = y + residual(v);
-        if (lanes >= V::W)
+        if (e.residual && late) y = y + residual(v);
+        if (a.narrow_y)
+            narrow_bfloat16(y, a.narrow_y + at + v);
+        else if (lanes >= V::W)
             y.store(to);
         else
             y.store_partial(to, static_cast<int>(lanes));
     }
 }
 
-// The next few pixels.
-GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
-    int next = of.next;
-    const int end = of.pixels < next + count ? of.pixels : next + count;
-    if (next >= end) return;
-    of.next = end;
-    if (!e.simple) {
-        for (; next < end; ++next)
-            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], of.residual_at[next]);
-        return;
-    }
+// Pixels [next, end) of simple ones.
+template <bool Narrow, bool Residual>
+GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, int next, int end) {
+    static_assert(bfloat16_block % (2 * V::W) == 0, "vectors are rounded two at a time");
     const V low = V::set1(e.low), high = V::set1(e.high);
-    const float* const residual = e.a.residual;
-    float* const y = e.a.y;
-    const std::int64_t vector = e.a.y_vector, channels = e.channels;
+    const bool capped = e.high < std::numeric_limits<float>::infinity();
+    const bfloat16_args& a = e.a;
+    const float* const residual = a.residual;
+    const std::uint16_t* const narrow_residual = a.narrow_residual;
+    float* const y = a.y;
+    std::uint16_t* const narrow_y = a.narrow_y;
+    const std::int64_t vector = a.y_vector, channels = e.channels, *const residual_at = a.residual_pixel ? of.residual_at : of.at;
+    const auto bounded = [&](V sum) {
+        sum = max(low, sum);
+        return capped ? min(high, sum) : sum;
+    };
     for (; next < end; ++next) {
-        const std::int64_t at = of.at[next], residual_at = of.residual_at[next];
+        const std::int64_t at = of.at[next];
         if (at < 0) continue;
-        GRAFT_UNROLL
-        for (int v = 0; v < bfloat16_block / V::W; ++v) {
-            if (v * V::W >= channels) break;
-            V sum = V::load(of.sum[next] + v * V::W);
-            if (residual) sum = sum + V::load(residual + residual_at + v * vector);
-            clamp(sum, low, high).store(y + at + v * vector);
+        const float* const sum = of.sum[next];
+        if constexpr (Narrow) {
+            GRAFT_UNROLL
+            for (int v = 0; v < bfloat16_block; v += 2 * V::W) {
+                V first = V::load(sum + v), second = V::load(sum + v + V::W);
+                if constexpr (Residual) {
+                    const std::uint16_t* const add = narrow_residual + residual_at[next] + v;
+                    first = first + load_bf16(add), second = second + load_bf16(add + V::W);
+                }
+                narrow_neighbours(bounded(first), bounded(second), narrow_y + at + v);
+            }
+        } else {
+            GRAFT_UNROLL
+            for (int v = 0; v < bfloat16_block / V::W; ++v) {
+                if (v * V::W >= channels) break;
+                V total = V::load(sum + v * V::W);
+                if constexpr (Residual) total = total + V::load(residual + residual_at[next] + v * vector);
+                bounded(total).store(y + at + v * vector);
+            }
         }
     }
 }
+// The next few pixels.
+inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+    int next = of.next;
+    const int end = of.pixels < next + count ? of.pixels : next + count;
+    if (next >= end) return;
+    if (e.function && next == 0) activate_run(of.sum[0], of.pixels * bfloat16_block, e.a.ep.act, e.a.ep.alpha, e.a.ep.beta);
+    of.next = end;
+    if (!e.simple) {
+        for (; next < end; ++next)
+            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], e.a.residual_pixel ? of.residual_at[next] : of.at[next]);
+        return;
+    }
+    if (e.a.narrow_y)
+        e.residual ? finish_simple<true, true>(e, of, next, end) : finish_simple<true, false>(e, of, next, end);
+    else
+        e.residual ? finish_simple<false, true>(e, of, next, end) : finish_simple<false, false>(e, of, next, end);
+}
+
+// The weights of the next block, some lines of which are asked for at every step: of layers of few pixels they come from memory. Where a task reads its weights
+// once, they are a stream that the machine fetches by itself.
+struct weights_ahead {
+    const std::uint16_t* at;
+    int lines;
+};
 
 // By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
 template <class Unit>
-inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+inline void multiply_block(Unit& unit, const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
     const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
     alignas(64) float bias[bfloat16_block] = {};
@@ -49488,28 +49844,251 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
     const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
     const std::int64_t row = first * bfloat16_block / g.pitch;
     std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
-    Unit unit;
+    const std::int64_t tiles = last - first;
+    const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
     for (std::int64_t tile = first; tile < last; ++tile) {
         bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
         const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        const std::uint16_t *const x = a.gathered + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
-                                                                                              ? w + a.steps * bfloat16_step
-                                                                                              : nullptr;
-        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
+        // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
+        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2,
+                           again = a.narrow_x == a.source && left < whole ? whole - left : 0;
+        const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
+        const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
+        here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;
         sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
         finish_some(end, before, bfloat16_block);
         here.next = 0;
-        for (int i = 0; i < here.pixels; ++i) {
-            const bool output = column < a.ow && oy < a.oh;
-            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
-            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
-            if (++column < g.pitch) continue;
+        for (int i = 0; i < again; ++i) here.at[i] = -1;
+        for (int i = static_cast<int>(again); i < here.pixels;) {
+            const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
+            const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
+            const std::int64_t at = vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
+            for (std::int64_t k = 0; k < count; ++k) here.at[i + k] = k < outputs ? at + k * a.y_pixel : -1;
+            if (a.residual_pixel)
+                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = vector + (column + k) * a.residual_pixel;
+            i += static_cast<int>(count), column += count;
+            if (column < g.pitch) continue;
             column = 0;
             if (++oy == a.image_rows) oy = 0, ++image;
         }
     }
     finish_some(end, sums[(last - 1) % 2], bfloat16_block);
 }
+template <class Unit>
+inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
+    Unit unit;
+    for (const std::int64_t end = block + blocks; block < end; ++block) multiply_block(unit, a, block, first, last);
+}
+// ---- graft/cpu/kernels/bfloat16_images.inl
+// Operators on images in bfloat16, whose pixels are 32 channels side by side: text, included for each set that rounds to it. They compute in float32, 2 W
+// channels at a time.
+
+inline void widen_pixels(const std::uint16_t* x, std::int64_t pixels, float* y) {
+    for (std::int64_t i = 0; i < pixels; ++i) load_bf16(x + i * bfloat16_block).store(y + i * V::W);
+}
+
+inline void max_pool_bfloat16(const pool_args& a, std::int64_t task) { pool_band<max_of, bfloat16_pixels>(a, task); }
+inline void average_pool_bfloat16(const pool_args& a, std::int64_t task) { pool_band<sum_of, bfloat16_pixels>(a, task); }
+
+// The even and the odd ones of up to 2 W numbers; `other` where there are fewer.
+inline void unzip(const float* from, int count, float other, V (&to)[2]) {
+    alignas(64) float some[2][V::W];
+    for (int i = 0; i < 2 * V::W; ++i) some[i % 2][i / 2] = i < count ? from[i] : other;
+    to[0] = V::load(some[0]), to[1] = V::load(some[1]);
+}
+
+inline void global_average_bfloat16(const std::uint16_t* x, std::int64_t pixels, float* y) {
+    V total[2][2] = {{V::zero(), V::zero()}, {V::zero(), V::zero()}};
+    for (std::int64_t i = 0; i < pixels; ++i) {
+        V some[2];
+        bfloat16_pixels::load(x + i * bfloat16_block, some);
+        total[i % 2][0] = total[i % 2][0] + some[0], total[i % 2][1] = total[i % 2][1] + some[1];
+    }
+    const V by = V::set1(static_cast<float>(pixels)), even = (total[0][0] + total[1][0]) / by, odd = (total[0][1] + total[1][1]) / by;
+    zip_low(even, odd).store(y);
+    zip_high(even, odd).store(y + V::W);
+}
+
+inline void channel_bfloat16(const std::uint16_t* x, std::int64_t pixels, const float* scale, const float* shift, int channels, float low, float high,
+                             std::uint16_t* y) {
+    const V least = V::set1(low), most = V::set1(high);
+    V by[2], add[2];
+    unzip(scale, scale ? channels : 0, 1, by);
+    unzip(shift, shift ? channels : 0, 0, add);
+    for (std::int64_t i = 0; i < pixels * bfloat16_block; i += bfloat16_block) {
+        V some[2];
+        bfloat16_pixels::load(x + i, some);
+        for (int v = 0; v < 2; ++v) some[v] = clamp(fma(some[v], by[v], add[v]), least, most);
+        narrow_pairs(some[0], some[1], y + i);
+    }
+}
+inline void sum_bfloat16_images(const std::uint16_t* a, const std::uint16_t* b, std::int64_t n, float low, float high, std::uint16_t* y) {
+    const V least = V::set1(low), most = V::set1(high);
+    for (std::int64_t i = 0; i < n; i += 2 * V::W) {
+        V first[2], second[2];
+        bfloat16_pixels::load(a + i, first);
+        bfloat16_pixels::load(b + i, second);
+        for (int v = 0; v < 2; ++v) first[v] = clamp(first[v] + second[v], least, most);
+        narrow_pairs(first[0], first[1], y + i);
+    }
+}
+
+// ---- graft/cpu/kernels/bfloat16_depthwise.inl
+// Depthwise convolution of images in bfloat16: text, included for each set that rounds to it. Numbers become floats as they are loaded, the even channels of a
+// pixel one vector and the odd ones another, and sums are rounded as they are stored.
+
+// One group of channels of one image, of which some rows are copied with their padding.
+struct depthwise_group {
+    conv_args a;
+    std::int64_t wide;  // pixels of a row of the copy
+    V bias[2];
+    alignas(64) float weights[narrow_depthwise_taps][2][V::W];  // of the even channels and of the odd ones
+};
+
+// Those of two vectors of channels, [2][taps][W], of which the second may not be there.
+inline void unzip_weights(const float* from, int taps, bool both, float (*to)[2][V::W]) {
+    constexpr int half = V::W / 2;
+    for (int t = 0; t < taps; ++t, from += V::W)
+        for (int i = 0; i < half; ++i) {
+            const float* const second = from + taps * V::W + 2 * i;
+            to[t][0][i] = from[2 * i], to[t][0][half + i] = both ? second[0] : 0;
+            to[t][1][i] = from[2 * i + 1], to[t][1][half + i] = both ? second[1] : 0;
+        }
+}
+
+// M neighbouring outputs of one row; S is the stride. KW as in depthwise_tile: the kernel's width where its taps are adjacent, 0 for any other.
+template <int M, int S, int KW>
+GRAFT_VECTOR void depthwise_some(const depthwise_group& g, const std::uint16_t* x, std::uint16_t* y) {
+    const conv_problem& p = g.a.p;
+    V sum[M][2];
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) sum[m][0] = g.bias[0], sum[m][1] = g.bias[1];
+    const float(*w)[2][V::W] = g.weights;
+    for (int ky = 0; ky < p.kh; ++ky, x += p.dh * g.wide * bfloat16_block) {
+        if constexpr (KW > 0) {
+            V taps[KW][2];
+            GRAFT_UNROLL
+            for (int kx = 0; kx < KW; ++kx, ++w) taps[kx][0] = V::load((*w)[0]), taps[kx][1] = V::load((*w)[1]);
+            GRAFT_UNROLL
+            for (int i = 0; i < (M - 1) * S + KW; ++i) {
+                V some[2];
+                bfloat16_pixels::load(x + i * bfloat16_block, some);
+                GRAFT_UNROLL
+                for (int kx = i % S; kx < KW; kx += S)
+                    if (i >= kx && i - kx <= (M - 1) * S) {
+                        V(&to)[2] = sum[(i - kx) / S];
+                        to[0] = fma(some[0], taps[kx][0], to[0]), to[1] = fma(some[1], taps[kx][1], to[1]);
+                    }
+            }
+        } else {
+            const std::uint16_t* at = x;
+            for (int kx = 0; kx < p.kw; ++kx, ++w, at += p.dw * bfloat16_block) {
+                const V even = V::load((*w)[0]), odd = V::load((*w)[1]);
+                GRAFT_UNROLL
+                for (int m = 0; m < M; ++m) {
+                    V some[2];
+                    bfloat16_pixels::load(at + m * p.sw * bfloat16_block, some);
+                    sum[m][0] = fma(some[0], even, sum[m][0]), sum[m][1] = fma(some[1], odd, sum[m][1]);
+                }
+            }
+        }
+    }
+    if (functions_wanted() && g.a.run_activation) {
+        alignas(64) float made[M][2][V::W];
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) sum[m][0].store(made[m][0]), sum[m][1].store(made[m][1]);
+        activate_run(made[0][0], M * 2 * V::W, p.ep.act, p.ep.alpha, p.ep.beta);
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) sum[m][0] = V::load(made[m][0]), sum[m][1] = V::load(made[m][1]);
+    }
+    const V low = V::set1(g.a.low), high = V::set1(g.a.high);
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) narrow_pairs(clamp(sum[m][0], low, high), clamp(sum[m][1], low, high), y + m * bfloat16_block);
+}
+
+// A row of outputs. The last tile reaches back and computes some of them again.
+template <int S, int KW>
+GRAFT_NOINLINE inline void depthwise_row(const depthwise_group& g, const std::uint16_t* x, std::uint16_t* y) {
+    constexpr int M = 7;
+    const std::int64_t ow = g.a.p.ow, sw = g.a.p.sw;
+    for (std::int64_t ox = 0; ox < ow;) {
+        if (ow >= M) {
+            if (ox + M > ow) ox = ow - M;
+            depthwise_some<M, S, KW>(g, x + ox * sw * bfloat16_block, y + ox * bfloat16_block);
+            ox += M;
+        } else {
+            depthwise_some<1, 1, 0>(g, x + ox * sw * bfloat16_block, y + ox * bfloat16_block);
+            ox += 1;
+        }
+    }
+}
+
+template <int S>
+inline auto depthwise_row_of(const conv_problem& p) {
+    return p.dw > 1 ? &depthwise_row<1, 0> : p.kw == 3 ? &depthwise_row<S, 3> : p.kw == 5 ? &depthwise_row<S, 5> : &depthwise_row<1, 0>;
+}
+
+// Rows [first, first + rows) of a group's image, with their padding.
+inline void copy_padded_rows(const conv_problem& p, const std::uint16_t* x, std::int64_t first, std::int64_t rows, std::int64_t wide, std::uint16_t* to) {
+    constexpr std::size_t group = 2 * V::W * sizeof *to;
+    const auto clear = [&](std::int64_t count) {
+        for (; count > 0; --count, to += bfloat16_block) std::memset(to, 0, group);
+    };
+    for (std::int64_t iy = first; iy < first + rows; ++iy) {
+        const bool inside = iy >= 0 && iy < p.ih;
+        const std::int64_t before = !inside || p.pl > wide ? wide : p.pl, count = wide - before < p.iw ? wide - before : p.iw;
+        const std::uint16_t* from = x + iy * p.iw * bfloat16_block;
+        clear(before);
+        for (std::int64_t i = 0; i < count; ++i, to += bfloat16_block, from += bfloat16_block) std::memcpy(to, from, group);
+        clear(wide - before - count);
+    }
+}
+
+// What an output row of the next copy will read first, while this one is computed.
+inline void fetch_rows(const conv_problem& p, const std::uint16_t* x, std::int64_t first) {
+    for (std::int64_t iy = first < 0 ? 0 : first; iy < first + p.sh && iy < p.ih; ++iy)
+        for (std::int64_t i = 0; i < p.iw; ++i) fetch_line(x + (iy * p.iw + i) * bfloat16_block);
+}
+
+// One task: some rows (`batch_tiles`) of one group of channels of one image.
+inline void depthwise_bfloat16(const conv_args& a, std::int64_t task) {
+    const conv_problem& p = a.p;
+    constexpr int together = 2 * V::W;
+    const std::int64_t groups = (p.oc + bfloat16_block - 1) / bfloat16_block * (bfloat16_block / together);
+    const std::int64_t first = task % a.batches * a.batch_tiles, last = first + a.batch_tiles < p.oh ? first + a.batch_tiles : p.oh;
+    task /= a.batches;
+    const std::int64_t channel = task % groups * together, left = p.oc - channel;
+    const std::uint16_t* const x = a.narrow_x + group_at<bfloat16_pixels>(task, p.ih * p.iw);
+    std::uint16_t* const y = a.narrow_y + group_at<bfloat16_pixels>(task, p.oh * p.ow);
+    if (left <= 0) {
+        for (std::int64_t i = first * p.ow; i < last * p.ow; ++i) std::memset(y + i * bfloat16_block, 0, together * sizeof *y);
+        return;
+    }
+    const int channels = static_cast<int>(left < together ? left : together), taps = p.kh * p.kw;
+    const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1, fit = narrow_depthwise_rows(p);
+    depthwise_group g;
+    g.a = a, g.wide = wide;
+    unzip(a.bias ? a.bias + channel : nullptr, a.bias ? channels : 0, 0, g.bias);
+    unzip_weights(a.weight + channel * taps, taps, channels > V::W, g.weights);
+    const auto row = p.sw == 1 ? depthwise_row_of<1>(p) : p.sw == 2 ? depthwise_row_of<2>(p) : &depthwise_row<1, 0>;
+    alignas(64) std::uint16_t room[narrow_depthwise_room];
+    for (std::int64_t oy0 = first, oy1; oy0 < last; oy0 = oy1) {
+        oy1 = oy0 + fit < last ? oy0 + fit : last;
+        copy_padded_rows(p, x, oy0 * p.sh - p.pt, (oy1 - oy0 - 1) * p.sh + high, wide, room);
+        for (std::int64_t oy = oy0; oy < oy1; ++oy) {
+            fetch_rows(p, x, (oy1 + oy - oy0) * p.sh - p.pt + high - p.sh);
+            row(g, room + (oy - oy0) * p.sh * wide * bfloat16_block, y + oy * p.ow * bfloat16_block);
+        }
+    }
+}
+
+static constexpr bfloat16_image_kernels bfloat16_images = {&widen_pixels,
+                                                           wanted("MaxPool") ? &max_pool_bfloat16 : nullptr,
+                                                           wanted("AveragePool") ? &average_pool_bfloat16 : nullptr,
+                                                           wanted("Conv") ? &depthwise_bfloat16 : nullptr,
+                                                           wanted("GlobalAveragePool") ? &global_average_bfloat16 : nullptr,
+                                                           &channel_bfloat16,
+                                                           wanted("Add") ? &sum_bfloat16_images : nullptr};
 // ---- graft/cpu/kernels/bfloat16_vectors.inl
 // Sums of products of bfloat16 by vectors, a pair of channels of a pixel at a time: text, included for each set that multiplies pairs.
 
@@ -49525,7 +50104,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             for (int k = 0; k < half; ++k) {
@@ -49547,7 +50126,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
 }
 
-inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t*, const float* bias,
+inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* bias,
                          bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
     constexpr int many = 11, few = 3;
     static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
@@ -49561,7 +50140,8 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
 
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
-    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, &bfloat16_images, false, 33, 0};
     return &all;
 }
 
@@ -49621,35 +50201,40 @@ struct tile_unit {
 // ---- graft/cpu/kernels/bfloat16_tiles.inl
 // Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
 
-// Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none. `next`, where it is not null, are the weights that are wanted
-// soon: of layers of few pixels they come from memory, which took a tenth of ResNet-50's time.
+// Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none.
 template <int Rows>
-inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
+inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next,
                                      sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
+    const std::ptrdiff_t x_row = a.source_pixel * std::ptrdiff_t(sizeof *x);
     const float* const below = start.first + half * start.pixel;
     tiles.load<0>(start.first, start_row);
     tiles.load<1>(start.first + half, start_row);
     if (Rows == 2) tiles.load<2>(below, start_row);
     if (Rows == 2) tiles.load<3>(below + half, start_row);
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+    // Vectors work beside tiles: a quarter of the pixels before, from time to time.
+    const std::int64_t every = a.steps / 4;
+    std::int64_t until = a.steps < 8 ? a.steps : every;
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             tiles.load<6>(w, 64);
-            tiles.load<4>(from, 64);
+            tiles.load<4>(from, x_row);
             tiles.multiply_bfloat16<0, 4, 6>();
             tiles.load<7>(w + bfloat16_step / 2, 64);
             tiles.multiply_bfloat16<1, 4, 7>();
             if (Rows == 2) {
-                tiles.load<5>(from + half * bfloat16_block, 64);
+                tiles.load<5>(from + half * a.source_pixel, x_row);
                 tiles.multiply_bfloat16<2, 5, 6>();
                 tiles.multiply_bfloat16<3, 5, 7>();
             }
-            if (next)
-                for (const std::uint16_t* const last = next + bfloat16_step; next != last; next += 32) tile_unit::fetch(next);
-            finish_some(end, before, 4);
+            for (int line = 0; line < next.lines; ++line, next.at += bfloat16_block) tile_unit::fetch(next.at);
+            if (--until) continue;
+            finish_some(end, before, bfloat16_block / 4);
+            until = every;
         }
+    finish_some(end, before, bfloat16_block);
     float* const to_below = to + half * to_pixel;
     tiles.store<0>(to, to_row);
     tiles.store<1>(to + half, to_row);
@@ -49657,7 +50242,7 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
     if (Rows == 2) tiles.store<3>(to_below + half, to_row);
 }
 
-inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
+inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, const float* bias,
                          bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const auto sum = to.pixels > half ? &sum_tiles<2> : &sum_tiles<1>;
@@ -49666,7 +50251,8 @@ inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::ui
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
-    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, &bfloat16_images, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -50361,12 +50947,17 @@ GRAFT_VECTOR V even_of_pair(I a) { return without_denormals(as_float(shift_left<
 GRAFT_VECTOR V odd_of_pair(I a) { return without_denormals(as_float(a & I::set1(static_cast<std::int32_t>(0xffff0000u)))); }
 
 GRAFT_VECTOR void narrow_bfloat16(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+GRAFT_VECTOR void narrow_neighbours(V first, V second, std::uint16_t* to) {
+    narrow_bfloat16(first, to);
+    narrow_bfloat16(second, to + V::W);
+}
 GRAFT_VECTOR void narrow_pairs(V first, V second, std::uint16_t* to) {
     std::uint16_t a[V::W], b[V::W];
     narrow_bfloat16(first, a);
     narrow_bfloat16(second, b);
     for (int i = 0; i < V::W; ++i) to[2 * i] = a[i], to[2 * i + 1] = b[i];
 }
+GRAFT_VECTOR void fetch_line(const void*) {}
 GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
     const V odd = without_denormals(fma(odd_of_pair(a), odd_of_pair(b), without_denormals(sum)));
     return without_denormals(fma(even_of_pair(a), even_of_pair(b), odd));
@@ -50451,8 +51042,7 @@ GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::mem
 
 inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
-    const std::int64_t channels = a.channels - block * bfloat16_block;
-    const float* const x = a.x + block * (bfloat16_block / V::W) * a.x_vector;
+    const std::int64_t channels = a.channels - block * bfloat16_block, of_block = block * (bfloat16_block / V::W) * a.x_vector;
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
     std::int64_t row = first / g.pitch, column = first % g.pitch;
     for (; first < last; ++row, column = 0) {
@@ -50464,9 +51054,12 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         std::int64_t i = 0;
         if (before < inside) {
             clear_pixels(to, before);
-            const float* from = x + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel;
-            const std::int64_t step = a.sw * a.x_pixel;
-            if (channels >= bfloat16_block)
+            const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
+            const float* from = a.x + at;
+            if (a.narrow_x) {
+                const std::uint16_t* narrow = a.narrow_x + at;
+                for (i = before; i < inside; ++i, narrow += step) std::memcpy(to + i * bfloat16_block, narrow, bfloat16_block * sizeof *to);
+            } else if (channels >= bfloat16_block)
                 for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
             else
                 for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
@@ -50477,8 +51070,47 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
     }
 }
 
-// The same of a few planes, of which a row of taps is unrolled.
+// Numbers [from, from + count) of a row of `size`, zeros beyond it.
+inline void narrow_row(const float* row, std::int64_t size, std::int64_t from, std::int64_t count, std::uint16_t* to) {
+    const std::int64_t begin = from < 0 ? 0 : from, end = from + count < size ? from + count : size;
+    if (begin >= end) return std::memset(to, 0, static_cast<std::size_t>(count) * sizeof *to), void();
+    std::memset(to, 0, static_cast<std::size_t>(begin - from) * sizeof *to);
+    for (std::int64_t i = begin; i < end; i += V::W) narrow_bfloat16(load_lanes(row + i, end - i), to + i - from);
+    std::memset(to + end - from, 0, static_cast<std::size_t>(from + count - end) * sizeof *to);
+}
+// A few planes, of which a row of up to eight neighbouring taps is unrolled: eight numbers of each plane are copied for a pixel, of which the next plane's take
+// the place of those that are too many.
+inline void gather_bfloat16_neighbours(const bfloat16_args& a, std::int64_t first, std::int64_t last) {
+    constexpr std::int64_t together = 8;
+    const image_planes& g = a.from;
+    std::uint16_t rows[bfloat16_row], kept[together] = {};
+    for (int t = 0; t < a.unrolled; ++t) kept[t] = 0xffff;
+    std::uint64_t mask[2];
+    std::memcpy(mask, kept, sizeof mask);
+    const std::int64_t step = a.unrolled_step, planes = a.channels / a.unrolled;
+    std::uint16_t* to = a.gathered + first * bfloat16_block;
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
+        const std::int64_t numbers = (count - 1) * step + together, room = numbers + V::W;
+        for (std::int64_t p = 0; p < planes; ++p)
+            narrow_row(a.x + image * a.x_image + p * a.x_vector + (inside ? iy : 0) * a.x_row, inside ? a.iw : 0, column * step - a.unrolled_pad, numbers,
+                       rows + p * room);
+        clear_pixels(to, count);
+        for (std::int64_t i = 0; i < count; ++i, to += bfloat16_block)
+            for (std::int64_t p = 0; p < planes; ++p) {
+                std::uint64_t some[2];
+                std::memcpy(some, rows + p * room + i * step, sizeof some);
+                some[0] &= mask[0], some[1] &= mask[1];
+                std::memcpy(to + p * a.unrolled, some, sizeof some);
+            }
+        first += count;
+    }
+}
+
+// The same of any planes.
 inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    if (a.unrolled <= 8 && a.unrolled_dilation == 1 && a.channels <= 4 * a.unrolled) return gather_bfloat16_neighbours(a, first, last);
     const image_planes& g = a.from;
     alignas(64) float rows[bfloat16_row];
     const std::int64_t step = a.unrolled_step, beside = std::int64_t(a.unrolled - 1) * a.unrolled_dilation / step + 1;
@@ -50526,7 +51158,7 @@ struct sums_from {
 constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
 struct bfloat16_sums {
     alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
-    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
+    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // at below 0: no output; the other where residual_pixel tells of it
     int next, pixels;
 };
 
@@ -50534,68 +51166,115 @@ struct bfloat16_sums {
 struct bfloat16_end {
     const bfloat16_args& a;
     std::int64_t channels;  // from the block's first one on
-    bool clamped, simple;   // simple: whole vectors, and no more than a residual and a clamp
+    bool function, simple;  // function: of all sums before they are handed out; simple: whole vectors, and no more than a residual and a clamp then
+    bool residual;
     float low, high;
 };
 inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
-    bfloat16_end e{a, a.out_channels - block * bfloat16_block, true, false, 0, 0};
-    e.clamped = bounds_of(a.ep, e.low, e.high);
-    e.simple = e.clamped && (a.whole_vectors || e.channels >= bfloat16_block) && !(a.residual && a.ep.residual_after_activation);
+    bfloat16_end e{a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0};
+    const bool clamped = bounds_of(a.ep, e.low, e.high), late = a.ep.residual_after_activation;
+    e.function = functions_wanted() && !clamped && (!e.residual || late);
+    e.simple = (clamped ? !(e.residual && late) : e.function) && (a.whole_vectors || e.channels >= bfloat16_block);
     return e;
 }
 
 // Any other pixel.
 inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
     const bfloat16_args& a = e.a;
-    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.clamped;
+    float none = 0;
+    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.function && !bounds_of(a.ep, none, none);
     const V low = V::set1(e.low), high = V::set1(e.high);
-    const auto residual = [&](int v) { return load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v); };
-    for (int v = 0; a.residual && !late && v < bfloat16_block && v < e.channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
+    const auto residual = [&](int v) {
+        return a.narrow_residual ? load_bf16(a.narrow_residual + residual_at + v)
+                                 : load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v);
+    };
+    const std::int64_t channels = a.narrow_y ? bfloat16_block : e.channels;
+    for (int v = 0; e.residual && !late && v < bfloat16_block && v < channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
     if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
-    for (int v = 0; v < bfloat16_block && v < e.channels; v += V::W) {
-        const std::int64_t lanes = a.whole_vectors ? V::W : e.channels - v;
+    for (int v = 0; v < bfloat16_block && v < channels; v += V::W) {
+        const std::int64_t lanes = a.whole_vectors ? V::W : channels - v;
         float* const to = a.y + at + v / V::W * a.y_vector;
         V y = V::load(sum + v);
         if (!function) y = clamp(y, low, high);
-        if (a.residual && late) y = y + residual(v);
-        if (lanes >= V::W)
+        if (e.residual && late) y = y + residual(v);
+        if (a.narrow_y)
+            narrow_bfloat16(y, a.narrow_y + at + v);
+        else if (lanes >= V::W)
             y.store(to);
         else
             y.store_partial(to, static_cast<int>(lanes));
     }
 }
 
-// The next few pixels.
-GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
-    int next = of.next;
-    const int end = of.pixels < next + count ? of.pixels : next + count;
-    if (next >= end) return;
-    of.next = end;
-    if (!e.simple) {
-        for (; next < end; ++next)
-            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], of.residual_at[next]);
-        return;
-    }
+// Pixels [next, end) of simple ones.
+template <bool Narrow, bool Residual>
+GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, int next, int end) {
+    static_assert(bfloat16_block % (2 * V::W) == 0, "vectors are rounded two at a time");
     const V low = V::set1(e.low), high = V::set1(e.high);
-    const float* const residual = e.a.residual;
-    float* const y = e.a.y;
-    const std::int64_t vector = e.a.y_vector, channels = e.channels;
+    const bool capped = e.high < std::numeric_limits<float>::infinity();
+    const bfloat16_args& a = e.a;
+    const float* const residual = a.residual;
+    const std::uint16_t* const narrow_residual = a.narrow_residual;
+    float* const y = a.y;
+    std::uint16_t* const narrow_y = a.narrow_y;
+    const std::int64_t vector = a.y_vector, channels = e.channels, *const residual_at = a.residual_pixel ? of.residual_at : of.at;
+    const auto bounded = [&](V sum) {
+        sum = max(low, sum);
+        return capped ? min(high, sum) : sum;
+    };
     for (; next < end; ++next) {
-        const std::int64_t at = of.at[next], residual_at = of.residual_at[next];
+        const std::int64_t at = of.at[next];
         if (at < 0) continue;
-        GRAFT_UNROLL
-        for (int v = 0; v < bfloat16_block / V::W; ++v) {
-            if (v * V::W >= channels) break;
-            V sum = V::load(of.sum[next] + v * V::W);
-            if (residual) sum = sum + V::load(residual + residual_at + v * vector);
-            clamp(sum, low, high).store(y + at + v * vector);
+        const float* const sum = of.sum[next];
+        if constexpr (Narrow) {
+            GRAFT_UNROLL
+            for (int v = 0; v < bfloat16_block; v += 2 * V::W) {
+                V first = V::load(sum + v), second = V::load(sum + v + V::W);
+                if constexpr (Residual) {
+                    const std::uint16_t* const add = narrow_residual + residual_at[next] + v;
+                    first = first + load_bf16(add), second = second + load_bf16(add + V::W);
+                }
+                narrow_neighbours(bounded(first), bounded(second), narrow_y + at + v);
+            }
+        } else {
+            GRAFT_UNROLL
+            for (int v = 0; v < bfloat16_block / V::W; ++v) {
+                if (v * V::W >= channels) break;
+                V total = V::load(sum + v * V::W);
+                if constexpr (Residual) total = total + V::load(residual + residual_at[next] + v * vector);
+                bounded(total).store(y + at + v * vector);
+            }
         }
     }
 }
+// The next few pixels.
+inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+    int next = of.next;
+    const int end = of.pixels < next + count ? of.pixels : next + count;
+    if (next >= end) return;
+    if (e.function && next == 0) activate_run(of.sum[0], of.pixels * bfloat16_block, e.a.ep.act, e.a.ep.alpha, e.a.ep.beta);
+    of.next = end;
+    if (!e.simple) {
+        for (; next < end; ++next)
+            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], e.a.residual_pixel ? of.residual_at[next] : of.at[next]);
+        return;
+    }
+    if (e.a.narrow_y)
+        e.residual ? finish_simple<true, true>(e, of, next, end) : finish_simple<true, false>(e, of, next, end);
+    else
+        e.residual ? finish_simple<false, true>(e, of, next, end) : finish_simple<false, false>(e, of, next, end);
+}
+
+// The weights of the next block, some lines of which are asked for at every step: of layers of few pixels they come from memory. Where a task reads its weights
+// once, they are a stream that the machine fetches by itself.
+struct weights_ahead {
+    const std::uint16_t* at;
+    int lines;
+};
 
 // By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
 template <class Unit>
-inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+inline void multiply_block(Unit& unit, const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
     const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
     alignas(64) float bias[bfloat16_block] = {};
@@ -50607,28 +51286,251 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
     const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
     const std::int64_t row = first * bfloat16_block / g.pitch;
     std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
-    Unit unit;
+    const std::int64_t tiles = last - first;
+    const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
     for (std::int64_t tile = first; tile < last; ++tile) {
         bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
         const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        const std::uint16_t *const x = a.gathered + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
-                                                                                              ? w + a.steps * bfloat16_step
-                                                                                              : nullptr;
-        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
+        // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
+        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2,
+                           again = a.narrow_x == a.source && left < whole ? whole - left : 0;
+        const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
+        const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
+        here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;
         sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
         finish_some(end, before, bfloat16_block);
         here.next = 0;
-        for (int i = 0; i < here.pixels; ++i) {
-            const bool output = column < a.ow && oy < a.oh;
-            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
-            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
-            if (++column < g.pitch) continue;
+        for (int i = 0; i < again; ++i) here.at[i] = -1;
+        for (int i = static_cast<int>(again); i < here.pixels;) {
+            const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
+            const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
+            const std::int64_t at = vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
+            for (std::int64_t k = 0; k < count; ++k) here.at[i + k] = k < outputs ? at + k * a.y_pixel : -1;
+            if (a.residual_pixel)
+                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = vector + (column + k) * a.residual_pixel;
+            i += static_cast<int>(count), column += count;
+            if (column < g.pitch) continue;
             column = 0;
             if (++oy == a.image_rows) oy = 0, ++image;
         }
     }
     finish_some(end, sums[(last - 1) % 2], bfloat16_block);
 }
+template <class Unit>
+inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
+    Unit unit;
+    for (const std::int64_t end = block + blocks; block < end; ++block) multiply_block(unit, a, block, first, last);
+}
+// ---- graft/cpu/kernels/bfloat16_images.inl
+// Operators on images in bfloat16, whose pixels are 32 channels side by side: text, included for each set that rounds to it. They compute in float32, 2 W
+// channels at a time.
+
+inline void widen_pixels(const std::uint16_t* x, std::int64_t pixels, float* y) {
+    for (std::int64_t i = 0; i < pixels; ++i) load_bf16(x + i * bfloat16_block).store(y + i * V::W);
+}
+
+inline void max_pool_bfloat16(const pool_args& a, std::int64_t task) { pool_band<max_of, bfloat16_pixels>(a, task); }
+inline void average_pool_bfloat16(const pool_args& a, std::int64_t task) { pool_band<sum_of, bfloat16_pixels>(a, task); }
+
+// The even and the odd ones of up to 2 W numbers; `other` where there are fewer.
+inline void unzip(const float* from, int count, float other, V (&to)[2]) {
+    alignas(64) float some[2][V::W];
+    for (int i = 0; i < 2 * V::W; ++i) some[i % 2][i / 2] = i < count ? from[i] : other;
+    to[0] = V::load(some[0]), to[1] = V::load(some[1]);
+}
+
+inline void global_average_bfloat16(const std::uint16_t* x, std::int64_t pixels, float* y) {
+    V total[2][2] = {{V::zero(), V::zero()}, {V::zero(), V::zero()}};
+    for (std::int64_t i = 0; i < pixels; ++i) {
+        V some[2];
+        bfloat16_pixels::load(x + i * bfloat16_block, some);
+        total[i % 2][0] = total[i % 2][0] + some[0], total[i % 2][1] = total[i % 2][1] + some[1];
+    }
+    const V by = V::set1(static_cast<float>(pixels)), even = (total[0][0] + total[1][0]) / by, odd = (total[0][1] + total[1][1]) / by;
+    zip_low(even, odd).store(y);
+    zip_high(even, odd).store(y + V::W);
+}
+
+inline void channel_bfloat16(const std::uint16_t* x, std::int64_t pixels, const float* scale, const float* shift, int channels, float low, float high,
+                             std::uint16_t* y) {
+    const V least = V::set1(low), most = V::set1(high);
+    V by[2], add[2];
+    unzip(scale, scale ? channels : 0, 1, by);
+    unzip(shift, shift ? channels : 0, 0, add);
+    for (std::int64_t i = 0; i < pixels * bfloat16_block; i += bfloat16_block) {
+        V some[2];
+        bfloat16_pixels::load(x + i, some);
+        for (int v = 0; v < 2; ++v) some[v] = clamp(fma(some[v], by[v], add[v]), least, most);
+        narrow_pairs(some[0], some[1], y + i);
+    }
+}
+inline void sum_bfloat16_images(const std::uint16_t* a, const std::uint16_t* b, std::int64_t n, float low, float high, std::uint16_t* y) {
+    const V least = V::set1(low), most = V::set1(high);
+    for (std::int64_t i = 0; i < n; i += 2 * V::W) {
+        V first[2], second[2];
+        bfloat16_pixels::load(a + i, first);
+        bfloat16_pixels::load(b + i, second);
+        for (int v = 0; v < 2; ++v) first[v] = clamp(first[v] + second[v], least, most);
+        narrow_pairs(first[0], first[1], y + i);
+    }
+}
+
+// ---- graft/cpu/kernels/bfloat16_depthwise.inl
+// Depthwise convolution of images in bfloat16: text, included for each set that rounds to it. Numbers become floats as they are loaded, the even channels of a
+// pixel one vector and the odd ones another, and sums are rounded as they are stored.
+
+// One group of channels of one image, of which some rows are copied with their padding.
+struct depthwise_group {
+    conv_args a;
+    std::int64_t wide;  // pixels of a row of the copy
+    V bias[2];
+    alignas(64) float weights[narrow_depthwise_taps][2][V::W];  // of the even channels and of the odd ones
+};
+
+// Those of two vectors of channels, [2][taps][W], of which the second may not be there.
+inline void unzip_weights(const float* from, int taps, bool both, float (*to)[2][V::W]) {
+    constexpr int half = V::W / 2;
+    for (int t = 0; t < taps; ++t, from += V::W)
+        for (int i = 0; i < half; ++i) {
+            const float* const second = from + taps * V::W + 2 * i;
+            to[t][0][i] = from[2 * i], to[t][0][half + i] = both ? second[0] : 0;
+            to[t][1][i] = from[2 * i + 1], to[t][1][half + i] = both ? second[1] : 0;
+        }
+}
+
+// M neighbouring outputs of one row; S is the stride. KW as in depthwise_tile: the kernel's width where its taps are adjacent, 0 for any other.
+template <int M, int S, int KW>
+GRAFT_VECTOR void depthwise_some(const depthwise_group& g, const std::uint16_t* x, std::uint16_t* y) {
+    const conv_problem& p = g.a.p;
+    V sum[M][2];
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) sum[m][0] = g.bias[0], sum[m][1] = g.bias[1];
+    const float(*w)[2][V::W] = g.weights;
+    for (int ky = 0; ky < p.kh; ++ky, x += p.dh * g.wide * bfloat16_block) {
+        if constexpr (KW > 0) {
+            V taps[KW][2];
+            GRAFT_UNROLL
+            for (int kx = 0; kx < KW; ++kx, ++w) taps[kx][0] = V::load((*w)[0]), taps[kx][1] = V::load((*w)[1]);
+            GRAFT_UNROLL
+            for (int i = 0; i < (M - 1) * S + KW; ++i) {
+                V some[2];
+                bfloat16_pixels::load(x + i * bfloat16_block, some);
+                GRAFT_UNROLL
+                for (int kx = i % S; kx < KW; kx += S)
+                    if (i >= kx && i - kx <= (M - 1) * S) {
+                        V(&to)[2] = sum[(i - kx) / S];
+                        to[0] = fma(some[0], taps[kx][0], to[0]), to[1] = fma(some[1], taps[kx][1], to[1]);
+                    }
+            }
+        } else {
+            const std::uint16_t* at = x;
+            for (int kx = 0; kx < p.kw; ++kx, ++w, at += p.dw * bfloat16_block) {
+                const V even = V::load((*w)[0]), odd = V::load((*w)[1]);
+                GRAFT_UNROLL
+                for (int m = 0; m < M; ++m) {
+                    V some[2];
+                    bfloat16_pixels::load(at + m * p.sw * bfloat16_block, some);
+                    sum[m][0] = fma(some[0], even, sum[m][0]), sum[m][1] = fma(some[1], odd, sum[m][1]);
+                }
+            }
+        }
+    }
+    if (functions_wanted() && g.a.run_activation) {
+        alignas(64) float made[M][2][V::W];
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) sum[m][0].store(made[m][0]), sum[m][1].store(made[m][1]);
+        activate_run(made[0][0], M * 2 * V::W, p.ep.act, p.ep.alpha, p.ep.beta);
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) sum[m][0] = V::load(made[m][0]), sum[m][1] = V::load(made[m][1]);
+    }
+    const V low = V::set1(g.a.low), high = V::set1(g.a.high);
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) narrow_pairs(clamp(sum[m][0], low, high), clamp(sum[m][1], low, high), y + m * bfloat16_block);
+}
+
+// A row of outputs. The last tile reaches back and computes some of them again.
+template <int S, int KW>
+GRAFT_NOINLINE inline void depthwise_row(const depthwise_group& g, const std::uint16_t* x, std::uint16_t* y) {
+    constexpr int M = 7;
+    const std::int64_t ow = g.a.p.ow, sw = g.a.p.sw;
+    for (std::int64_t ox = 0; ox < ow;) {
+        if (ow >= M) {
+            if (ox + M > ow) ox = ow - M;
+            depthwise_some<M, S, KW>(g, x + ox * sw * bfloat16_block, y + ox * bfloat16_block);
+            ox += M;
+        } else {
+            depthwise_some<1, 1, 0>(g, x + ox * sw * bfloat16_block, y + ox * bfloat16_block);
+            ox += 1;
+        }
+    }
+}
+
+template <int S>
+inline auto depthwise_row_of(const conv_problem& p) {
+    return p.dw > 1 ? &depthwise_row<1, 0> : p.kw == 3 ? &depthwise_row<S, 3> : p.kw == 5 ? &depthwise_row<S, 5> : &depthwise_row<1, 0>;
+}
+
+// Rows [first, first + rows) of a group's image, with their padding.
+inline void copy_padded_rows(const conv_problem& p, const std::uint16_t* x, std::int64_t first, std::int64_t rows, std::int64_t wide, std::uint16_t* to) {
+    constexpr std::size_t group = 2 * V::W * sizeof *to;
+    const auto clear = [&](std::int64_t count) {
+        for (; count > 0; --count, to += bfloat16_block) std::memset(to, 0, group);
+    };
+    for (std::int64_t iy = first; iy < first + rows; ++iy) {
+        const bool inside = iy >= 0 && iy < p.ih;
+        const std::int64_t before = !inside || p.pl > wide ? wide : p.pl, count = wide - before < p.iw ? wide - before : p.iw;
+        const std::uint16_t* from = x + iy * p.iw * bfloat16_block;
+        clear(before);
+        for (std::int64_t i = 0; i < count; ++i, to += bfloat16_block, from += bfloat16_block) std::memcpy(to, from, group);
+        clear(wide - before - count);
+    }
+}
+
+// What an output row of the next copy will read first, while this one is computed.
+inline void fetch_rows(const conv_problem& p, const std::uint16_t* x, std::int64_t first) {
+    for (std::int64_t iy = first < 0 ? 0 : first; iy < first + p.sh && iy < p.ih; ++iy)
+        for (std::int64_t i = 0; i < p.iw; ++i) fetch_line(x + (iy * p.iw + i) * bfloat16_block);
+}
+
+// One task: some rows (`batch_tiles`) of one group of channels of one image.
+inline void depthwise_bfloat16(const conv_args& a, std::int64_t task) {
+    const conv_problem& p = a.p;
+    constexpr int together = 2 * V::W;
+    const std::int64_t groups = (p.oc + bfloat16_block - 1) / bfloat16_block * (bfloat16_block / together);
+    const std::int64_t first = task % a.batches * a.batch_tiles, last = first + a.batch_tiles < p.oh ? first + a.batch_tiles : p.oh;
+    task /= a.batches;
+    const std::int64_t channel = task % groups * together, left = p.oc - channel;
+    const std::uint16_t* const x = a.narrow_x + group_at<bfloat16_pixels>(task, p.ih * p.iw);
+    std::uint16_t* const y = a.narrow_y + group_at<bfloat16_pixels>(task, p.oh * p.ow);
+    if (left <= 0) {
+        for (std::int64_t i = first * p.ow; i < last * p.ow; ++i) std::memset(y + i * bfloat16_block, 0, together * sizeof *y);
+        return;
+    }
+    const int channels = static_cast<int>(left < together ? left : together), taps = p.kh * p.kw;
+    const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1, fit = narrow_depthwise_rows(p);
+    depthwise_group g;
+    g.a = a, g.wide = wide;
+    unzip(a.bias ? a.bias + channel : nullptr, a.bias ? channels : 0, 0, g.bias);
+    unzip_weights(a.weight + channel * taps, taps, channels > V::W, g.weights);
+    const auto row = p.sw == 1 ? depthwise_row_of<1>(p) : p.sw == 2 ? depthwise_row_of<2>(p) : &depthwise_row<1, 0>;
+    alignas(64) std::uint16_t room[narrow_depthwise_room];
+    for (std::int64_t oy0 = first, oy1; oy0 < last; oy0 = oy1) {
+        oy1 = oy0 + fit < last ? oy0 + fit : last;
+        copy_padded_rows(p, x, oy0 * p.sh - p.pt, (oy1 - oy0 - 1) * p.sh + high, wide, room);
+        for (std::int64_t oy = oy0; oy < oy1; ++oy) {
+            fetch_rows(p, x, (oy1 + oy - oy0) * p.sh - p.pt + high - p.sh);
+            row(g, room + (oy - oy0) * p.sh * wide * bfloat16_block, y + oy * p.ow * bfloat16_block);
+        }
+    }
+}
+
+static constexpr bfloat16_image_kernels bfloat16_images = {&widen_pixels,
+                                                           wanted("MaxPool") ? &max_pool_bfloat16 : nullptr,
+                                                           wanted("AveragePool") ? &average_pool_bfloat16 : nullptr,
+                                                           wanted("Conv") ? &depthwise_bfloat16 : nullptr,
+                                                           wanted("GlobalAveragePool") ? &global_average_bfloat16 : nullptr,
+                                                           &channel_bfloat16,
+                                                           wanted("Add") ? &sum_bfloat16_images : nullptr};
 // ---- graft/cpu/kernels/bfloat16_vectors.inl
 // Sums of products of bfloat16 by vectors, a pair of channels of a pixel at a time: text, included for each set that multiplies pairs.
 
@@ -50644,7 +51546,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             for (int k = 0; k < half; ++k) {
@@ -50666,7 +51568,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
 }
 
-inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t*, const float* bias,
+inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* bias,
                          bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
     constexpr int many = 11, few = 3;
     static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
@@ -50680,7 +51582,8 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
 
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
-    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, &bfloat16_images, false, 33, 0};
     return &all;
 }
 
@@ -50740,35 +51643,40 @@ struct tile_unit {
 // ---- graft/cpu/kernels/bfloat16_tiles.inl
 // Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
 
-// Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none. `next`, where it is not null, are the weights that are wanted
-// soon: of layers of few pixels they come from memory, which took a tenth of ResNet-50's time.
+// Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none.
 template <int Rows>
-inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
+inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next,
                                      sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
+    const std::ptrdiff_t x_row = a.source_pixel * std::ptrdiff_t(sizeof *x);
     const float* const below = start.first + half * start.pixel;
     tiles.load<0>(start.first, start_row);
     tiles.load<1>(start.first + half, start_row);
     if (Rows == 2) tiles.load<2>(below, start_row);
     if (Rows == 2) tiles.load<3>(below + half, start_row);
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+    // Vectors work beside tiles: a quarter of the pixels before, from time to time.
+    const std::int64_t every = a.steps / 4;
+    std::int64_t until = a.steps < 8 ? a.steps : every;
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             tiles.load<6>(w, 64);
-            tiles.load<4>(from, 64);
+            tiles.load<4>(from, x_row);
             tiles.multiply_bfloat16<0, 4, 6>();
             tiles.load<7>(w + bfloat16_step / 2, 64);
             tiles.multiply_bfloat16<1, 4, 7>();
             if (Rows == 2) {
-                tiles.load<5>(from + half * bfloat16_block, 64);
+                tiles.load<5>(from + half * a.source_pixel, x_row);
                 tiles.multiply_bfloat16<2, 5, 6>();
                 tiles.multiply_bfloat16<3, 5, 7>();
             }
-            if (next)
-                for (const std::uint16_t* const last = next + bfloat16_step; next != last; next += 32) tile_unit::fetch(next);
-            finish_some(end, before, 4);
+            for (int line = 0; line < next.lines; ++line, next.at += bfloat16_block) tile_unit::fetch(next.at);
+            if (--until) continue;
+            finish_some(end, before, bfloat16_block / 4);
+            until = every;
         }
+    finish_some(end, before, bfloat16_block);
     float* const to_below = to + half * to_pixel;
     tiles.store<0>(to, to_row);
     tiles.store<1>(to + half, to_row);
@@ -50776,7 +51684,7 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
     if (Rows == 2) tiles.store<3>(to_below + half, to_row);
 }
 
-inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
+inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, const float* bias,
                          bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const auto sum = to.pixels > half ? &sum_tiles<2> : &sum_tiles<1>;
@@ -50785,7 +51693,8 @@ inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::ui
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
-    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, &bfloat16_images, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -51481,12 +52390,17 @@ GRAFT_VECTOR V even_of_pair(I a) { return without_denormals(as_float(shift_left<
 GRAFT_VECTOR V odd_of_pair(I a) { return without_denormals(as_float(a & I::set1(static_cast<std::int32_t>(0xffff0000u)))); }
 
 GRAFT_VECTOR void narrow_bfloat16(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+GRAFT_VECTOR void narrow_neighbours(V first, V second, std::uint16_t* to) {
+    narrow_bfloat16(first, to);
+    narrow_bfloat16(second, to + V::W);
+}
 GRAFT_VECTOR void narrow_pairs(V first, V second, std::uint16_t* to) {
     std::uint16_t a[V::W], b[V::W];
     narrow_bfloat16(first, a);
     narrow_bfloat16(second, b);
     for (int i = 0; i < V::W; ++i) to[2 * i] = a[i], to[2 * i + 1] = b[i];
 }
+GRAFT_VECTOR void fetch_line(const void*) {}
 GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
     const V odd = without_denormals(fma(odd_of_pair(a), odd_of_pair(b), without_denormals(sum)));
     return without_denormals(fma(even_of_pair(a), even_of_pair(b), odd));
@@ -51571,8 +52485,7 @@ GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::mem
 
 inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
-    const std::int64_t channels = a.channels - block * bfloat16_block;
-    const float* const x = a.x + block * (bfloat16_block / V::W) * a.x_vector;
+    const std::int64_t channels = a.channels - block * bfloat16_block, of_block = block * (bfloat16_block / V::W) * a.x_vector;
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
     std::int64_t row = first / g.pitch, column = first % g.pitch;
     for (; first < last; ++row, column = 0) {
@@ -51584,9 +52497,12 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         std::int64_t i = 0;
         if (before < inside) {
             clear_pixels(to, before);
-            const float* from = x + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel;
-            const std::int64_t step = a.sw * a.x_pixel;
-            if (channels >= bfloat16_block)
+            const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
+            const float* from = a.x + at;
+            if (a.narrow_x) {
+                const std::uint16_t* narrow = a.narrow_x + at;
+                for (i = before; i < inside; ++i, narrow += step) std::memcpy(to + i * bfloat16_block, narrow, bfloat16_block * sizeof *to);
+            } else if (channels >= bfloat16_block)
                 for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
             else
                 for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
@@ -51597,8 +52513,47 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
     }
 }
 
-// The same of a few planes, of which a row of taps is unrolled.
+// Numbers [from, from + count) of a row of `size`, zeros beyond it.
+inline void narrow_row(const float* row, std::int64_t size, std::int64_t from, std::int64_t count, std::uint16_t* to) {
+    const std::int64_t begin = from < 0 ? 0 : from, end = from + count < size ? from + count : size;
+    if (begin >= end) return std::memset(to, 0, static_cast<std::size_t>(count) * sizeof *to), void();
+    std::memset(to, 0, static_cast<std::size_t>(begin - from) * sizeof *to);
+    for (std::int64_t i = begin; i < end; i += V::W) narrow_bfloat16(load_lanes(row + i, end - i), to + i - from);
+    std::memset(to + end - from, 0, static_cast<std::size_t>(from + count - end) * sizeof *to);
+}
+// A few planes, of which a row of up to eight neighbouring taps is unrolled: eight numbers of each plane are copied for a pixel, of which the next plane's take
+// the place of those that are too many.
+inline void gather_bfloat16_neighbours(const bfloat16_args& a, std::int64_t first, std::int64_t last) {
+    constexpr std::int64_t together = 8;
+    const image_planes& g = a.from;
+    std::uint16_t rows[bfloat16_row], kept[together] = {};
+    for (int t = 0; t < a.unrolled; ++t) kept[t] = 0xffff;
+    std::uint64_t mask[2];
+    std::memcpy(mask, kept, sizeof mask);
+    const std::int64_t step = a.unrolled_step, planes = a.channels / a.unrolled;
+    std::uint16_t* to = a.gathered + first * bfloat16_block;
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
+        const std::int64_t numbers = (count - 1) * step + together, room = numbers + V::W;
+        for (std::int64_t p = 0; p < planes; ++p)
+            narrow_row(a.x + image * a.x_image + p * a.x_vector + (inside ? iy : 0) * a.x_row, inside ? a.iw : 0, column * step - a.unrolled_pad, numbers,
+                       rows + p * room);
+        clear_pixels(to, count);
+        for (std::int64_t i = 0; i < count; ++i, to += bfloat16_block)
+            for (std::int64_t p = 0; p < planes; ++p) {
+                std::uint64_t some[2];
+                std::memcpy(some, rows + p * room + i * step, sizeof some);
+                some[0] &= mask[0], some[1] &= mask[1];
+                std::memcpy(to + p * a.unrolled, some, sizeof some);
+            }
+        first += count;
+    }
+}
+
+// The same of any planes.
 inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    if (a.unrolled <= 8 && a.unrolled_dilation == 1 && a.channels <= 4 * a.unrolled) return gather_bfloat16_neighbours(a, first, last);
     const image_planes& g = a.from;
     alignas(64) float rows[bfloat16_row];
     const std::int64_t step = a.unrolled_step, beside = std::int64_t(a.unrolled - 1) * a.unrolled_dilation / step + 1;
@@ -51646,7 +52601,7 @@ struct sums_from {
 constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
 struct bfloat16_sums {
     alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
-    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
+    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // at below 0: no output; the other where residual_pixel tells of it
     int next, pixels;
 };
 
@@ -51654,68 +52609,115 @@ struct bfloat16_sums {
 struct bfloat16_end {
     const bfloat16_args& a;
     std::int64_t channels;  // from the block's first one on
-    bool clamped, simple;   // simple: whole vectors, and no more than a residual and a clamp
+    bool function, simple;  // function: of all sums before they are handed out; simple: whole vectors, and no more than a residual and a clamp then
+    bool residual;
     float low, high;
 };
 inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
-    bfloat16_end e{a, a.out_channels - block * bfloat16_block, true, false, 0, 0};
-    e.clamped = bounds_of(a.ep, e.low, e.high);
-    e.simple = e.clamped && (a.whole_vectors || e.channels >= bfloat16_block) && !(a.residual && a.ep.residual_after_activation);
+    bfloat16_end e{a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0};
+    const bool clamped = bounds_of(a.ep, e.low, e.high), late = a.ep.residual_after_activation;
+    e.function = functions_wanted() && !clamped && (!e.residual || late);
+    e.simple = (clamped ? !(e.residual && late) : e.function) && (a.whole_vectors || e.channels >= bfloat16_block);
     return e;
 }
 
 // Any other pixel.
 inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
     const bfloat16_args& a = e.a;
-    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.clamped;
+    float none = 0;
+    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.function && !bounds_of(a.ep, none, none);
     const V low = V::set1(e.low), high = V::set1(e.high);
-    const auto residual = [&](int v) { return load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v); };
-    for (int v = 0; a.residual && !late && v < bfloat16_block && v < e.channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
+    const auto residual = [&](int v) {
+        return a.narrow_residual ? load_bf16(a.narrow_residual + residual_at + v)
+                                 : load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v);
+    };
+    const std::int64_t channels = a.narrow_y ? bfloat16_block : e.channels;
+    for (int v = 0; e.residual && !late && v < bfloat16_block && v < channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
     if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
-    for (int v = 0; v < bfloat16_block && v < e.channels; v += V::W) {
-        const std::int64_t lanes = a.whole_vectors ? V::W : e.channels - v;
+    for (int v = 0; v < bfloat16_block && v < channels; v += V::W) {
+        const std::int64_t lanes = a.whole_vectors ? V::W : channels - v;
         float* const to = a.y + at + v / V::W * a.y_vector;
         V y = V::load(sum + v);
         if (!function) y = clamp(y, low, high);
-        if (a.residual && late) y = y + residual(v);
-        if (lanes >= V::W)
+        if (e.residual && late) y = y + residual(v);
+        if (a.narrow_y)
+            narrow_bfloat16(y, a.narrow_y + at + v);
+        else if (lanes >= V::W)
             y.store(to);
         else
             y.store_partial(to, static_cast<int>(lanes));
     }
 }
 
-// The next few pixels.
-GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
-    int next = of.next;
-    const int end = of.pixels < next + count ? of.pixels : next + count;
-    if (next >= end) return;
-    of.next = end;
-    if (!e.simple) {
-        for (; next < end; ++next)
-            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], of.residual_at[next]);
-        return;
-    }
+// Pixels [next, end) of simple ones.
+template <bool Narrow, bool Residual>
+GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, int next, int end) {
+    static_assert(bfloat16_block % (2 * V::W) == 0, "vectors are rounded two at a time");
     const V low = V::set1(e.low), high = V::set1(e.high);
-    const float* const residual = e.a.residual;
-    float* const y = e.a.y;
-    const std::int64_t vector = e.a.y_vector, channels = e.channels;
+    const bool capped = e.high < std::numeric_limits<float>::infinity();
+    const bfloat16_args& a = e.a;
+    const float* const residual = a.residual;
+    const std::uint16_t* const narrow_residual = a.narrow_residual;
+    float* const y = a.y;
+    std::uint16_t* const narrow_y = a.narrow_y;
+    const std::int64_t vector = a.y_vector, channels = e.channels, *const residual_at = a.residual_pixel ? of.residual_at : of.at;
+    const auto bounded = [&](V sum) {
+        sum = max(low, sum);
+        return capped ? min(high, sum) : sum;
+    };
     for (; next < end; ++next) {
-        const std::int64_t at = of.at[next], residual_at = of.residual_at[next];
+        const std::int64_t at = of.at[next];
         if (at < 0) continue;
-        GRAFT_UNROLL
-        for (int v = 0; v < bfloat16_block / V::W; ++v) {
-            if (v * V::W >= channels) break;
-            V sum = V::load(of.sum[next] + v * V::W);
-            if (residual) sum = sum + V::load(residual + residual_at + v * vector);
-            clamp(sum, low, high).store(y + at + v * vector);
+        const float* const sum = of.sum[next];
+        if constexpr (Narrow) {
+            GRAFT_UNROLL
+            for (int v = 0; v < bfloat16_block; v += 2 * V::W) {
+                V first = V::load(sum + v), second = V::load(sum + v + V::W);
+                if constexpr (Residual) {
+                    const std::uint16_t* const add = narrow_residual + residual_at[next] + v;
+                    first = first + load_bf16(add), second = second + load_bf16(add + V::W);
+                }
+                narrow_neighbours(bounded(first), bounded(second), narrow_y + at + v);
+            }
+        } else {
+            GRAFT_UNROLL
+            for (int v = 0; v < bfloat16_block / V::W; ++v) {
+                if (v * V::W >= channels) break;
+                V total = V::load(sum + v * V::W);
+                if constexpr (Residual) total = total + V::load(residual + residual_at[next] + v * vector);
+                bounded(total).store(y + at + v * vector);
+            }
         }
     }
 }
+// The next few pixels.
+inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+    int next = of.next;
+    const int end = of.pixels < next + count ? of.pixels : next + count;
+    if (next >= end) return;
+    if (e.function && next == 0) activate_run(of.sum[0], of.pixels * bfloat16_block, e.a.ep.act, e.a.ep.alpha, e.a.ep.beta);
+    of.next = end;
+    if (!e.simple) {
+        for (; next < end; ++next)
+            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], e.a.residual_pixel ? of.residual_at[next] : of.at[next]);
+        return;
+    }
+    if (e.a.narrow_y)
+        e.residual ? finish_simple<true, true>(e, of, next, end) : finish_simple<true, false>(e, of, next, end);
+    else
+        e.residual ? finish_simple<false, true>(e, of, next, end) : finish_simple<false, false>(e, of, next, end);
+}
+
+// The weights of the next block, some lines of which are asked for at every step: of layers of few pixels they come from memory. Where a task reads its weights
+// once, they are a stream that the machine fetches by itself.
+struct weights_ahead {
+    const std::uint16_t* at;
+    int lines;
+};
 
 // By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
 template <class Unit>
-inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+inline void multiply_block(Unit& unit, const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
     const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
     alignas(64) float bias[bfloat16_block] = {};
@@ -51727,28 +52729,251 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
     const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
     const std::int64_t row = first * bfloat16_block / g.pitch;
     std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
-    Unit unit;
+    const std::int64_t tiles = last - first;
+    const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
     for (std::int64_t tile = first; tile < last; ++tile) {
         bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
         const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        const std::uint16_t *const x = a.gathered + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
-                                                                                              ? w + a.steps * bfloat16_step
-                                                                                              : nullptr;
-        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
+        // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
+        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2,
+                           again = a.narrow_x == a.source && left < whole ? whole - left : 0;
+        const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
+        const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
+        here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;
         sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
         finish_some(end, before, bfloat16_block);
         here.next = 0;
-        for (int i = 0; i < here.pixels; ++i) {
-            const bool output = column < a.ow && oy < a.oh;
-            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
-            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
-            if (++column < g.pitch) continue;
+        for (int i = 0; i < again; ++i) here.at[i] = -1;
+        for (int i = static_cast<int>(again); i < here.pixels;) {
+            const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
+            const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
+            const std::int64_t at = vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
+            for (std::int64_t k = 0; k < count; ++k) here.at[i + k] = k < outputs ? at + k * a.y_pixel : -1;
+            if (a.residual_pixel)
+                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = vector + (column + k) * a.residual_pixel;
+            i += static_cast<int>(count), column += count;
+            if (column < g.pitch) continue;
             column = 0;
             if (++oy == a.image_rows) oy = 0, ++image;
         }
     }
     finish_some(end, sums[(last - 1) % 2], bfloat16_block);
 }
+template <class Unit>
+inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
+    Unit unit;
+    for (const std::int64_t end = block + blocks; block < end; ++block) multiply_block(unit, a, block, first, last);
+}
+// ---- graft/cpu/kernels/bfloat16_images.inl
+// Operators on images in bfloat16, whose pixels are 32 channels side by side: text, included for each set that rounds to it. They compute in float32, 2 W
+// channels at a time.
+
+inline void widen_pixels(const std::uint16_t* x, std::int64_t pixels, float* y) {
+    for (std::int64_t i = 0; i < pixels; ++i) load_bf16(x + i * bfloat16_block).store(y + i * V::W);
+}
+
+inline void max_pool_bfloat16(const pool_args& a, std::int64_t task) { pool_band<max_of, bfloat16_pixels>(a, task); }
+inline void average_pool_bfloat16(const pool_args& a, std::int64_t task) { pool_band<sum_of, bfloat16_pixels>(a, task); }
+
+// The even and the odd ones of up to 2 W numbers; `other` where there are fewer.
+inline void unzip(const float* from, int count, float other, V (&to)[2]) {
+    alignas(64) float some[2][V::W];
+    for (int i = 0; i < 2 * V::W; ++i) some[i % 2][i / 2] = i < count ? from[i] : other;
+    to[0] = V::load(some[0]), to[1] = V::load(some[1]);
+}
+
+inline void global_average_bfloat16(const std::uint16_t* x, std::int64_t pixels, float* y) {
+    V total[2][2] = {{V::zero(), V::zero()}, {V::zero(), V::zero()}};
+    for (std::int64_t i = 0; i < pixels; ++i) {
+        V some[2];
+        bfloat16_pixels::load(x + i * bfloat16_block, some);
+        total[i % 2][0] = total[i % 2][0] + some[0], total[i % 2][1] = total[i % 2][1] + some[1];
+    }
+    const V by = V::set1(static_cast<float>(pixels)), even = (total[0][0] + total[1][0]) / by, odd = (total[0][1] + total[1][1]) / by;
+    zip_low(even, odd).store(y);
+    zip_high(even, odd).store(y + V::W);
+}
+
+inline void channel_bfloat16(const std::uint16_t* x, std::int64_t pixels, const float* scale, const float* shift, int channels, float low, float high,
+                             std::uint16_t* y) {
+    const V least = V::set1(low), most = V::set1(high);
+    V by[2], add[2];
+    unzip(scale, scale ? channels : 0, 1, by);
+    unzip(shift, shift ? channels : 0, 0, add);
+    for (std::int64_t i = 0; i < pixels * bfloat16_block; i += bfloat16_block) {
+        V some[2];
+        bfloat16_pixels::load(x + i, some);
+        for (int v = 0; v < 2; ++v) some[v] = clamp(fma(some[v], by[v], add[v]), least, most);
+        narrow_pairs(some[0], some[1], y + i);
+    }
+}
+inline void sum_bfloat16_images(const std::uint16_t* a, const std::uint16_t* b, std::int64_t n, float low, float high, std::uint16_t* y) {
+    const V least = V::set1(low), most = V::set1(high);
+    for (std::int64_t i = 0; i < n; i += 2 * V::W) {
+        V first[2], second[2];
+        bfloat16_pixels::load(a + i, first);
+        bfloat16_pixels::load(b + i, second);
+        for (int v = 0; v < 2; ++v) first[v] = clamp(first[v] + second[v], least, most);
+        narrow_pairs(first[0], first[1], y + i);
+    }
+}
+
+// ---- graft/cpu/kernels/bfloat16_depthwise.inl
+// Depthwise convolution of images in bfloat16: text, included for each set that rounds to it. Numbers become floats as they are loaded, the even channels of a
+// pixel one vector and the odd ones another, and sums are rounded as they are stored.
+
+// One group of channels of one image, of which some rows are copied with their padding.
+struct depthwise_group {
+    conv_args a;
+    std::int64_t wide;  // pixels of a row of the copy
+    V bias[2];
+    alignas(64) float weights[narrow_depthwise_taps][2][V::W];  // of the even channels and of the odd ones
+};
+
+// Those of two vectors of channels, [2][taps][W], of which the second may not be there.
+inline void unzip_weights(const float* from, int taps, bool both, float (*to)[2][V::W]) {
+    constexpr int half = V::W / 2;
+    for (int t = 0; t < taps; ++t, from += V::W)
+        for (int i = 0; i < half; ++i) {
+            const float* const second = from + taps * V::W + 2 * i;
+            to[t][0][i] = from[2 * i], to[t][0][half + i] = both ? second[0] : 0;
+            to[t][1][i] = from[2 * i + 1], to[t][1][half + i] = both ? second[1] : 0;
+        }
+}
+
+// M neighbouring outputs of one row; S is the stride. KW as in depthwise_tile: the kernel's width where its taps are adjacent, 0 for any other.
+template <int M, int S, int KW>
+GRAFT_VECTOR void depthwise_some(const depthwise_group& g, const std::uint16_t* x, std::uint16_t* y) {
+    const conv_problem& p = g.a.p;
+    V sum[M][2];
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) sum[m][0] = g.bias[0], sum[m][1] = g.bias[1];
+    const float(*w)[2][V::W] = g.weights;
+    for (int ky = 0; ky < p.kh; ++ky, x += p.dh * g.wide * bfloat16_block) {
+        if constexpr (KW > 0) {
+            V taps[KW][2];
+            GRAFT_UNROLL
+            for (int kx = 0; kx < KW; ++kx, ++w) taps[kx][0] = V::load((*w)[0]), taps[kx][1] = V::load((*w)[1]);
+            GRAFT_UNROLL
+            for (int i = 0; i < (M - 1) * S + KW; ++i) {
+                V some[2];
+                bfloat16_pixels::load(x + i * bfloat16_block, some);
+                GRAFT_UNROLL
+                for (int kx = i % S; kx < KW; kx += S)
+                    if (i >= kx && i - kx <= (M - 1) * S) {
+                        V(&to)[2] = sum[(i - kx) / S];
+                        to[0] = fma(some[0], taps[kx][0], to[0]), to[1] = fma(some[1], taps[kx][1], to[1]);
+                    }
+            }
+        } else {
+            const std::uint16_t* at = x;
+            for (int kx = 0; kx < p.kw; ++kx, ++w, at += p.dw * bfloat16_block) {
+                const V even = V::load((*w)[0]), odd = V::load((*w)[1]);
+                GRAFT_UNROLL
+                for (int m = 0; m < M; ++m) {
+                    V some[2];
+                    bfloat16_pixels::load(at + m * p.sw * bfloat16_block, some);
+                    sum[m][0] = fma(some[0], even, sum[m][0]), sum[m][1] = fma(some[1], odd, sum[m][1]);
+                }
+            }
+        }
+    }
+    if (functions_wanted() && g.a.run_activation) {
+        alignas(64) float made[M][2][V::W];
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) sum[m][0].store(made[m][0]), sum[m][1].store(made[m][1]);
+        activate_run(made[0][0], M * 2 * V::W, p.ep.act, p.ep.alpha, p.ep.beta);
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) sum[m][0] = V::load(made[m][0]), sum[m][1] = V::load(made[m][1]);
+    }
+    const V low = V::set1(g.a.low), high = V::set1(g.a.high);
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) narrow_pairs(clamp(sum[m][0], low, high), clamp(sum[m][1], low, high), y + m * bfloat16_block);
+}
+
+// A row of outputs. The last tile reaches back and computes some of them again.
+template <int S, int KW>
+GRAFT_NOINLINE inline void depthwise_row(const depthwise_group& g, const std::uint16_t* x, std::uint16_t* y) {
+    constexpr int M = 7;
+    const std::int64_t ow = g.a.p.ow, sw = g.a.p.sw;
+    for (std::int64_t ox = 0; ox < ow;) {
+        if (ow >= M) {
+            if (ox + M > ow) ox = ow - M;
+            depthwise_some<M, S, KW>(g, x + ox * sw * bfloat16_block, y + ox * bfloat16_block);
+            ox += M;
+        } else {
+            depthwise_some<1, 1, 0>(g, x + ox * sw * bfloat16_block, y + ox * bfloat16_block);
+            ox += 1;
+        }
+    }
+}
+
+template <int S>
+inline auto depthwise_row_of(const conv_problem& p) {
+    return p.dw > 1 ? &depthwise_row<1, 0> : p.kw == 3 ? &depthwise_row<S, 3> : p.kw == 5 ? &depthwise_row<S, 5> : &depthwise_row<1, 0>;
+}
+
+// Rows [first, first + rows) of a group's image, with their padding.
+inline void copy_padded_rows(const conv_problem& p, const std::uint16_t* x, std::int64_t first, std::int64_t rows, std::int64_t wide, std::uint16_t* to) {
+    constexpr std::size_t group = 2 * V::W * sizeof *to;
+    const auto clear = [&](std::int64_t count) {
+        for (; count > 0; --count, to += bfloat16_block) std::memset(to, 0, group);
+    };
+    for (std::int64_t iy = first; iy < first + rows; ++iy) {
+        const bool inside = iy >= 0 && iy < p.ih;
+        const std::int64_t before = !inside || p.pl > wide ? wide : p.pl, count = wide - before < p.iw ? wide - before : p.iw;
+        const std::uint16_t* from = x + iy * p.iw * bfloat16_block;
+        clear(before);
+        for (std::int64_t i = 0; i < count; ++i, to += bfloat16_block, from += bfloat16_block) std::memcpy(to, from, group);
+        clear(wide - before - count);
+    }
+}
+
+// What an output row of the next copy will read first, while this one is computed.
+inline void fetch_rows(const conv_problem& p, const std::uint16_t* x, std::int64_t first) {
+    for (std::int64_t iy = first < 0 ? 0 : first; iy < first + p.sh && iy < p.ih; ++iy)
+        for (std::int64_t i = 0; i < p.iw; ++i) fetch_line(x + (iy * p.iw + i) * bfloat16_block);
+}
+
+// One task: some rows (`batch_tiles`) of one group of channels of one image.
+inline void depthwise_bfloat16(const conv_args& a, std::int64_t task) {
+    const conv_problem& p = a.p;
+    constexpr int together = 2 * V::W;
+    const std::int64_t groups = (p.oc + bfloat16_block - 1) / bfloat16_block * (bfloat16_block / together);
+    const std::int64_t first = task % a.batches * a.batch_tiles, last = first + a.batch_tiles < p.oh ? first + a.batch_tiles : p.oh;
+    task /= a.batches;
+    const std::int64_t channel = task % groups * together, left = p.oc - channel;
+    const std::uint16_t* const x = a.narrow_x + group_at<bfloat16_pixels>(task, p.ih * p.iw);
+    std::uint16_t* const y = a.narrow_y + group_at<bfloat16_pixels>(task, p.oh * p.ow);
+    if (left <= 0) {
+        for (std::int64_t i = first * p.ow; i < last * p.ow; ++i) std::memset(y + i * bfloat16_block, 0, together * sizeof *y);
+        return;
+    }
+    const int channels = static_cast<int>(left < together ? left : together), taps = p.kh * p.kw;
+    const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1, fit = narrow_depthwise_rows(p);
+    depthwise_group g;
+    g.a = a, g.wide = wide;
+    unzip(a.bias ? a.bias + channel : nullptr, a.bias ? channels : 0, 0, g.bias);
+    unzip_weights(a.weight + channel * taps, taps, channels > V::W, g.weights);
+    const auto row = p.sw == 1 ? depthwise_row_of<1>(p) : p.sw == 2 ? depthwise_row_of<2>(p) : &depthwise_row<1, 0>;
+    alignas(64) std::uint16_t room[narrow_depthwise_room];
+    for (std::int64_t oy0 = first, oy1; oy0 < last; oy0 = oy1) {
+        oy1 = oy0 + fit < last ? oy0 + fit : last;
+        copy_padded_rows(p, x, oy0 * p.sh - p.pt, (oy1 - oy0 - 1) * p.sh + high, wide, room);
+        for (std::int64_t oy = oy0; oy < oy1; ++oy) {
+            fetch_rows(p, x, (oy1 + oy - oy0) * p.sh - p.pt + high - p.sh);
+            row(g, room + (oy - oy0) * p.sh * wide * bfloat16_block, y + oy * p.ow * bfloat16_block);
+        }
+    }
+}
+
+static constexpr bfloat16_image_kernels bfloat16_images = {&widen_pixels,
+                                                           wanted("MaxPool") ? &max_pool_bfloat16 : nullptr,
+                                                           wanted("AveragePool") ? &average_pool_bfloat16 : nullptr,
+                                                           wanted("Conv") ? &depthwise_bfloat16 : nullptr,
+                                                           wanted("GlobalAveragePool") ? &global_average_bfloat16 : nullptr,
+                                                           &channel_bfloat16,
+                                                           wanted("Add") ? &sum_bfloat16_images : nullptr};
 // ---- graft/cpu/kernels/bfloat16_vectors.inl
 // Sums of products of bfloat16 by vectors, a pair of channels of a pixel at a time: text, included for each set that multiplies pairs.
 
@@ -51764,7 +52989,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             for (int k = 0; k < half; ++k) {
@@ -51786,7 +53011,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
 }
 
-inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t*, const float* bias,
+inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* bias,
                          bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
     constexpr int many = 11, few = 3;
     static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
@@ -51800,7 +53025,8 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
 
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
-    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, &bfloat16_images, false, 33, 0};
     return &all;
 }
 
@@ -51860,35 +53086,40 @@ struct tile_unit {
 // ---- graft/cpu/kernels/bfloat16_tiles.inl
 // Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
 
-// Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none. `next`, where it is not null, are the weights that are wanted
-// soon: of layers of few pixels they come from memory, which took a tenth of ResNet-50's time.
+// Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none.
 template <int Rows>
-inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
+inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next,
                                      sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
+    const std::ptrdiff_t x_row = a.source_pixel * std::ptrdiff_t(sizeof *x);
     const float* const below = start.first + half * start.pixel;
     tiles.load<0>(start.first, start_row);
     tiles.load<1>(start.first + half, start_row);
     if (Rows == 2) tiles.load<2>(below, start_row);
     if (Rows == 2) tiles.load<3>(below + half, start_row);
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+    // Vectors work beside tiles: a quarter of the pixels before, from time to time.
+    const std::int64_t every = a.steps / 4;
+    std::int64_t until = a.steps < 8 ? a.steps : every;
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             tiles.load<6>(w, 64);
-            tiles.load<4>(from, 64);
+            tiles.load<4>(from, x_row);
             tiles.multiply_bfloat16<0, 4, 6>();
             tiles.load<7>(w + bfloat16_step / 2, 64);
             tiles.multiply_bfloat16<1, 4, 7>();
             if (Rows == 2) {
-                tiles.load<5>(from + half * bfloat16_block, 64);
+                tiles.load<5>(from + half * a.source_pixel, x_row);
                 tiles.multiply_bfloat16<2, 5, 6>();
                 tiles.multiply_bfloat16<3, 5, 7>();
             }
-            if (next)
-                for (const std::uint16_t* const last = next + bfloat16_step; next != last; next += 32) tile_unit::fetch(next);
-            finish_some(end, before, 4);
+            for (int line = 0; line < next.lines; ++line, next.at += bfloat16_block) tile_unit::fetch(next.at);
+            if (--until) continue;
+            finish_some(end, before, bfloat16_block / 4);
+            until = every;
         }
+    finish_some(end, before, bfloat16_block);
     float* const to_below = to + half * to_pixel;
     tiles.store<0>(to, to_row);
     tiles.store<1>(to + half, to_row);
@@ -51896,7 +53127,7 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
     if (Rows == 2) tiles.store<3>(to_below + half, to_row);
 }
 
-inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
+inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, const float* bias,
                          bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const auto sum = to.pixels > half ? &sum_tiles<2> : &sum_tiles<1>;
@@ -51905,7 +53136,8 @@ inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::ui
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
-    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, &bfloat16_images, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -52601,12 +53833,17 @@ GRAFT_VECTOR V even_of_pair(I a) { return without_denormals(as_float(shift_left<
 GRAFT_VECTOR V odd_of_pair(I a) { return without_denormals(as_float(a & I::set1(static_cast<std::int32_t>(0xffff0000u)))); }
 
 GRAFT_VECTOR void narrow_bfloat16(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+GRAFT_VECTOR void narrow_neighbours(V first, V second, std::uint16_t* to) {
+    narrow_bfloat16(first, to);
+    narrow_bfloat16(second, to + V::W);
+}
 GRAFT_VECTOR void narrow_pairs(V first, V second, std::uint16_t* to) {
     std::uint16_t a[V::W], b[V::W];
     narrow_bfloat16(first, a);
     narrow_bfloat16(second, b);
     for (int i = 0; i < V::W; ++i) to[2 * i] = a[i], to[2 * i + 1] = b[i];
 }
+GRAFT_VECTOR void fetch_line(const void*) {}
 GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
     const V odd = without_denormals(fma(odd_of_pair(a), odd_of_pair(b), without_denormals(sum)));
     return without_denormals(fma(even_of_pair(a), even_of_pair(b), odd));
@@ -52691,8 +53928,7 @@ GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::mem
 
 inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
-    const std::int64_t channels = a.channels - block * bfloat16_block;
-    const float* const x = a.x + block * (bfloat16_block / V::W) * a.x_vector;
+    const std::int64_t channels = a.channels - block * bfloat16_block, of_block = block * (bfloat16_block / V::W) * a.x_vector;
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
     std::int64_t row = first / g.pitch, column = first % g.pitch;
     for (; first < last; ++row, column = 0) {
@@ -52704,9 +53940,12 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         std::int64_t i = 0;
         if (before < inside) {
             clear_pixels(to, before);
-            const float* from = x + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel;
-            const std::int64_t step = a.sw * a.x_pixel;
-            if (channels >= bfloat16_block)
+            const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
+            const float* from = a.x + at;
+            if (a.narrow_x) {
+                const std::uint16_t* narrow = a.narrow_x + at;
+                for (i = before; i < inside; ++i, narrow += step) std::memcpy(to + i * bfloat16_block, narrow, bfloat16_block * sizeof *to);
+            } else if (channels >= bfloat16_block)
                 for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
             else
                 for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
@@ -52717,8 +53956,47 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
     }
 }
 
-// The same of a few planes, of which a row of taps is unrolled.
+// Numbers [from, from + count) of a row of `size`, zeros beyond it.
+inline void narrow_row(const float* row, std::int64_t size, std::int64_t from, std::int64_t count, std::uint16_t* to) {
+    const std::int64_t begin = from < 0 ? 0 : from, end = from + count < size ? from + count : size;
+    if (begin >= end) return std::memset(to, 0, static_cast<std::size_t>(count) * sizeof *to), void();
+    std::memset(to, 0, static_cast<std::size_t>(begin - from) * sizeof *to);
+    for (std::int64_t i = begin; i < end; i += V::W) narrow_bfloat16(load_lanes(row + i, end - i), to + i - from);
+    std::memset(to + end - from, 0, static_cast<std::size_t>(from + count - end) * sizeof *to);
+}
+// A few planes, of which a row of up to eight neighbouring taps is unrolled: eight numbers of each plane are copied for a pixel, of which the next plane's take
+// the place of those that are too many.
+inline void gather_bfloat16_neighbours(const bfloat16_args& a, std::int64_t first, std::int64_t last) {
+    constexpr std::int64_t together = 8;
+    const image_planes& g = a.from;
+    std::uint16_t rows[bfloat16_row], kept[together] = {};
+    for (int t = 0; t < a.unrolled; ++t) kept[t] = 0xffff;
+    std::uint64_t mask[2];
+    std::memcpy(mask, kept, sizeof mask);
+    const std::int64_t step = a.unrolled_step, planes = a.channels / a.unrolled;
+    std::uint16_t* to = a.gathered + first * bfloat16_block;
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
+        const std::int64_t numbers = (count - 1) * step + together, room = numbers + V::W;
+        for (std::int64_t p = 0; p < planes; ++p)
+            narrow_row(a.x + image * a.x_image + p * a.x_vector + (inside ? iy : 0) * a.x_row, inside ? a.iw : 0, column * step - a.unrolled_pad, numbers,
+                       rows + p * room);
+        clear_pixels(to, count);
+        for (std::int64_t i = 0; i < count; ++i, to += bfloat16_block)
+            for (std::int64_t p = 0; p < planes; ++p) {
+                std::uint64_t some[2];
+                std::memcpy(some, rows + p * room + i * step, sizeof some);
+                some[0] &= mask[0], some[1] &= mask[1];
+                std::memcpy(to + p * a.unrolled, some, sizeof some);
+            }
+        first += count;
+    }
+}
+
+// The same of any planes.
 inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    if (a.unrolled <= 8 && a.unrolled_dilation == 1 && a.channels <= 4 * a.unrolled) return gather_bfloat16_neighbours(a, first, last);
     const image_planes& g = a.from;
     alignas(64) float rows[bfloat16_row];
     const std::int64_t step = a.unrolled_step, beside = std::int64_t(a.unrolled - 1) * a.unrolled_dilation / step + 1;
@@ -52766,7 +54044,7 @@ struct sums_from {
 constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
 struct bfloat16_sums {
     alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
-    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
+    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // at below 0: no output; the other where residual_pixel tells of it
     int next, pixels;
 };
 
@@ -52774,68 +54052,115 @@ struct bfloat16_sums {
 struct bfloat16_end {
     const bfloat16_args& a;
     std::int64_t channels;  // from the block's first one on
-    bool clamped, simple;   // simple: whole vectors, and no more than a residual and a clamp
+    bool function, simple;  // function: of all sums before they are handed out; simple: whole vectors, and no more than a residual and a clamp then
+    bool residual;
     float low, high;
 };
 inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
-    bfloat16_end e{a, a.out_channels - block * bfloat16_block, true, false, 0, 0};
-    e.clamped = bounds_of(a.ep, e.low, e.high);
-    e.simple = e.clamped && (a.whole_vectors || e.channels >= bfloat16_block) && !(a.residual && a.ep.residual_after_activation);
+    bfloat16_end e{a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0};
+    const bool clamped = bounds_of(a.ep, e.low, e.high), late = a.ep.residual_after_activation;
+    e.function = functions_wanted() && !clamped && (!e.residual || late);
+    e.simple = (clamped ? !(e.residual && late) : e.function) && (a.whole_vectors || e.channels >= bfloat16_block);
     return e;
 }
 
 // Any other pixel.
 inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
     const bfloat16_args& a = e.a;
-    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.clamped;
+    float none = 0;
+    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.function && !bounds_of(a.ep, none, none);
     const V low = V::set1(e.low), high = V::set1(e.high);
-    const auto residual = [&](int v) { return load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v); };
-    for (int v = 0; a.residual && !late && v < bfloat16_block && v < e.channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
+    const auto residual = [&](int v) {
+        return a.narrow_residual ? load_bf16(a.narrow_residual + residual_at + v)
+                                 : load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v);
+    };
+    const std::int64_t channels = a.narrow_y ? bfloat16_block : e.channels;
+    for (int v = 0; e.residual && !late && v < bfloat16_block && v < channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
     if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
-    for (int v = 0; v < bfloat16_block && v < e.channels; v += V::W) {
-        const std::int64_t lanes = a.whole_vectors ? V::W : e.channels - v;
+    for (int v = 0; v < bfloat16_block && v < channels; v += V::W) {
+        const std::int64_t lanes = a.whole_vectors ? V::W : channels - v;
         float* const to = a.y + at + v / V::W * a.y_vector;
         V y = V::load(sum + v);
         if (!function) y = clamp(y, low, high);
-        if (a.residual && late) y = y + residual(v);
-        if (lanes >= V::W)
+        if (e.residual && late) y = y + residual(v);
+        if (a.narrow_y)
+            narrow_bfloat16(y, a.narrow_y + at + v);
+        else if (lanes >= V::W)
             y.store(to);
         else
             y.store_partial(to, static_cast<int>(lanes));
     }
 }
 
-// The next few pixels.
-GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
-    int next = of.next;
-    const int end = of.pixels < next + count ? of.pixels : next + count;
-    if (next >= end) return;
-    of.next = end;
-    if (!e.simple) {
-        for (; next < end; ++next)
-            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], of.residual_at[next]);
-        return;
-    }
+// Pixels [next, end) of simple ones.
+template <bool Narrow, bool Residual>
+GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, int next, int end) {
+    static_assert(bfloat16_block % (2 * V::W) == 0, "vectors are rounded two at a time");
     const V low = V::set1(e.low), high = V::set1(e.high);
-    const float* const residual = e.a.residual;
-    float* const y = e.a.y;
-    const std::int64_t vector = e.a.y_vector, channels = e.channels;
+    const bool capped = e.high < std::numeric_limits<float>::infinity();
+    const bfloat16_args& a = e.a;
+    const float* const residual = a.residual;
+    const std::uint16_t* const narrow_residual = a.narrow_residual;
+    float* const y = a.y;
+    std::uint16_t* const narrow_y = a.narrow_y;
+    const std::int64_t vector = a.y_vector, channels = e.channels, *const residual_at = a.residual_pixel ? of.residual_at : of.at;
+    const auto bounded = [&](V sum) {
+        sum = max(low, sum);
+        return capped ? min(high, sum) : sum;
+    };
     for (; next < end; ++next) {
-        const std::int64_t at = of.at[next], residual_at = of.residual_at[next];
+        const std::int64_t at = of.at[next];
         if (at < 0) continue;
-        GRAFT_UNROLL
-        for (int v = 0; v < bfloat16_block / V::W; ++v) {
-            if (v * V::W >= channels) break;
-            V sum = V::load(of.sum[next] + v * V::W);
-            if (residual) sum = sum + V::load(residual + residual_at + v * vector);
-            clamp(sum, low, high).store(y + at + v * vector);
+        const float* const sum = of.sum[next];
+        if constexpr (Narrow) {
+            GRAFT_UNROLL
+            for (int v = 0; v < bfloat16_block; v += 2 * V::W) {
+                V first = V::load(sum + v), second = V::load(sum + v + V::W);
+                if constexpr (Residual) {
+                    const std::uint16_t* const add = narrow_residual + residual_at[next] + v;
+                    first = first + load_bf16(add), second = second + load_bf16(add + V::W);
+                }
+                narrow_neighbours(bounded(first), bounded(second), narrow_y + at + v);
+            }
+        } else {
+            GRAFT_UNROLL
+            for (int v = 0; v < bfloat16_block / V::W; ++v) {
+                if (v * V::W >= channels) break;
+                V total = V::load(sum + v * V::W);
+                if constexpr (Residual) total = total + V::load(residual + residual_at[next] + v * vector);
+                bounded(total).store(y + at + v * vector);
+            }
         }
     }
 }
+// The next few pixels.
+inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+    int next = of.next;
+    const int end = of.pixels < next + count ? of.pixels : next + count;
+    if (next >= end) return;
+    if (e.function && next == 0) activate_run(of.sum[0], of.pixels * bfloat16_block, e.a.ep.act, e.a.ep.alpha, e.a.ep.beta);
+    of.next = end;
+    if (!e.simple) {
+        for (; next < end; ++next)
+            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], e.a.residual_pixel ? of.residual_at[next] : of.at[next]);
+        return;
+    }
+    if (e.a.narrow_y)
+        e.residual ? finish_simple<true, true>(e, of, next, end) : finish_simple<true, false>(e, of, next, end);
+    else
+        e.residual ? finish_simple<false, true>(e, of, next, end) : finish_simple<false, false>(e, of, next, end);
+}
+
+// The weights of the next block, some lines of which are asked for at every step: of layers of few pixels they come from memory. Where a task reads its weights
+// once, they are a stream that the machine fetches by itself.
+struct weights_ahead {
+    const std::uint16_t* at;
+    int lines;
+};
 
 // By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
 template <class Unit>
-inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+inline void multiply_block(Unit& unit, const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
     const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
     alignas(64) float bias[bfloat16_block] = {};
@@ -52847,28 +54172,251 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
     const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
     const std::int64_t row = first * bfloat16_block / g.pitch;
     std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
-    Unit unit;
+    const std::int64_t tiles = last - first;
+    const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
     for (std::int64_t tile = first; tile < last; ++tile) {
         bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
         const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        const std::uint16_t *const x = a.gathered + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
-                                                                                              ? w + a.steps * bfloat16_step
-                                                                                              : nullptr;
-        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
+        // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
+        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2,
+                           again = a.narrow_x == a.source && left < whole ? whole - left : 0;
+        const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
+        const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
+        here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;
         sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
         finish_some(end, before, bfloat16_block);
         here.next = 0;
-        for (int i = 0; i < here.pixels; ++i) {
-            const bool output = column < a.ow && oy < a.oh;
-            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
-            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
-            if (++column < g.pitch) continue;
+        for (int i = 0; i < again; ++i) here.at[i] = -1;
+        for (int i = static_cast<int>(again); i < here.pixels;) {
+            const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
+            const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
+            const std::int64_t at = vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
+            for (std::int64_t k = 0; k < count; ++k) here.at[i + k] = k < outputs ? at + k * a.y_pixel : -1;
+            if (a.residual_pixel)
+                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = vector + (column + k) * a.residual_pixel;
+            i += static_cast<int>(count), column += count;
+            if (column < g.pitch) continue;
             column = 0;
             if (++oy == a.image_rows) oy = 0, ++image;
         }
     }
     finish_some(end, sums[(last - 1) % 2], bfloat16_block);
 }
+template <class Unit>
+inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
+    Unit unit;
+    for (const std::int64_t end = block + blocks; block < end; ++block) multiply_block(unit, a, block, first, last);
+}
+// ---- graft/cpu/kernels/bfloat16_images.inl
+// Operators on images in bfloat16, whose pixels are 32 channels side by side: text, included for each set that rounds to it. They compute in float32, 2 W
+// channels at a time.
+
+inline void widen_pixels(const std::uint16_t* x, std::int64_t pixels, float* y) {
+    for (std::int64_t i = 0; i < pixels; ++i) load_bf16(x + i * bfloat16_block).store(y + i * V::W);
+}
+
+inline void max_pool_bfloat16(const pool_args& a, std::int64_t task) { pool_band<max_of, bfloat16_pixels>(a, task); }
+inline void average_pool_bfloat16(const pool_args& a, std::int64_t task) { pool_band<sum_of, bfloat16_pixels>(a, task); }
+
+// The even and the odd ones of up to 2 W numbers; `other` where there are fewer.
+inline void unzip(const float* from, int count, float other, V (&to)[2]) {
+    alignas(64) float some[2][V::W];
+    for (int i = 0; i < 2 * V::W; ++i) some[i % 2][i / 2] = i < count ? from[i] : other;
+    to[0] = V::load(some[0]), to[1] = V::load(some[1]);
+}
+
+inline void global_average_bfloat16(const std::uint16_t* x, std::int64_t pixels, float* y) {
+    V total[2][2] = {{V::zero(), V::zero()}, {V::zero(), V::zero()}};
+    for (std::int64_t i = 0; i < pixels; ++i) {
+        V some[2];
+        bfloat16_pixels::load(x + i * bfloat16_block, some);
+        total[i % 2][0] = total[i % 2][0] + some[0], total[i % 2][1] = total[i % 2][1] + some[1];
+    }
+    const V by = V::set1(static_cast<float>(pixels)), even = (total[0][0] + total[1][0]) / by, odd = (total[0][1] + total[1][1]) / by;
+    zip_low(even, odd).store(y);
+    zip_high(even, odd).store(y + V::W);
+}
+
+inline void channel_bfloat16(const std::uint16_t* x, std::int64_t pixels, const float* scale, const float* shift, int channels, float low, float high,
+                             std::uint16_t* y) {
+    const V least = V::set1(low), most = V::set1(high);
+    V by[2], add[2];
+    unzip(scale, scale ? channels : 0, 1, by);
+    unzip(shift, shift ? channels : 0, 0, add);
+    for (std::int64_t i = 0; i < pixels * bfloat16_block; i += bfloat16_block) {
+        V some[2];
+        bfloat16_pixels::load(x + i, some);
+        for (int v = 0; v < 2; ++v) some[v] = clamp(fma(some[v], by[v], add[v]), least, most);
+        narrow_pairs(some[0], some[1], y + i);
+    }
+}
+inline void sum_bfloat16_images(const std::uint16_t* a, const std::uint16_t* b, std::int64_t n, float low, float high, std::uint16_t* y) {
+    const V least = V::set1(low), most = V::set1(high);
+    for (std::int64_t i = 0; i < n; i += 2 * V::W) {
+        V first[2], second[2];
+        bfloat16_pixels::load(a + i, first);
+        bfloat16_pixels::load(b + i, second);
+        for (int v = 0; v < 2; ++v) first[v] = clamp(first[v] + second[v], least, most);
+        narrow_pairs(first[0], first[1], y + i);
+    }
+}
+
+// ---- graft/cpu/kernels/bfloat16_depthwise.inl
+// Depthwise convolution of images in bfloat16: text, included for each set that rounds to it. Numbers become floats as they are loaded, the even channels of a
+// pixel one vector and the odd ones another, and sums are rounded as they are stored.
+
+// One group of channels of one image, of which some rows are copied with their padding.
+struct depthwise_group {
+    conv_args a;
+    std::int64_t wide;  // pixels of a row of the copy
+    V bias[2];
+    alignas(64) float weights[narrow_depthwise_taps][2][V::W];  // of the even channels and of the odd ones
+};
+
+// Those of two vectors of channels, [2][taps][W], of which the second may not be there.
+inline void unzip_weights(const float* from, int taps, bool both, float (*to)[2][V::W]) {
+    constexpr int half = V::W / 2;
+    for (int t = 0; t < taps; ++t, from += V::W)
+        for (int i = 0; i < half; ++i) {
+            const float* const second = from + taps * V::W + 2 * i;
+            to[t][0][i] = from[2 * i], to[t][0][half + i] = both ? second[0] : 0;
+            to[t][1][i] = from[2 * i + 1], to[t][1][half + i] = both ? second[1] : 0;
+        }
+}
+
+// M neighbouring outputs of one row; S is the stride. KW as in depthwise_tile: the kernel's width where its taps are adjacent, 0 for any other.
+template <int M, int S, int KW>
+GRAFT_VECTOR void depthwise_some(const depthwise_group& g, const std::uint16_t* x, std::uint16_t* y) {
+    const conv_problem& p = g.a.p;
+    V sum[M][2];
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) sum[m][0] = g.bias[0], sum[m][1] = g.bias[1];
+    const float(*w)[2][V::W] = g.weights;
+    for (int ky = 0; ky < p.kh; ++ky, x += p.dh * g.wide * bfloat16_block) {
+        if constexpr (KW > 0) {
+            V taps[KW][2];
+            GRAFT_UNROLL
+            for (int kx = 0; kx < KW; ++kx, ++w) taps[kx][0] = V::load((*w)[0]), taps[kx][1] = V::load((*w)[1]);
+            GRAFT_UNROLL
+            for (int i = 0; i < (M - 1) * S + KW; ++i) {
+                V some[2];
+                bfloat16_pixels::load(x + i * bfloat16_block, some);
+                GRAFT_UNROLL
+                for (int kx = i % S; kx < KW; kx += S)
+                    if (i >= kx && i - kx <= (M - 1) * S) {
+                        V(&to)[2] = sum[(i - kx) / S];
+                        to[0] = fma(some[0], taps[kx][0], to[0]), to[1] = fma(some[1], taps[kx][1], to[1]);
+                    }
+            }
+        } else {
+            const std::uint16_t* at = x;
+            for (int kx = 0; kx < p.kw; ++kx, ++w, at += p.dw * bfloat16_block) {
+                const V even = V::load((*w)[0]), odd = V::load((*w)[1]);
+                GRAFT_UNROLL
+                for (int m = 0; m < M; ++m) {
+                    V some[2];
+                    bfloat16_pixels::load(at + m * p.sw * bfloat16_block, some);
+                    sum[m][0] = fma(some[0], even, sum[m][0]), sum[m][1] = fma(some[1], odd, sum[m][1]);
+                }
+            }
+        }
+    }
+    if (functions_wanted() && g.a.run_activation) {
+        alignas(64) float made[M][2][V::W];
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) sum[m][0].store(made[m][0]), sum[m][1].store(made[m][1]);
+        activate_run(made[0][0], M * 2 * V::W, p.ep.act, p.ep.alpha, p.ep.beta);
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) sum[m][0] = V::load(made[m][0]), sum[m][1] = V::load(made[m][1]);
+    }
+    const V low = V::set1(g.a.low), high = V::set1(g.a.high);
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) narrow_pairs(clamp(sum[m][0], low, high), clamp(sum[m][1], low, high), y + m * bfloat16_block);
+}
+
+// A row of outputs. The last tile reaches back and computes some of them again.
+template <int S, int KW>
+GRAFT_NOINLINE inline void depthwise_row(const depthwise_group& g, const std::uint16_t* x, std::uint16_t* y) {
+    constexpr int M = 7;
+    const std::int64_t ow = g.a.p.ow, sw = g.a.p.sw;
+    for (std::int64_t ox = 0; ox < ow;) {
+        if (ow >= M) {
+            if (ox + M > ow) ox = ow - M;
+            depthwise_some<M, S, KW>(g, x + ox * sw * bfloat16_block, y + ox * bfloat16_block);
+            ox += M;
+        } else {
+            depthwise_some<1, 1, 0>(g, x + ox * sw * bfloat16_block, y + ox * bfloat16_block);
+            ox += 1;
+        }
+    }
+}
+
+template <int S>
+inline auto depthwise_row_of(const conv_problem& p) {
+    return p.dw > 1 ? &depthwise_row<1, 0> : p.kw == 3 ? &depthwise_row<S, 3> : p.kw == 5 ? &depthwise_row<S, 5> : &depthwise_row<1, 0>;
+}
+
+// Rows [first, first + rows) of a group's image, with their padding.
+inline void copy_padded_rows(const conv_problem& p, const std::uint16_t* x, std::int64_t first, std::int64_t rows, std::int64_t wide, std::uint16_t* to) {
+    constexpr std::size_t group = 2 * V::W * sizeof *to;
+    const auto clear = [&](std::int64_t count) {
+        for (; count > 0; --count, to += bfloat16_block) std::memset(to, 0, group);
+    };
+    for (std::int64_t iy = first; iy < first + rows; ++iy) {
+        const bool inside = iy >= 0 && iy < p.ih;
+        const std::int64_t before = !inside || p.pl > wide ? wide : p.pl, count = wide - before < p.iw ? wide - before : p.iw;
+        const std::uint16_t* from = x + iy * p.iw * bfloat16_block;
+        clear(before);
+        for (std::int64_t i = 0; i < count; ++i, to += bfloat16_block, from += bfloat16_block) std::memcpy(to, from, group);
+        clear(wide - before - count);
+    }
+}
+
+// What an output row of the next copy will read first, while this one is computed.
+inline void fetch_rows(const conv_problem& p, const std::uint16_t* x, std::int64_t first) {
+    for (std::int64_t iy = first < 0 ? 0 : first; iy < first + p.sh && iy < p.ih; ++iy)
+        for (std::int64_t i = 0; i < p.iw; ++i) fetch_line(x + (iy * p.iw + i) * bfloat16_block);
+}
+
+// One task: some rows (`batch_tiles`) of one group of channels of one image.
+inline void depthwise_bfloat16(const conv_args& a, std::int64_t task) {
+    const conv_problem& p = a.p;
+    constexpr int together = 2 * V::W;
+    const std::int64_t groups = (p.oc + bfloat16_block - 1) / bfloat16_block * (bfloat16_block / together);
+    const std::int64_t first = task % a.batches * a.batch_tiles, last = first + a.batch_tiles < p.oh ? first + a.batch_tiles : p.oh;
+    task /= a.batches;
+    const std::int64_t channel = task % groups * together, left = p.oc - channel;
+    const std::uint16_t* const x = a.narrow_x + group_at<bfloat16_pixels>(task, p.ih * p.iw);
+    std::uint16_t* const y = a.narrow_y + group_at<bfloat16_pixels>(task, p.oh * p.ow);
+    if (left <= 0) {
+        for (std::int64_t i = first * p.ow; i < last * p.ow; ++i) std::memset(y + i * bfloat16_block, 0, together * sizeof *y);
+        return;
+    }
+    const int channels = static_cast<int>(left < together ? left : together), taps = p.kh * p.kw;
+    const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1, fit = narrow_depthwise_rows(p);
+    depthwise_group g;
+    g.a = a, g.wide = wide;
+    unzip(a.bias ? a.bias + channel : nullptr, a.bias ? channels : 0, 0, g.bias);
+    unzip_weights(a.weight + channel * taps, taps, channels > V::W, g.weights);
+    const auto row = p.sw == 1 ? depthwise_row_of<1>(p) : p.sw == 2 ? depthwise_row_of<2>(p) : &depthwise_row<1, 0>;
+    alignas(64) std::uint16_t room[narrow_depthwise_room];
+    for (std::int64_t oy0 = first, oy1; oy0 < last; oy0 = oy1) {
+        oy1 = oy0 + fit < last ? oy0 + fit : last;
+        copy_padded_rows(p, x, oy0 * p.sh - p.pt, (oy1 - oy0 - 1) * p.sh + high, wide, room);
+        for (std::int64_t oy = oy0; oy < oy1; ++oy) {
+            fetch_rows(p, x, (oy1 + oy - oy0) * p.sh - p.pt + high - p.sh);
+            row(g, room + (oy - oy0) * p.sh * wide * bfloat16_block, y + oy * p.ow * bfloat16_block);
+        }
+    }
+}
+
+static constexpr bfloat16_image_kernels bfloat16_images = {&widen_pixels,
+                                                           wanted("MaxPool") ? &max_pool_bfloat16 : nullptr,
+                                                           wanted("AveragePool") ? &average_pool_bfloat16 : nullptr,
+                                                           wanted("Conv") ? &depthwise_bfloat16 : nullptr,
+                                                           wanted("GlobalAveragePool") ? &global_average_bfloat16 : nullptr,
+                                                           &channel_bfloat16,
+                                                           wanted("Add") ? &sum_bfloat16_images : nullptr};
 // ---- graft/cpu/kernels/bfloat16_vectors.inl
 // Sums of products of bfloat16 by vectors, a pair of channels of a pixel at a time: text, included for each set that multiplies pairs.
 
@@ -52884,7 +54432,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             for (int k = 0; k < half; ++k) {
@@ -52906,7 +54454,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
 }
 
-inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t*, const float* bias,
+inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* bias,
                          bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
     constexpr int many = 11, few = 3;
     static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
@@ -52920,7 +54468,8 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
 
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
-    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, &bfloat16_images, false, 33, 0};
     return &all;
 }
 
@@ -52980,35 +54529,40 @@ struct tile_unit {
 // ---- graft/cpu/kernels/bfloat16_tiles.inl
 // Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
 
-// Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none. `next`, where it is not null, are the weights that are wanted
-// soon: of layers of few pixels they come from memory, which took a tenth of ResNet-50's time.
+// Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none.
 template <int Rows>
-inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
+inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next,
                                      sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
+    const std::ptrdiff_t x_row = a.source_pixel * std::ptrdiff_t(sizeof *x);
     const float* const below = start.first + half * start.pixel;
     tiles.load<0>(start.first, start_row);
     tiles.load<1>(start.first + half, start_row);
     if (Rows == 2) tiles.load<2>(below, start_row);
     if (Rows == 2) tiles.load<3>(below + half, start_row);
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+    // Vectors work beside tiles: a quarter of the pixels before, from time to time.
+    const std::int64_t every = a.steps / 4;
+    std::int64_t until = a.steps < 8 ? a.steps : every;
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             tiles.load<6>(w, 64);
-            tiles.load<4>(from, 64);
+            tiles.load<4>(from, x_row);
             tiles.multiply_bfloat16<0, 4, 6>();
             tiles.load<7>(w + bfloat16_step / 2, 64);
             tiles.multiply_bfloat16<1, 4, 7>();
             if (Rows == 2) {
-                tiles.load<5>(from + half * bfloat16_block, 64);
+                tiles.load<5>(from + half * a.source_pixel, x_row);
                 tiles.multiply_bfloat16<2, 5, 6>();
                 tiles.multiply_bfloat16<3, 5, 7>();
             }
-            if (next)
-                for (const std::uint16_t* const last = next + bfloat16_step; next != last; next += 32) tile_unit::fetch(next);
-            finish_some(end, before, 4);
+            for (int line = 0; line < next.lines; ++line, next.at += bfloat16_block) tile_unit::fetch(next.at);
+            if (--until) continue;
+            finish_some(end, before, bfloat16_block / 4);
+            until = every;
         }
+    finish_some(end, before, bfloat16_block);
     float* const to_below = to + half * to_pixel;
     tiles.store<0>(to, to_row);
     tiles.store<1>(to + half, to_row);
@@ -53016,7 +54570,7 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
     if (Rows == 2) tiles.store<3>(to_below + half, to_row);
 }
 
-inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
+inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, const float* bias,
                          bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const auto sum = to.pixels > half ? &sum_tiles<2> : &sum_tiles<1>;
@@ -53025,7 +54579,8 @@ inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::ui
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
-    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, &bfloat16_images, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -53719,12 +55274,17 @@ GRAFT_VECTOR V even_of_pair(I a) { return without_denormals(as_float(shift_left<
 GRAFT_VECTOR V odd_of_pair(I a) { return without_denormals(as_float(a & I::set1(static_cast<std::int32_t>(0xffff0000u)))); }
 
 GRAFT_VECTOR void narrow_bfloat16(V a, std::uint16_t* to) { store_bf16(without_denormals(a), to); }
+GRAFT_VECTOR void narrow_neighbours(V first, V second, std::uint16_t* to) {
+    narrow_bfloat16(first, to);
+    narrow_bfloat16(second, to + V::W);
+}
 GRAFT_VECTOR void narrow_pairs(V first, V second, std::uint16_t* to) {
     std::uint16_t a[V::W], b[V::W];
     narrow_bfloat16(first, a);
     narrow_bfloat16(second, b);
     for (int i = 0; i < V::W; ++i) to[2 * i] = a[i], to[2 * i + 1] = b[i];
 }
+GRAFT_VECTOR void fetch_line(const void*) {}
 GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
     const V odd = without_denormals(fma(odd_of_pair(a), odd_of_pair(b), without_denormals(sum)));
     return without_denormals(fma(even_of_pair(a), even_of_pair(b), odd));
@@ -53809,8 +55369,7 @@ GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::mem
 
 inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
-    const std::int64_t channels = a.channels - block * bfloat16_block;
-    const float* const x = a.x + block * (bfloat16_block / V::W) * a.x_vector;
+    const std::int64_t channels = a.channels - block * bfloat16_block, of_block = block * (bfloat16_block / V::W) * a.x_vector;
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
     std::int64_t row = first / g.pitch, column = first % g.pitch;
     for (; first < last; ++row, column = 0) {
@@ -53822,9 +55381,12 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         std::int64_t i = 0;
         if (before < inside) {
             clear_pixels(to, before);
-            const float* from = x + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel;
-            const std::int64_t step = a.sw * a.x_pixel;
-            if (channels >= bfloat16_block)
+            const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
+            const float* from = a.x + at;
+            if (a.narrow_x) {
+                const std::uint16_t* narrow = a.narrow_x + at;
+                for (i = before; i < inside; ++i, narrow += step) std::memcpy(to + i * bfloat16_block, narrow, bfloat16_block * sizeof *to);
+            } else if (channels >= bfloat16_block)
                 for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
             else
                 for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
@@ -53835,8 +55397,47 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
     }
 }
 
-// The same of a few planes, of which a row of taps is unrolled.
+// Numbers [from, from + count) of a row of `size`, zeros beyond it.
+inline void narrow_row(const float* row, std::int64_t size, std::int64_t from, std::int64_t count, std::uint16_t* to) {
+    const std::int64_t begin = from < 0 ? 0 : from, end = from + count < size ? from + count : size;
+    if (begin >= end) return std::memset(to, 0, static_cast<std::size_t>(count) * sizeof *to), void();
+    std::memset(to, 0, static_cast<std::size_t>(begin - from) * sizeof *to);
+    for (std::int64_t i = begin; i < end; i += V::W) narrow_bfloat16(load_lanes(row + i, end - i), to + i - from);
+    std::memset(to + end - from, 0, static_cast<std::size_t>(from + count - end) * sizeof *to);
+}
+// A few planes, of which a row of up to eight neighbouring taps is unrolled: eight numbers of each plane are copied for a pixel, of which the next plane's take
+// the place of those that are too many.
+inline void gather_bfloat16_neighbours(const bfloat16_args& a, std::int64_t first, std::int64_t last) {
+    constexpr std::int64_t together = 8;
+    const image_planes& g = a.from;
+    std::uint16_t rows[bfloat16_row], kept[together] = {};
+    for (int t = 0; t < a.unrolled; ++t) kept[t] = 0xffff;
+    std::uint64_t mask[2];
+    std::memcpy(mask, kept, sizeof mask);
+    const std::int64_t step = a.unrolled_step, planes = a.channels / a.unrolled;
+    std::uint16_t* to = a.gathered + first * bfloat16_block;
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
+        const std::int64_t numbers = (count - 1) * step + together, room = numbers + V::W;
+        for (std::int64_t p = 0; p < planes; ++p)
+            narrow_row(a.x + image * a.x_image + p * a.x_vector + (inside ? iy : 0) * a.x_row, inside ? a.iw : 0, column * step - a.unrolled_pad, numbers,
+                       rows + p * room);
+        clear_pixels(to, count);
+        for (std::int64_t i = 0; i < count; ++i, to += bfloat16_block)
+            for (std::int64_t p = 0; p < planes; ++p) {
+                std::uint64_t some[2];
+                std::memcpy(some, rows + p * room + i * step, sizeof some);
+                some[0] &= mask[0], some[1] &= mask[1];
+                std::memcpy(to + p * a.unrolled, some, sizeof some);
+            }
+        first += count;
+    }
+}
+
+// The same of any planes.
 inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    if (a.unrolled <= 8 && a.unrolled_dilation == 1 && a.channels <= 4 * a.unrolled) return gather_bfloat16_neighbours(a, first, last);
     const image_planes& g = a.from;
     alignas(64) float rows[bfloat16_row];
     const std::int64_t step = a.unrolled_step, beside = std::int64_t(a.unrolled - 1) * a.unrolled_dilation / step + 1;
@@ -53884,7 +55485,7 @@ struct sums_from {
 constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
 struct bfloat16_sums {
     alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
-    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
+    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // at below 0: no output; the other where residual_pixel tells of it
     int next, pixels;
 };
 
@@ -53892,68 +55493,115 @@ struct bfloat16_sums {
 struct bfloat16_end {
     const bfloat16_args& a;
     std::int64_t channels;  // from the block's first one on
-    bool clamped, simple;   // simple: whole vectors, and no more than a residual and a clamp
+    bool function, simple;  // function: of all sums before they are handed out; simple: whole vectors, and no more than a residual and a clamp then
+    bool residual;
     float low, high;
 };
 inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
-    bfloat16_end e{a, a.out_channels - block * bfloat16_block, true, false, 0, 0};
-    e.clamped = bounds_of(a.ep, e.low, e.high);
-    e.simple = e.clamped && (a.whole_vectors || e.channels >= bfloat16_block) && !(a.residual && a.ep.residual_after_activation);
+    bfloat16_end e{a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0};
+    const bool clamped = bounds_of(a.ep, e.low, e.high), late = a.ep.residual_after_activation;
+    e.function = functions_wanted() && !clamped && (!e.residual || late);
+    e.simple = (clamped ? !(e.residual && late) : e.function) && (a.whole_vectors || e.channels >= bfloat16_block);
     return e;
 }
 
 // Any other pixel.
 inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
     const bfloat16_args& a = e.a;
-    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.clamped;
+    float none = 0;
+    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.function && !bounds_of(a.ep, none, none);
     const V low = V::set1(e.low), high = V::set1(e.high);
-    const auto residual = [&](int v) { return load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v); };
-    for (int v = 0; a.residual && !late && v < bfloat16_block && v < e.channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
+    const auto residual = [&](int v) {
+        return a.narrow_residual ? load_bf16(a.narrow_residual + residual_at + v)
+                                 : load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v);
+    };
+    const std::int64_t channels = a.narrow_y ? bfloat16_block : e.channels;
+    for (int v = 0; e.residual && !late && v < bfloat16_block && v < channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
     if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
-    for (int v = 0; v < bfloat16_block && v < e.channels; v += V::W) {
-        const std::int64_t lanes = a.whole_vectors ? V::W : e.channels - v;
+    for (int v = 0; v < bfloat16_block && v < channels; v += V::W) {
+        const std::int64_t lanes = a.whole_vectors ? V::W : channels - v;
         float* const to = a.y + at + v / V::W * a.y_vector;
         V y = V::load(sum + v);
         if (!function) y = clamp(y, low, high);
-        if (a.residual && late) y = y + residual(v);
-        if (lanes >= V::W)
+        if (e.residual && late) y = y + residual(v);
+        if (a.narrow_y)
+            narrow_bfloat16(y, a.narrow_y + at + v);
+        else if (lanes >= V::W)
             y.store(to);
         else
             y.store_partial(to, static_cast<int>(lanes));
     }
 }
 
-// The next few pixels.
-GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
-    int next = of.next;
-    const int end = of.pixels < next + count ? of.pixels : next + count;
-    if (next >= end) return;
-    of.next = end;
-    if (!e.simple) {
-        for (; next < end; ++next)
-            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], of.residual_at[next]);
-        return;
-    }
+// Pixels [next, end) of simple ones.
+template <bool Narrow, bool Residual>
+GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, int next, int end) {
+    static_assert(bfloat16_block % (2 * V::W) == 0, "vectors are rounded two at a time");
     const V low = V::set1(e.low), high = V::set1(e.high);
-    const float* const residual = e.a.residual;
-    float* const y = e.a.y;
-    const std::int64_t vector = e.a.y_vector, channels = e.channels;
+    const bool capped = e.high < std::numeric_limits<float>::infinity();
+    const bfloat16_args& a = e.a;
+    const float* const residual = a.residual;
+    const std::uint16_t* const narrow_residual = a.narrow_residual;
+    float* const y = a.y;
+    std::uint16_t* const narrow_y = a.narrow_y;
+    const std::int64_t vector = a.y_vector, channels = e.channels, *const residual_at = a.residual_pixel ? of.residual_at : of.at;
+    const auto bounded = [&](V sum) {
+        sum = max(low, sum);
+        return capped ? min(high, sum) : sum;
+    };
     for (; next < end; ++next) {
-        const std::int64_t at = of.at[next], residual_at = of.residual_at[next];
+        const std::int64_t at = of.at[next];
         if (at < 0) continue;
-        GRAFT_UNROLL
-        for (int v = 0; v < bfloat16_block / V::W; ++v) {
-            if (v * V::W >= channels) break;
-            V sum = V::load(of.sum[next] + v * V::W);
-            if (residual) sum = sum + V::load(residual + residual_at + v * vector);
-            clamp(sum, low, high).store(y + at + v * vector);
+        const float* const sum = of.sum[next];
+        if constexpr (Narrow) {
+            GRAFT_UNROLL
+            for (int v = 0; v < bfloat16_block; v += 2 * V::W) {
+                V first = V::load(sum + v), second = V::load(sum + v + V::W);
+                if constexpr (Residual) {
+                    const std::uint16_t* const add = narrow_residual + residual_at[next] + v;
+                    first = first + load_bf16(add), second = second + load_bf16(add + V::W);
+                }
+                narrow_neighbours(bounded(first), bounded(second), narrow_y + at + v);
+            }
+        } else {
+            GRAFT_UNROLL
+            for (int v = 0; v < bfloat16_block / V::W; ++v) {
+                if (v * V::W >= channels) break;
+                V total = V::load(sum + v * V::W);
+                if constexpr (Residual) total = total + V::load(residual + residual_at[next] + v * vector);
+                bounded(total).store(y + at + v * vector);
+            }
         }
     }
 }
+// The next few pixels.
+inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+    int next = of.next;
+    const int end = of.pixels < next + count ? of.pixels : next + count;
+    if (next >= end) return;
+    if (e.function && next == 0) activate_run(of.sum[0], of.pixels * bfloat16_block, e.a.ep.act, e.a.ep.alpha, e.a.ep.beta);
+    of.next = end;
+    if (!e.simple) {
+        for (; next < end; ++next)
+            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], e.a.residual_pixel ? of.residual_at[next] : of.at[next]);
+        return;
+    }
+    if (e.a.narrow_y)
+        e.residual ? finish_simple<true, true>(e, of, next, end) : finish_simple<true, false>(e, of, next, end);
+    else
+        e.residual ? finish_simple<false, true>(e, of, next, end) : finish_simple<false, false>(e, of, next, end);
+}
+
+// The weights of the next block, some lines of which are asked for at every step: of layers of few pixels they come from memory. Where a task reads its weights
+// once, they are a stream that the machine fetches by itself.
+struct weights_ahead {
+    const std::uint16_t* at;
+    int lines;
+};
 
 // By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
 template <class Unit>
-inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+inline void multiply_block(Unit& unit, const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
     const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
     alignas(64) float bias[bfloat16_block] = {};
@@ -53965,28 +55613,251 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
     const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
     const std::int64_t row = first * bfloat16_block / g.pitch;
     std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
-    Unit unit;
+    const std::int64_t tiles = last - first;
+    const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
     for (std::int64_t tile = first; tile < last; ++tile) {
         bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
         const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        const std::uint16_t *const x = a.gathered + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
-                                                                                              ? w + a.steps * bfloat16_step
-                                                                                              : nullptr;
-        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
+        // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
+        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2,
+                           again = a.narrow_x == a.source && left < whole ? whole - left : 0;
+        const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
+        const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
+        here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;
         sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
         finish_some(end, before, bfloat16_block);
         here.next = 0;
-        for (int i = 0; i < here.pixels; ++i) {
-            const bool output = column < a.ow && oy < a.oh;
-            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
-            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
-            if (++column < g.pitch) continue;
+        for (int i = 0; i < again; ++i) here.at[i] = -1;
+        for (int i = static_cast<int>(again); i < here.pixels;) {
+            const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
+            const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
+            const std::int64_t at = vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
+            for (std::int64_t k = 0; k < count; ++k) here.at[i + k] = k < outputs ? at + k * a.y_pixel : -1;
+            if (a.residual_pixel)
+                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = vector + (column + k) * a.residual_pixel;
+            i += static_cast<int>(count), column += count;
+            if (column < g.pitch) continue;
             column = 0;
             if (++oy == a.image_rows) oy = 0, ++image;
         }
     }
     finish_some(end, sums[(last - 1) % 2], bfloat16_block);
 }
+template <class Unit>
+inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
+    Unit unit;
+    for (const std::int64_t end = block + blocks; block < end; ++block) multiply_block(unit, a, block, first, last);
+}
+// ---- graft/cpu/kernels/bfloat16_images.inl
+// Operators on images in bfloat16, whose pixels are 32 channels side by side: text, included for each set that rounds to it. They compute in float32, 2 W
+// channels at a time.
+
+inline void widen_pixels(const std::uint16_t* x, std::int64_t pixels, float* y) {
+    for (std::int64_t i = 0; i < pixels; ++i) load_bf16(x + i * bfloat16_block).store(y + i * V::W);
+}
+
+inline void max_pool_bfloat16(const pool_args& a, std::int64_t task) { pool_band<max_of, bfloat16_pixels>(a, task); }
+inline void average_pool_bfloat16(const pool_args& a, std::int64_t task) { pool_band<sum_of, bfloat16_pixels>(a, task); }
+
+// The even and the odd ones of up to 2 W numbers; `other` where there are fewer.
+inline void unzip(const float* from, int count, float other, V (&to)[2]) {
+    alignas(64) float some[2][V::W];
+    for (int i = 0; i < 2 * V::W; ++i) some[i % 2][i / 2] = i < count ? from[i] : other;
+    to[0] = V::load(some[0]), to[1] = V::load(some[1]);
+}
+
+inline void global_average_bfloat16(const std::uint16_t* x, std::int64_t pixels, float* y) {
+    V total[2][2] = {{V::zero(), V::zero()}, {V::zero(), V::zero()}};
+    for (std::int64_t i = 0; i < pixels; ++i) {
+        V some[2];
+        bfloat16_pixels::load(x + i * bfloat16_block, some);
+        total[i % 2][0] = total[i % 2][0] + some[0], total[i % 2][1] = total[i % 2][1] + some[1];
+    }
+    const V by = V::set1(static_cast<float>(pixels)), even = (total[0][0] + total[1][0]) / by, odd = (total[0][1] + total[1][1]) / by;
+    zip_low(even, odd).store(y);
+    zip_high(even, odd).store(y + V::W);
+}
+
+inline void channel_bfloat16(const std::uint16_t* x, std::int64_t pixels, const float* scale, const float* shift, int channels, float low, float high,
+                             std::uint16_t* y) {
+    const V least = V::set1(low), most = V::set1(high);
+    V by[2], add[2];
+    unzip(scale, scale ? channels : 0, 1, by);
+    unzip(shift, shift ? channels : 0, 0, add);
+    for (std::int64_t i = 0; i < pixels * bfloat16_block; i += bfloat16_block) {
+        V some[2];
+        bfloat16_pixels::load(x + i, some);
+        for (int v = 0; v < 2; ++v) some[v] = clamp(fma(some[v], by[v], add[v]), least, most);
+        narrow_pairs(some[0], some[1], y + i);
+    }
+}
+inline void sum_bfloat16_images(const std::uint16_t* a, const std::uint16_t* b, std::int64_t n, float low, float high, std::uint16_t* y) {
+    const V least = V::set1(low), most = V::set1(high);
+    for (std::int64_t i = 0; i < n; i += 2 * V::W) {
+        V first[2], second[2];
+        bfloat16_pixels::load(a + i, first);
+        bfloat16_pixels::load(b + i, second);
+        for (int v = 0; v < 2; ++v) first[v] = clamp(first[v] + second[v], least, most);
+        narrow_pairs(first[0], first[1], y + i);
+    }
+}
+
+// ---- graft/cpu/kernels/bfloat16_depthwise.inl
+// Depthwise convolution of images in bfloat16: text, included for each set that rounds to it. Numbers become floats as they are loaded, the even channels of a
+// pixel one vector and the odd ones another, and sums are rounded as they are stored.
+
+// One group of channels of one image, of which some rows are copied with their padding.
+struct depthwise_group {
+    conv_args a;
+    std::int64_t wide;  // pixels of a row of the copy
+    V bias[2];
+    alignas(64) float weights[narrow_depthwise_taps][2][V::W];  // of the even channels and of the odd ones
+};
+
+// Those of two vectors of channels, [2][taps][W], of which the second may not be there.
+inline void unzip_weights(const float* from, int taps, bool both, float (*to)[2][V::W]) {
+    constexpr int half = V::W / 2;
+    for (int t = 0; t < taps; ++t, from += V::W)
+        for (int i = 0; i < half; ++i) {
+            const float* const second = from + taps * V::W + 2 * i;
+            to[t][0][i] = from[2 * i], to[t][0][half + i] = both ? second[0] : 0;
+            to[t][1][i] = from[2 * i + 1], to[t][1][half + i] = both ? second[1] : 0;
+        }
+}
+
+// M neighbouring outputs of one row; S is the stride. KW as in depthwise_tile: the kernel's width where its taps are adjacent, 0 for any other.
+template <int M, int S, int KW>
+GRAFT_VECTOR void depthwise_some(const depthwise_group& g, const std::uint16_t* x, std::uint16_t* y) {
+    const conv_problem& p = g.a.p;
+    V sum[M][2];
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) sum[m][0] = g.bias[0], sum[m][1] = g.bias[1];
+    const float(*w)[2][V::W] = g.weights;
+    for (int ky = 0; ky < p.kh; ++ky, x += p.dh * g.wide * bfloat16_block) {
+        if constexpr (KW > 0) {
+            V taps[KW][2];
+            GRAFT_UNROLL
+            for (int kx = 0; kx < KW; ++kx, ++w) taps[kx][0] = V::load((*w)[0]), taps[kx][1] = V::load((*w)[1]);
+            GRAFT_UNROLL
+            for (int i = 0; i < (M - 1) * S + KW; ++i) {
+                V some[2];
+                bfloat16_pixels::load(x + i * bfloat16_block, some);
+                GRAFT_UNROLL
+                for (int kx = i % S; kx < KW; kx += S)
+                    if (i >= kx && i - kx <= (M - 1) * S) {
+                        V(&to)[2] = sum[(i - kx) / S];
+                        to[0] = fma(some[0], taps[kx][0], to[0]), to[1] = fma(some[1], taps[kx][1], to[1]);
+                    }
+            }
+        } else {
+            const std::uint16_t* at = x;
+            for (int kx = 0; kx < p.kw; ++kx, ++w, at += p.dw * bfloat16_block) {
+                const V even = V::load((*w)[0]), odd = V::load((*w)[1]);
+                GRAFT_UNROLL
+                for (int m = 0; m < M; ++m) {
+                    V some[2];
+                    bfloat16_pixels::load(at + m * p.sw * bfloat16_block, some);
+                    sum[m][0] = fma(some[0], even, sum[m][0]), sum[m][1] = fma(some[1], odd, sum[m][1]);
+                }
+            }
+        }
+    }
+    if (functions_wanted() && g.a.run_activation) {
+        alignas(64) float made[M][2][V::W];
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) sum[m][0].store(made[m][0]), sum[m][1].store(made[m][1]);
+        activate_run(made[0][0], M * 2 * V::W, p.ep.act, p.ep.alpha, p.ep.beta);
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) sum[m][0] = V::load(made[m][0]), sum[m][1] = V::load(made[m][1]);
+    }
+    const V low = V::set1(g.a.low), high = V::set1(g.a.high);
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) narrow_pairs(clamp(sum[m][0], low, high), clamp(sum[m][1], low, high), y + m * bfloat16_block);
+}
+
+// A row of outputs. The last tile reaches back and computes some of them again.
+template <int S, int KW>
+GRAFT_NOINLINE inline void depthwise_row(const depthwise_group& g, const std::uint16_t* x, std::uint16_t* y) {
+    constexpr int M = 7;
+    const std::int64_t ow = g.a.p.ow, sw = g.a.p.sw;
+    for (std::int64_t ox = 0; ox < ow;) {
+        if (ow >= M) {
+            if (ox + M > ow) ox = ow - M;
+            depthwise_some<M, S, KW>(g, x + ox * sw * bfloat16_block, y + ox * bfloat16_block);
+            ox += M;
+        } else {
+            depthwise_some<1, 1, 0>(g, x + ox * sw * bfloat16_block, y + ox * bfloat16_block);
+            ox += 1;
+        }
+    }
+}
+
+template <int S>
+inline auto depthwise_row_of(const conv_problem& p) {
+    return p.dw > 1 ? &depthwise_row<1, 0> : p.kw == 3 ? &depthwise_row<S, 3> : p.kw == 5 ? &depthwise_row<S, 5> : &depthwise_row<1, 0>;
+}
+
+// Rows [first, first + rows) of a group's image, with their padding.
+inline void copy_padded_rows(const conv_problem& p, const std::uint16_t* x, std::int64_t first, std::int64_t rows, std::int64_t wide, std::uint16_t* to) {
+    constexpr std::size_t group = 2 * V::W * sizeof *to;
+    const auto clear = [&](std::int64_t count) {
+        for (; count > 0; --count, to += bfloat16_block) std::memset(to, 0, group);
+    };
+    for (std::int64_t iy = first; iy < first + rows; ++iy) {
+        const bool inside = iy >= 0 && iy < p.ih;
+        const std::int64_t before = !inside || p.pl > wide ? wide : p.pl, count = wide - before < p.iw ? wide - before : p.iw;
+        const std::uint16_t* from = x + iy * p.iw * bfloat16_block;
+        clear(before);
+        for (std::int64_t i = 0; i < count; ++i, to += bfloat16_block, from += bfloat16_block) std::memcpy(to, from, group);
+        clear(wide - before - count);
+    }
+}
+
+// What an output row of the next copy will read first, while this one is computed.
+inline void fetch_rows(const conv_problem& p, const std::uint16_t* x, std::int64_t first) {
+    for (std::int64_t iy = first < 0 ? 0 : first; iy < first + p.sh && iy < p.ih; ++iy)
+        for (std::int64_t i = 0; i < p.iw; ++i) fetch_line(x + (iy * p.iw + i) * bfloat16_block);
+}
+
+// One task: some rows (`batch_tiles`) of one group of channels of one image.
+inline void depthwise_bfloat16(const conv_args& a, std::int64_t task) {
+    const conv_problem& p = a.p;
+    constexpr int together = 2 * V::W;
+    const std::int64_t groups = (p.oc + bfloat16_block - 1) / bfloat16_block * (bfloat16_block / together);
+    const std::int64_t first = task % a.batches * a.batch_tiles, last = first + a.batch_tiles < p.oh ? first + a.batch_tiles : p.oh;
+    task /= a.batches;
+    const std::int64_t channel = task % groups * together, left = p.oc - channel;
+    const std::uint16_t* const x = a.narrow_x + group_at<bfloat16_pixels>(task, p.ih * p.iw);
+    std::uint16_t* const y = a.narrow_y + group_at<bfloat16_pixels>(task, p.oh * p.ow);
+    if (left <= 0) {
+        for (std::int64_t i = first * p.ow; i < last * p.ow; ++i) std::memset(y + i * bfloat16_block, 0, together * sizeof *y);
+        return;
+    }
+    const int channels = static_cast<int>(left < together ? left : together), taps = p.kh * p.kw;
+    const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1, fit = narrow_depthwise_rows(p);
+    depthwise_group g;
+    g.a = a, g.wide = wide;
+    unzip(a.bias ? a.bias + channel : nullptr, a.bias ? channels : 0, 0, g.bias);
+    unzip_weights(a.weight + channel * taps, taps, channels > V::W, g.weights);
+    const auto row = p.sw == 1 ? depthwise_row_of<1>(p) : p.sw == 2 ? depthwise_row_of<2>(p) : &depthwise_row<1, 0>;
+    alignas(64) std::uint16_t room[narrow_depthwise_room];
+    for (std::int64_t oy0 = first, oy1; oy0 < last; oy0 = oy1) {
+        oy1 = oy0 + fit < last ? oy0 + fit : last;
+        copy_padded_rows(p, x, oy0 * p.sh - p.pt, (oy1 - oy0 - 1) * p.sh + high, wide, room);
+        for (std::int64_t oy = oy0; oy < oy1; ++oy) {
+            fetch_rows(p, x, (oy1 + oy - oy0) * p.sh - p.pt + high - p.sh);
+            row(g, room + (oy - oy0) * p.sh * wide * bfloat16_block, y + oy * p.ow * bfloat16_block);
+        }
+    }
+}
+
+static constexpr bfloat16_image_kernels bfloat16_images = {&widen_pixels,
+                                                           wanted("MaxPool") ? &max_pool_bfloat16 : nullptr,
+                                                           wanted("AveragePool") ? &average_pool_bfloat16 : nullptr,
+                                                           wanted("Conv") ? &depthwise_bfloat16 : nullptr,
+                                                           wanted("GlobalAveragePool") ? &global_average_bfloat16 : nullptr,
+                                                           &channel_bfloat16,
+                                                           wanted("Add") ? &sum_bfloat16_images : nullptr};
 // ---- graft/cpu/kernels/bfloat16_vectors.inl
 // Sums of products of bfloat16 by vectors, a pair of channels of a pixel at a time: text, included for each set that multiplies pairs.
 
@@ -54002,7 +55873,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             for (int k = 0; k < half; ++k) {
@@ -54024,7 +55895,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
 }
 
-inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t*, const float* bias,
+inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* bias,
                          bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
     constexpr int many = 11, few = 3;
     static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
@@ -54038,7 +55909,8 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
 
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
-    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, &bfloat16_images, false, 33, 0};
     return &all;
 }
 
@@ -54098,35 +55970,40 @@ struct tile_unit {
 // ---- graft/cpu/kernels/bfloat16_tiles.inl
 // Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
 
-// Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none. `next`, where it is not null, are the weights that are wanted
-// soon: of layers of few pixels they come from memory, which took a tenth of ResNet-50's time.
+// Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none.
 template <int Rows>
-inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
+inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next,
                                      sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
+    const std::ptrdiff_t x_row = a.source_pixel * std::ptrdiff_t(sizeof *x);
     const float* const below = start.first + half * start.pixel;
     tiles.load<0>(start.first, start_row);
     tiles.load<1>(start.first + half, start_row);
     if (Rows == 2) tiles.load<2>(below, start_row);
     if (Rows == 2) tiles.load<3>(below + half, start_row);
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+    // Vectors work beside tiles: a quarter of the pixels before, from time to time.
+    const std::int64_t every = a.steps / 4;
+    std::int64_t until = a.steps < 8 ? a.steps : every;
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             tiles.load<6>(w, 64);
-            tiles.load<4>(from, 64);
+            tiles.load<4>(from, x_row);
             tiles.multiply_bfloat16<0, 4, 6>();
             tiles.load<7>(w + bfloat16_step / 2, 64);
             tiles.multiply_bfloat16<1, 4, 7>();
             if (Rows == 2) {
-                tiles.load<5>(from + half * bfloat16_block, 64);
+                tiles.load<5>(from + half * a.source_pixel, x_row);
                 tiles.multiply_bfloat16<2, 5, 6>();
                 tiles.multiply_bfloat16<3, 5, 7>();
             }
-            if (next)
-                for (const std::uint16_t* const last = next + bfloat16_step; next != last; next += 32) tile_unit::fetch(next);
-            finish_some(end, before, 4);
+            for (int line = 0; line < next.lines; ++line, next.at += bfloat16_block) tile_unit::fetch(next.at);
+            if (--until) continue;
+            finish_some(end, before, bfloat16_block / 4);
+            until = every;
         }
+    finish_some(end, before, bfloat16_block);
     float* const to_below = to + half * to_pixel;
     tiles.store<0>(to, to_row);
     tiles.store<1>(to + half, to_row);
@@ -54134,7 +56011,7 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
     if (Rows == 2) tiles.store<3>(to_below + half, to_row);
 }
 
-inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
+inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, const float* bias,
                          bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const auto sum = to.pixels > half ? &sum_tiles<2> : &sum_tiles<1>;
@@ -54143,7 +56020,8 @@ inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::ui
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
-    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, &bfloat16_images, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -54233,6 +56111,11 @@ GRAFT_VECTOR void narrow_bfloat16(V a, std::uint16_t* to) {
     const auto rounded = _mm512_maskz_cvtneps_pbh(0xffff, a.r);
     std::memcpy(to, &rounded, sizeof rounded);
 }
+/// The same of two vectors, one behind the other.
+GRAFT_VECTOR void narrow_neighbours(V first, V second, std::uint16_t* to) {
+    const auto both = _mm512_maskz_cvtne2ps_pbh(0xffffffffu, second.r, first.r);
+    std::memcpy(to, &both, sizeof both);
+}
 /// The same of two vectors, a lane of either after the other.
 GRAFT_VECTOR void narrow_pairs(V first, V second, std::uint16_t* to) {
     alignas(64) static constexpr std::uint16_t places[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
@@ -54243,6 +56126,8 @@ GRAFT_VECTOR void narrow_pairs(V first, V second, std::uint16_t* to) {
 /// sum + the product of each lane's odd numbers, then + that of its even ones, each fused. Numbers below the least normal one are zeros, what is added to and
 /// sums as well.
 GRAFT_VECTOR V add_pairs(V sum, I a, I b) { return {_mm512_dpbf16_ps(sum.r, (__m512bh)a.r, (__m512bh)b.r)}; }
+/// Into the first cache.
+GRAFT_VECTOR void fetch_line(const void* line) { _mm_prefetch(static_cast<const char*>(line), _MM_HINT_T0); }
 
 // ---- graft/cpu/kernels/bfloat16.inl
 // Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
@@ -54324,8 +56209,7 @@ GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::mem
 
 inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
-    const std::int64_t channels = a.channels - block * bfloat16_block;
-    const float* const x = a.x + block * (bfloat16_block / V::W) * a.x_vector;
+    const std::int64_t channels = a.channels - block * bfloat16_block, of_block = block * (bfloat16_block / V::W) * a.x_vector;
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
     std::int64_t row = first / g.pitch, column = first % g.pitch;
     for (; first < last; ++row, column = 0) {
@@ -54337,9 +56221,12 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         std::int64_t i = 0;
         if (before < inside) {
             clear_pixels(to, before);
-            const float* from = x + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel;
-            const std::int64_t step = a.sw * a.x_pixel;
-            if (channels >= bfloat16_block)
+            const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
+            const float* from = a.x + at;
+            if (a.narrow_x) {
+                const std::uint16_t* narrow = a.narrow_x + at;
+                for (i = before; i < inside; ++i, narrow += step) std::memcpy(to + i * bfloat16_block, narrow, bfloat16_block * sizeof *to);
+            } else if (channels >= bfloat16_block)
                 for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
             else
                 for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
@@ -54350,8 +56237,47 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
     }
 }
 
-// The same of a few planes, of which a row of taps is unrolled.
+// Numbers [from, from + count) of a row of `size`, zeros beyond it.
+inline void narrow_row(const float* row, std::int64_t size, std::int64_t from, std::int64_t count, std::uint16_t* to) {
+    const std::int64_t begin = from < 0 ? 0 : from, end = from + count < size ? from + count : size;
+    if (begin >= end) return std::memset(to, 0, static_cast<std::size_t>(count) * sizeof *to), void();
+    std::memset(to, 0, static_cast<std::size_t>(begin - from) * sizeof *to);
+    for (std::int64_t i = begin; i < end; i += V::W) narrow_bfloat16(load_lanes(row + i, end - i), to + i - from);
+    std::memset(to + end - from, 0, static_cast<std::size_t>(from + count - end) * sizeof *to);
+}
+// A few planes, of which a row of up to eight neighbouring taps is unrolled: eight numbers of each plane are copied for a pixel, of which the next plane's take
+// the place of those that are too many.
+inline void gather_bfloat16_neighbours(const bfloat16_args& a, std::int64_t first, std::int64_t last) {
+    constexpr std::int64_t together = 8;
+    const image_planes& g = a.from;
+    std::uint16_t rows[bfloat16_row], kept[together] = {};
+    for (int t = 0; t < a.unrolled; ++t) kept[t] = 0xffff;
+    std::uint64_t mask[2];
+    std::memcpy(mask, kept, sizeof mask);
+    const std::int64_t step = a.unrolled_step, planes = a.channels / a.unrolled;
+    std::uint16_t* to = a.gathered + first * bfloat16_block;
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
+        const std::int64_t numbers = (count - 1) * step + together, room = numbers + V::W;
+        for (std::int64_t p = 0; p < planes; ++p)
+            narrow_row(a.x + image * a.x_image + p * a.x_vector + (inside ? iy : 0) * a.x_row, inside ? a.iw : 0, column * step - a.unrolled_pad, numbers,
+                       rows + p * room);
+        clear_pixels(to, count);
+        for (std::int64_t i = 0; i < count; ++i, to += bfloat16_block)
+            for (std::int64_t p = 0; p < planes; ++p) {
+                std::uint64_t some[2];
+                std::memcpy(some, rows + p * room + i * step, sizeof some);
+                some[0] &= mask[0], some[1] &= mask[1];
+                std::memcpy(to + p * a.unrolled, some, sizeof some);
+            }
+        first += count;
+    }
+}
+
+// The same of any planes.
 inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    if (a.unrolled <= 8 && a.unrolled_dilation == 1 && a.channels <= 4 * a.unrolled) return gather_bfloat16_neighbours(a, first, last);
     const image_planes& g = a.from;
     alignas(64) float rows[bfloat16_row];
     const std::int64_t step = a.unrolled_step, beside = std::int64_t(a.unrolled - 1) * a.unrolled_dilation / step + 1;
@@ -54399,7 +56325,7 @@ struct sums_from {
 constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
 struct bfloat16_sums {
     alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
-    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // below 0: no output
+    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // at below 0: no output; the other where residual_pixel tells of it
     int next, pixels;
 };
 
@@ -54407,68 +56333,115 @@ struct bfloat16_sums {
 struct bfloat16_end {
     const bfloat16_args& a;
     std::int64_t channels;  // from the block's first one on
-    bool clamped, simple;   // simple: whole vectors, and no more than a residual and a clamp
+    bool function, simple;  // function: of all sums before they are handed out; simple: whole vectors, and no more than a residual and a clamp then
+    bool residual;
     float low, high;
 };
 inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
-    bfloat16_end e{a, a.out_channels - block * bfloat16_block, true, false, 0, 0};
-    e.clamped = bounds_of(a.ep, e.low, e.high);
-    e.simple = e.clamped && (a.whole_vectors || e.channels >= bfloat16_block) && !(a.residual && a.ep.residual_after_activation);
+    bfloat16_end e{a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0};
+    const bool clamped = bounds_of(a.ep, e.low, e.high), late = a.ep.residual_after_activation;
+    e.function = functions_wanted() && !clamped && (!e.residual || late);
+    e.simple = (clamped ? !(e.residual && late) : e.function) && (a.whole_vectors || e.channels >= bfloat16_block);
     return e;
 }
 
 // Any other pixel.
 inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
     const bfloat16_args& a = e.a;
-    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.clamped;
+    float none = 0;
+    const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.function && !bounds_of(a.ep, none, none);
     const V low = V::set1(e.low), high = V::set1(e.high);
-    const auto residual = [&](int v) { return load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v); };
-    for (int v = 0; a.residual && !late && v < bfloat16_block && v < e.channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
+    const auto residual = [&](int v) {
+        return a.narrow_residual ? load_bf16(a.narrow_residual + residual_at + v)
+                                 : load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v);
+    };
+    const std::int64_t channels = a.narrow_y ? bfloat16_block : e.channels;
+    for (int v = 0; e.residual && !late && v < bfloat16_block && v < channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
     if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
-    for (int v = 0; v < bfloat16_block && v < e.channels; v += V::W) {
-        const std::int64_t lanes = a.whole_vectors ? V::W : e.channels - v;
+    for (int v = 0; v < bfloat16_block && v < channels; v += V::W) {
+        const std::int64_t lanes = a.whole_vectors ? V::W : channels - v;
         float* const to = a.y + at + v / V::W * a.y_vector;
         V y = V::load(sum + v);
         if (!function) y = clamp(y, low, high);
-        if (a.residual && late) y = y + residual(v);
-        if (lanes >= V::W)
+        if (e.residual && late) y = y + residual(v);
+        if (a.narrow_y)
+            narrow_bfloat16(y, a.narrow_y + at + v);
+        else if (lanes >= V::W)
             y.store(to);
         else
             y.store_partial(to, static_cast<int>(lanes));
     }
 }
 
-// The next few pixels.
-GRAFT_VECTOR void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
-    int next = of.next;
-    const int end = of.pixels < next + count ? of.pixels : next + count;
-    if (next >= end) return;
-    of.next = end;
-    if (!e.simple) {
-        for (; next < end; ++next)
-            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], of.residual_at[next]);
-        return;
-    }
+// Pixels [next, end) of simple ones.
+template <bool Narrow, bool Residual>
+GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, int next, int end) {
+    static_assert(bfloat16_block % (2 * V::W) == 0, "vectors are rounded two at a time");
     const V low = V::set1(e.low), high = V::set1(e.high);
-    const float* const residual = e.a.residual;
-    float* const y = e.a.y;
-    const std::int64_t vector = e.a.y_vector, channels = e.channels;
+    const bool capped = e.high < std::numeric_limits<float>::infinity();
+    const bfloat16_args& a = e.a;
+    const float* const residual = a.residual;
+    const std::uint16_t* const narrow_residual = a.narrow_residual;
+    float* const y = a.y;
+    std::uint16_t* const narrow_y = a.narrow_y;
+    const std::int64_t vector = a.y_vector, channels = e.channels, *const residual_at = a.residual_pixel ? of.residual_at : of.at;
+    const auto bounded = [&](V sum) {
+        sum = max(low, sum);
+        return capped ? min(high, sum) : sum;
+    };
     for (; next < end; ++next) {
-        const std::int64_t at = of.at[next], residual_at = of.residual_at[next];
+        const std::int64_t at = of.at[next];
         if (at < 0) continue;
-        GRAFT_UNROLL
-        for (int v = 0; v < bfloat16_block / V::W; ++v) {
-            if (v * V::W >= channels) break;
-            V sum = V::load(of.sum[next] + v * V::W);
-            if (residual) sum = sum + V::load(residual + residual_at + v * vector);
-            clamp(sum, low, high).store(y + at + v * vector);
+        const float* const sum = of.sum[next];
+        if constexpr (Narrow) {
+            GRAFT_UNROLL
+            for (int v = 0; v < bfloat16_block; v += 2 * V::W) {
+                V first = V::load(sum + v), second = V::load(sum + v + V::W);
+                if constexpr (Residual) {
+                    const std::uint16_t* const add = narrow_residual + residual_at[next] + v;
+                    first = first + load_bf16(add), second = second + load_bf16(add + V::W);
+                }
+                narrow_neighbours(bounded(first), bounded(second), narrow_y + at + v);
+            }
+        } else {
+            GRAFT_UNROLL
+            for (int v = 0; v < bfloat16_block / V::W; ++v) {
+                if (v * V::W >= channels) break;
+                V total = V::load(sum + v * V::W);
+                if constexpr (Residual) total = total + V::load(residual + residual_at[next] + v * vector);
+                bounded(total).store(y + at + v * vector);
+            }
         }
     }
 }
+// The next few pixels.
+inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+    int next = of.next;
+    const int end = of.pixels < next + count ? of.pixels : next + count;
+    if (next >= end) return;
+    if (e.function && next == 0) activate_run(of.sum[0], of.pixels * bfloat16_block, e.a.ep.act, e.a.ep.alpha, e.a.ep.beta);
+    of.next = end;
+    if (!e.simple) {
+        for (; next < end; ++next)
+            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], e.a.residual_pixel ? of.residual_at[next] : of.at[next]);
+        return;
+    }
+    if (e.a.narrow_y)
+        e.residual ? finish_simple<true, true>(e, of, next, end) : finish_simple<true, false>(e, of, next, end);
+    else
+        e.residual ? finish_simple<false, true>(e, of, next, end) : finish_simple<false, false>(e, of, next, end);
+}
+
+// The weights of the next block, some lines of which are asked for at every step: of layers of few pixels they come from memory. Where a task reads its weights
+// once, they are a stream that the machine fetches by itself.
+struct weights_ahead {
+    const std::uint16_t* at;
+    int lines;
+};
 
 // By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
 template <class Unit>
-inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+inline void multiply_block(Unit& unit, const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
     const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
     alignas(64) float bias[bfloat16_block] = {};
@@ -54480,28 +56453,251 @@ inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::i
     const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
     const std::int64_t row = first * bfloat16_block / g.pitch;
     std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
-    Unit unit;
+    const std::int64_t tiles = last - first;
+    const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
     for (std::int64_t tile = first; tile < last; ++tile) {
         bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
         const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        const std::uint16_t *const x = a.gathered + pixel * bfloat16_block, *const next = tile == first && channels > bfloat16_block
-                                                                                              ? w + a.steps * bfloat16_step
-                                                                                              : nullptr;
-        here.pixels = left < bfloat16_block ? static_cast<int>(left) : bfloat16_block;
+        // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
+        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2,
+                           again = a.narrow_x == a.source && left < whole ? whole - left : 0;
+        const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
+        const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
+        here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;
         sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
         finish_some(end, before, bfloat16_block);
         here.next = 0;
-        for (int i = 0; i < here.pixels; ++i) {
-            const bool output = column < a.ow && oy < a.oh;
-            here.at[i] = output ? vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel : -1;
-            here.residual_at[i] = !output ? -1 : a.residual_pixel ? vector + column * a.residual_pixel : here.at[i];
-            if (++column < g.pitch) continue;
+        for (int i = 0; i < again; ++i) here.at[i] = -1;
+        for (int i = static_cast<int>(again); i < here.pixels;) {
+            const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
+            const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
+            const std::int64_t at = vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
+            for (std::int64_t k = 0; k < count; ++k) here.at[i + k] = k < outputs ? at + k * a.y_pixel : -1;
+            if (a.residual_pixel)
+                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = vector + (column + k) * a.residual_pixel;
+            i += static_cast<int>(count), column += count;
+            if (column < g.pitch) continue;
             column = 0;
             if (++oy == a.image_rows) oy = 0, ++image;
         }
     }
     finish_some(end, sums[(last - 1) % 2], bfloat16_block);
 }
+template <class Unit>
+inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
+    Unit unit;
+    for (const std::int64_t end = block + blocks; block < end; ++block) multiply_block(unit, a, block, first, last);
+}
+// ---- graft/cpu/kernels/bfloat16_images.inl
+// Operators on images in bfloat16, whose pixels are 32 channels side by side: text, included for each set that rounds to it. They compute in float32, 2 W
+// channels at a time.
+
+inline void widen_pixels(const std::uint16_t* x, std::int64_t pixels, float* y) {
+    for (std::int64_t i = 0; i < pixels; ++i) load_bf16(x + i * bfloat16_block).store(y + i * V::W);
+}
+
+inline void max_pool_bfloat16(const pool_args& a, std::int64_t task) { pool_band<max_of, bfloat16_pixels>(a, task); }
+inline void average_pool_bfloat16(const pool_args& a, std::int64_t task) { pool_band<sum_of, bfloat16_pixels>(a, task); }
+
+// The even and the odd ones of up to 2 W numbers; `other` where there are fewer.
+inline void unzip(const float* from, int count, float other, V (&to)[2]) {
+    alignas(64) float some[2][V::W];
+    for (int i = 0; i < 2 * V::W; ++i) some[i % 2][i / 2] = i < count ? from[i] : other;
+    to[0] = V::load(some[0]), to[1] = V::load(some[1]);
+}
+
+inline void global_average_bfloat16(const std::uint16_t* x, std::int64_t pixels, float* y) {
+    V total[2][2] = {{V::zero(), V::zero()}, {V::zero(), V::zero()}};
+    for (std::int64_t i = 0; i < pixels; ++i) {
+        V some[2];
+        bfloat16_pixels::load(x + i * bfloat16_block, some);
+        total[i % 2][0] = total[i % 2][0] + some[0], total[i % 2][1] = total[i % 2][1] + some[1];
+    }
+    const V by = V::set1(static_cast<float>(pixels)), even = (total[0][0] + total[1][0]) / by, odd = (total[0][1] + total[1][1]) / by;
+    zip_low(even, odd).store(y);
+    zip_high(even, odd).store(y + V::W);
+}
+
+inline void channel_bfloat16(const std::uint16_t* x, std::int64_t pixels, const float* scale, const float* shift, int channels, float low, float high,
+                             std::uint16_t* y) {
+    const V least = V::set1(low), most = V::set1(high);
+    V by[2], add[2];
+    unzip(scale, scale ? channels : 0, 1, by);
+    unzip(shift, shift ? channels : 0, 0, add);
+    for (std::int64_t i = 0; i < pixels * bfloat16_block; i += bfloat16_block) {
+        V some[2];
+        bfloat16_pixels::load(x + i, some);
+        for (int v = 0; v < 2; ++v) some[v] = clamp(fma(some[v], by[v], add[v]), least, most);
+        narrow_pairs(some[0], some[1], y + i);
+    }
+}
+inline void sum_bfloat16_images(const std::uint16_t* a, const std::uint16_t* b, std::int64_t n, float low, float high, std::uint16_t* y) {
+    const V least = V::set1(low), most = V::set1(high);
+    for (std::int64_t i = 0; i < n; i += 2 * V::W) {
+        V first[2], second[2];
+        bfloat16_pixels::load(a + i, first);
+        bfloat16_pixels::load(b + i, second);
+        for (int v = 0; v < 2; ++v) first[v] = clamp(first[v] + second[v], least, most);
+        narrow_pairs(first[0], first[1], y + i);
+    }
+}
+
+// ---- graft/cpu/kernels/bfloat16_depthwise.inl
+// Depthwise convolution of images in bfloat16: text, included for each set that rounds to it. Numbers become floats as they are loaded, the even channels of a
+// pixel one vector and the odd ones another, and sums are rounded as they are stored.
+
+// One group of channels of one image, of which some rows are copied with their padding.
+struct depthwise_group {
+    conv_args a;
+    std::int64_t wide;  // pixels of a row of the copy
+    V bias[2];
+    alignas(64) float weights[narrow_depthwise_taps][2][V::W];  // of the even channels and of the odd ones
+};
+
+// Those of two vectors of channels, [2][taps][W], of which the second may not be there.
+inline void unzip_weights(const float* from, int taps, bool both, float (*to)[2][V::W]) {
+    constexpr int half = V::W / 2;
+    for (int t = 0; t < taps; ++t, from += V::W)
+        for (int i = 0; i < half; ++i) {
+            const float* const second = from + taps * V::W + 2 * i;
+            to[t][0][i] = from[2 * i], to[t][0][half + i] = both ? second[0] : 0;
+            to[t][1][i] = from[2 * i + 1], to[t][1][half + i] = both ? second[1] : 0;
+        }
+}
+
+// M neighbouring outputs of one row; S is the stride. KW as in depthwise_tile: the kernel's width where its taps are adjacent, 0 for any other.
+template <int M, int S, int KW>
+GRAFT_VECTOR void depthwise_some(const depthwise_group& g, const std::uint16_t* x, std::uint16_t* y) {
+    const conv_problem& p = g.a.p;
+    V sum[M][2];
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) sum[m][0] = g.bias[0], sum[m][1] = g.bias[1];
+    const float(*w)[2][V::W] = g.weights;
+    for (int ky = 0; ky < p.kh; ++ky, x += p.dh * g.wide * bfloat16_block) {
+        if constexpr (KW > 0) {
+            V taps[KW][2];
+            GRAFT_UNROLL
+            for (int kx = 0; kx < KW; ++kx, ++w) taps[kx][0] = V::load((*w)[0]), taps[kx][1] = V::load((*w)[1]);
+            GRAFT_UNROLL
+            for (int i = 0; i < (M - 1) * S + KW; ++i) {
+                V some[2];
+                bfloat16_pixels::load(x + i * bfloat16_block, some);
+                GRAFT_UNROLL
+                for (int kx = i % S; kx < KW; kx += S)
+                    if (i >= kx && i - kx <= (M - 1) * S) {
+                        V(&to)[2] = sum[(i - kx) / S];
+                        to[0] = fma(some[0], taps[kx][0], to[0]), to[1] = fma(some[1], taps[kx][1], to[1]);
+                    }
+            }
+        } else {
+            const std::uint16_t* at = x;
+            for (int kx = 0; kx < p.kw; ++kx, ++w, at += p.dw * bfloat16_block) {
+                const V even = V::load((*w)[0]), odd = V::load((*w)[1]);
+                GRAFT_UNROLL
+                for (int m = 0; m < M; ++m) {
+                    V some[2];
+                    bfloat16_pixels::load(at + m * p.sw * bfloat16_block, some);
+                    sum[m][0] = fma(some[0], even, sum[m][0]), sum[m][1] = fma(some[1], odd, sum[m][1]);
+                }
+            }
+        }
+    }
+    if (functions_wanted() && g.a.run_activation) {
+        alignas(64) float made[M][2][V::W];
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) sum[m][0].store(made[m][0]), sum[m][1].store(made[m][1]);
+        activate_run(made[0][0], M * 2 * V::W, p.ep.act, p.ep.alpha, p.ep.beta);
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) sum[m][0] = V::load(made[m][0]), sum[m][1] = V::load(made[m][1]);
+    }
+    const V low = V::set1(g.a.low), high = V::set1(g.a.high);
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) narrow_pairs(clamp(sum[m][0], low, high), clamp(sum[m][1], low, high), y + m * bfloat16_block);
+}
+
+// A row of outputs. The last tile reaches back and computes some of them again.
+template <int S, int KW>
+GRAFT_NOINLINE inline void depthwise_row(const depthwise_group& g, const std::uint16_t* x, std::uint16_t* y) {
+    constexpr int M = 7;
+    const std::int64_t ow = g.a.p.ow, sw = g.a.p.sw;
+    for (std::int64_t ox = 0; ox < ow;) {
+        if (ow >= M) {
+            if (ox + M > ow) ox = ow - M;
+            depthwise_some<M, S, KW>(g, x + ox * sw * bfloat16_block, y + ox * bfloat16_block);
+            ox += M;
+        } else {
+            depthwise_some<1, 1, 0>(g, x + ox * sw * bfloat16_block, y + ox * bfloat16_block);
+            ox += 1;
+        }
+    }
+}
+
+template <int S>
+inline auto depthwise_row_of(const conv_problem& p) {
+    return p.dw > 1 ? &depthwise_row<1, 0> : p.kw == 3 ? &depthwise_row<S, 3> : p.kw == 5 ? &depthwise_row<S, 5> : &depthwise_row<1, 0>;
+}
+
+// Rows [first, first + rows) of a group's image, with their padding.
+inline void copy_padded_rows(const conv_problem& p, const std::uint16_t* x, std::int64_t first, std::int64_t rows, std::int64_t wide, std::uint16_t* to) {
+    constexpr std::size_t group = 2 * V::W * sizeof *to;
+    const auto clear = [&](std::int64_t count) {
+        for (; count > 0; --count, to += bfloat16_block) std::memset(to, 0, group);
+    };
+    for (std::int64_t iy = first; iy < first + rows; ++iy) {
+        const bool inside = iy >= 0 && iy < p.ih;
+        const std::int64_t before = !inside || p.pl > wide ? wide : p.pl, count = wide - before < p.iw ? wide - before : p.iw;
+        const std::uint16_t* from = x + iy * p.iw * bfloat16_block;
+        clear(before);
+        for (std::int64_t i = 0; i < count; ++i, to += bfloat16_block, from += bfloat16_block) std::memcpy(to, from, group);
+        clear(wide - before - count);
+    }
+}
+
+// What an output row of the next copy will read first, while this one is computed.
+inline void fetch_rows(const conv_problem& p, const std::uint16_t* x, std::int64_t first) {
+    for (std::int64_t iy = first < 0 ? 0 : first; iy < first + p.sh && iy < p.ih; ++iy)
+        for (std::int64_t i = 0; i < p.iw; ++i) fetch_line(x + (iy * p.iw + i) * bfloat16_block);
+}
+
+// One task: some rows (`batch_tiles`) of one group of channels of one image.
+inline void depthwise_bfloat16(const conv_args& a, std::int64_t task) {
+    const conv_problem& p = a.p;
+    constexpr int together = 2 * V::W;
+    const std::int64_t groups = (p.oc + bfloat16_block - 1) / bfloat16_block * (bfloat16_block / together);
+    const std::int64_t first = task % a.batches * a.batch_tiles, last = first + a.batch_tiles < p.oh ? first + a.batch_tiles : p.oh;
+    task /= a.batches;
+    const std::int64_t channel = task % groups * together, left = p.oc - channel;
+    const std::uint16_t* const x = a.narrow_x + group_at<bfloat16_pixels>(task, p.ih * p.iw);
+    std::uint16_t* const y = a.narrow_y + group_at<bfloat16_pixels>(task, p.oh * p.ow);
+    if (left <= 0) {
+        for (std::int64_t i = first * p.ow; i < last * p.ow; ++i) std::memset(y + i * bfloat16_block, 0, together * sizeof *y);
+        return;
+    }
+    const int channels = static_cast<int>(left < together ? left : together), taps = p.kh * p.kw;
+    const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1, fit = narrow_depthwise_rows(p);
+    depthwise_group g;
+    g.a = a, g.wide = wide;
+    unzip(a.bias ? a.bias + channel : nullptr, a.bias ? channels : 0, 0, g.bias);
+    unzip_weights(a.weight + channel * taps, taps, channels > V::W, g.weights);
+    const auto row = p.sw == 1 ? depthwise_row_of<1>(p) : p.sw == 2 ? depthwise_row_of<2>(p) : &depthwise_row<1, 0>;
+    alignas(64) std::uint16_t room[narrow_depthwise_room];
+    for (std::int64_t oy0 = first, oy1; oy0 < last; oy0 = oy1) {
+        oy1 = oy0 + fit < last ? oy0 + fit : last;
+        copy_padded_rows(p, x, oy0 * p.sh - p.pt, (oy1 - oy0 - 1) * p.sh + high, wide, room);
+        for (std::int64_t oy = oy0; oy < oy1; ++oy) {
+            fetch_rows(p, x, (oy1 + oy - oy0) * p.sh - p.pt + high - p.sh);
+            row(g, room + (oy - oy0) * p.sh * wide * bfloat16_block, y + oy * p.ow * bfloat16_block);
+        }
+    }
+}
+
+static constexpr bfloat16_image_kernels bfloat16_images = {&widen_pixels,
+                                                           wanted("MaxPool") ? &max_pool_bfloat16 : nullptr,
+                                                           wanted("AveragePool") ? &average_pool_bfloat16 : nullptr,
+                                                           wanted("Conv") ? &depthwise_bfloat16 : nullptr,
+                                                           wanted("GlobalAveragePool") ? &global_average_bfloat16 : nullptr,
+                                                           &channel_bfloat16,
+                                                           wanted("Add") ? &sum_bfloat16_images : nullptr};
 // ---- graft/cpu/kernels/bfloat16_vectors.inl
 // Sums of products of bfloat16 by vectors, a pair of channels of a pixel at a time: text, included for each set that multiplies pairs.
 
@@ -54517,7 +56713,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             for (int k = 0; k < half; ++k) {
@@ -54539,7 +56735,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
 }
 
-inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t*, const float* bias,
+inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* bias,
                          bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
     constexpr int many = 11, few = 3;
     static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
@@ -54553,7 +56749,8 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
 
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
-    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, false, 33, 0};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, &bfloat16_images, false, 33, 0};
     return &all;
 }
 #if GRAFT_HAS_AMX
@@ -54609,35 +56806,40 @@ struct tile_unit {
 // ---- graft/cpu/kernels/bfloat16_tiles.inl
 // Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
 
-// Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none. `next`, where it is not null, are the weights that are wanted
-// soon: of layers of few pixels they come from memory, which took a tenth of ResNet-50's time.
+// Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none.
 template <int Rows>
-inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next,
+inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next,
                                      sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
+    const std::ptrdiff_t x_row = a.source_pixel * std::ptrdiff_t(sizeof *x);
     const float* const below = start.first + half * start.pixel;
     tiles.load<0>(start.first, start_row);
     tiles.load<1>(start.first + half, start_row);
     if (Rows == 2) tiles.load<2>(below, start_row);
     if (Rows == 2) tiles.load<3>(below + half, start_row);
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.block_pixels * bfloat16_block)
+    // Vectors work beside tiles: a quarter of the pixels before, from time to time.
+    const std::int64_t every = a.steps / 4;
+    std::int64_t until = a.steps < 8 ? a.steps : every;
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             tiles.load<6>(w, 64);
-            tiles.load<4>(from, 64);
+            tiles.load<4>(from, x_row);
             tiles.multiply_bfloat16<0, 4, 6>();
             tiles.load<7>(w + bfloat16_step / 2, 64);
             tiles.multiply_bfloat16<1, 4, 7>();
             if (Rows == 2) {
-                tiles.load<5>(from + half * bfloat16_block, 64);
+                tiles.load<5>(from + half * a.source_pixel, x_row);
                 tiles.multiply_bfloat16<2, 5, 6>();
                 tiles.multiply_bfloat16<3, 5, 7>();
             }
-            if (next)
-                for (const std::uint16_t* const last = next + bfloat16_step; next != last; next += 32) tile_unit::fetch(next);
-            finish_some(end, before, 4);
+            for (int line = 0; line < next.lines; ++line, next.at += bfloat16_block) tile_unit::fetch(next.at);
+            if (--until) continue;
+            finish_some(end, before, bfloat16_block / 4);
+            until = every;
         }
+    finish_some(end, before, bfloat16_block);
     float* const to_below = to + half * to_pixel;
     tiles.store<0>(to, to_row);
     tiles.store<1>(to + half, to_row);
@@ -54645,7 +56847,7 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
     if (Rows == 2) tiles.store<3>(to_below + half, to_row);
 }
 
-inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, const std::uint16_t* next, const float* bias,
+inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, const float* bias,
                          bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const auto sum = to.pixels > half ? &sum_tiles<2> : &sum_tiles<1>;
@@ -54654,7 +56856,8 @@ inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::ui
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
-    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, true, 500, 3};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, &bfloat16_images, true, 500, 3};
     return &all;
 }
 // ---- graft/cpu/kernels/quantized_amx.inl
@@ -55018,6 +57221,11 @@ inline result<std::shared_ptr<device>> open(const std::string& name, const devic
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_NARROW_IMAGES_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_NARROW_IMAGES_HPP
+// ---- graft/cpu/lower/narrow_images.hpp
+// Images and matrices that stay in bfloat16 from one convolution or product to the next.
+
 #ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
 // ---- graft/cpu/lower/layout.hpp
@@ -55113,70 +57321,11 @@ void list_taps(const Problem& p, image_planes& g, void* lists) {
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_POOL_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_POOL_KERNELS_HPP
+// ---- graft/cpu/pool_kernels.hpp
+// Pooling as kernels see it: the problem, one run's arguments, and the table that each instruction set fills.
 
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// Whether this program has what they compute.
-constexpr bool bfloat16_wanted() noexcept { return wanted("Conv") || wanted("MatMul") || wanted("Gemm"); }
-
-constexpr int bfloat16_block = 32;  ///< channels that a pixel's 64 bytes hold; output channels and pixels of a step are as many
-/// Numbers of a step's weights. For tiles: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels]; for vectors, which read
-/// them in one stream: [16 pairs][32 output channels][2].
-constexpr int bfloat16_step = bfloat16_block * bfloat16_block;
-constexpr int bfloat16_most_taps = 256;  ///< of a window
-constexpr int bfloat16_row = 16384;      ///< numbers at most that a row of outputs reads of all planes, where those are unrolled
-
-/// Where weights lie: those of output channel j, channel c and tap t at j * out + c / unrolled * in + c % unrolled + t * tap.
-struct bfloat16_weights {
-    std::int64_t channels = 0, out_channels = 0, taps = 1, out = 0, in = 0, tap = 1, unrolled = 1;
-};
-
-/// One run of a sum of products over taps and channels, as its tasks read it. Pixels are float32, and rounded to bfloat16 as they are gathered; a matrix
-/// is a row of pixels whose channels are its columns. Distances count floats; `vector` is that from a vector of channels to the next.
-struct bfloat16_args {
-    std::int64_t channels = 0, out_channels = 0, steps = 0;  // steps: blocks of channels by taps
-    int taps = 1, sh = 1, sw = 1, pt = 0, pl = 0;
-    std::int64_t ih = 1, iw = 1, oh = 1, ow = 1;  // of one image
-    std::int64_t first_row = 0;                   // of the outputs that are computed
-    image_planes from;                            // of the images that are gathered together, one below the other; `image_rows` of each
-    std::int64_t image_rows = 0;
-    std::int64_t pixels = 0;  // neighbouring ones that are computed, outputs and what lies between their rows
-
-    const float* x = nullptr;
-    std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0;
-    // Where it is not 0, x lies in planes, `x_vector` apart: what a row of so many taps reads of each, [plane][tap], are the channels of a pixel.
-    int unrolled = 0, unrolled_step = 1, unrolled_dilation = 1, unrolled_pad = 0;
-    std::uint16_t* gathered = nullptr;       // [blocks of channels][planes][32]
-    std::int64_t block_pixels = 0;           // from a block to the next
-    const std::uint16_t* weights = nullptr;  // [blocks of output channels][steps][bfloat16_step]
-    const float* bias = nullptr;             // null, or [out_channels]
-
-    float* y = nullptr;
-    const float* residual = nullptr;  // null, or as y
-    std::int64_t y_image = 0, y_row = 0, y_pixel = 0, y_vector = 0;
-    std::int64_t residual_pixel = 0;  // where it is a matrix; else that of y
-    bool whole_vectors = false;       // y has room for lanes past out_channels
-    epilogue ep;
-};
-
-/// `pack` rounds the weights of 32 output channels, of which there are `count`, and writes them in the order in which products read them. Tasks: `gather` (of
-/// planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by one block of output channels.
-struct bfloat16_kernels {
-    void (*pack)(const bfloat16_weights&, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to);
-    void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
-    void (*gather_planes)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
-    void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
-    bool tiles;         // else vectors
-    int steps_at_once;  // of 32 pixels, that make a task
-    int end_steps;      // what follows the last step of 32 pixels takes as long as so many
-};
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_CONV_KERNELS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_CONV_KERNELS_HPP
 // ---- graft/cpu/conv_kernels.hpp
@@ -55199,6 +57348,15 @@ struct conv_problem {
     bool bfloat16 = false;  ///< operands are rounded to bfloat16 where the kernels of bfloat16 take the problem, and it is faster
 };
 
+constexpr std::int64_t narrow_depthwise_room = 20480;  ///< numbers of some rows of 32 channels in bfloat16, with their padding: most of the first cache
+/// Rows of outputs that what has room there is enough for.
+inline std::int64_t narrow_depthwise_rows(const conv_problem& p) {
+    const std::int64_t wide = (p.ow - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, high = std::int64_t(p.kh - 1) * p.dh + 1,
+                       rows = narrow_depthwise_room / 32 / wide;
+    return rows < high ? 0 : (rows - high) / p.sh + 1;
+}
+constexpr int narrow_depthwise_taps = 128;  ///< at most, of a window over such an image
+
 /// One run of a convolution, as its tasks read it.
 struct conv_args {
     conv_problem p;
@@ -55208,6 +57366,9 @@ struct conv_args {
     const float* residual = nullptr;  // null, or as y
     float* y = nullptr;
     float* workspace = nullptr;
+    // Of a depthwise one whose images are bfloat16, in place of x and y.
+    const std::uint16_t* narrow_x = nullptr;
+    std::uint16_t* narrow_y = nullptr;
     std::int64_t icg = 0, ocg = 0;   // channels of one group
     std::int64_t pairs = 0;          // pairs of output vectors in one group; the last may be a single
     std::int64_t group_weights = 0;  // packed floats of one group
@@ -55233,6 +57394,124 @@ struct conv_kernels {
     void (*winograd_input)(const conv_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*winograd_multiply)(const conv_args&, std::int64_t element, std::int64_t pair0, std::int64_t pair1);
     void (*winograd_output)(const conv_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// A window that moves over each channel of float32 images; 1-D comes as height 1, with one row in the window. The pads of the
+/// bottom and the right matter only for count_include_pad. The layout is the same before and after.
+struct pool_problem {
+    std::int64_t n = 1, c = 1, ih = 1, iw = 1, oh = 1, ow = 1;
+    int kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0, pb = 0, pr = 0;
+    bool count_include_pad = false;
+    layout::kind l = layout::blocked;
+};
+
+/// One run of a pooling, as its tasks read it.
+struct pool_args {
+    pool_problem p;
+    const void* x = nullptr;  // float32, or as the kernel has it
+    void* y = nullptr;
+    std::int64_t bands = 0, band_rows = 0;  // how the rows of a plane are cut into tasks
+};
+
+/// The whole-plane kernels take n planes (or blocks of channels) of `pixels` each and give one value (vector) for each.
+struct pool_kernels {
+    void (*max)(const pool_args&, std::int64_t task);
+    void (*average)(const pool_args&, std::int64_t task);
+    void (*global_average)(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float* y);
+    void (*global_max)(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float* y);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Whether this program has what they compute.
+constexpr bool bfloat16_wanted() noexcept { return wanted("Conv") || wanted("MatMul") || wanted("Gemm"); }
+
+constexpr int bfloat16_block = 32;  ///< channels that a pixel's 64 bytes hold; output channels and pixels of a step are as many
+/// Numbers of a step's weights. For tiles: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels]; for vectors, which read
+/// them in one stream: [16 pairs][32 output channels][2].
+constexpr int bfloat16_step = bfloat16_block * bfloat16_block;
+constexpr int bfloat16_most_taps = 256;  ///< of a window
+constexpr int bfloat16_row = 16384;      ///< numbers at most that a row of outputs reads of all planes, where those are unrolled
+
+/// Where weights lie: those of output channel j, channel c and tap t at j * out + c / unrolled * in + c % unrolled + t * tap.
+struct bfloat16_weights {
+    std::int64_t channels = 0, out_channels = 0, taps = 1, out = 0, in = 0, tap = 1, unrolled = 1;
+};
+
+/// One run of a sum of products over taps and channels, as its tasks read it. Pixels are float32, and rounded to bfloat16 as they are gathered; a matrix
+/// is a row of pixels whose channels are its columns. Distances count floats; `vector` is that from a vector of channels to the next. Where a `narrow` pointer
+/// takes the place of another, they count numbers of bfloat16, and a pixel's 32 channels lie side by side.
+struct bfloat16_args {
+    std::int64_t channels = 0, out_channels = 0, steps = 0;  // steps: blocks of channels by taps
+    int taps = 1, sh = 1, sw = 1, pt = 0, pl = 0;
+    std::int64_t ih = 1, iw = 1, oh = 1, ow = 1;  // of one image
+    std::int64_t first_row = 0;                   // of the outputs that are computed
+    image_planes from;                            // of the images that are gathered together, one below the other; `image_rows` of each
+    std::int64_t image_rows = 0;
+    std::int64_t pixels = 0;  // neighbouring ones that are computed, outputs and what lies between their rows
+
+    const float* x = nullptr;
+    const std::uint16_t* narrow_x = nullptr;
+    std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0;
+    // Where it is not 0, x lies in planes, `x_vector` apart: what a row of so many taps reads of each, [plane][tap], are the channels of a pixel.
+    int unrolled = 0, unrolled_step = 1, unrolled_dilation = 1, unrolled_pad = 0;
+    std::uint16_t* gathered = nullptr;                             // [blocks of channels][planes][32]
+    std::int64_t block_pixels = 0;                                 // of it
+    const std::uint16_t* source = nullptr;                         // what is multiplied: that, or narrow_x where it lies, 32 pixels or more
+    std::int64_t source_pixel = bfloat16_block, source_block = 0;  // of it, from a pixel and from a block to the next
+    const std::uint16_t* weights = nullptr;                        // [blocks of output channels][steps][bfloat16_step]
+    const float* bias = nullptr;                                   // null, or [out_channels]
+
+    float* y = nullptr;
+    const float* residual = nullptr;  // null, or as y
+    std::uint16_t* narrow_y = nullptr;
+    const std::uint16_t* narrow_residual = nullptr;  // of narrow_y
+    std::int64_t y_image = 0, y_row = 0, y_pixel = 0, y_vector = 0;
+    std::int64_t residual_pixel = 0;  // where it is a matrix; else that of y
+    bool whole_vectors = false;       // y has room for lanes past out_channels
+    epilogue ep;
+};
+
+/// Kernels of images in bfloat16, [n][ceil(c / 32)][pixels][32]; lanes past c hold numbers that are finite. A group is the channels of each pixel that fill two
+/// vectors, 2 W. Tasks are those of pool_kernels and of conv_kernels, a plane being a group.
+struct bfloat16_image_kernels {
+    void (*widen)(const std::uint16_t* x, std::int64_t pixels, float* y);  ///< W channels, to [pixels][W]
+    void (*max_pool)(const pool_args&, std::int64_t task);
+    void (*average_pool)(const pool_args&, std::int64_t task);
+    void (*depthwise)(const conv_args&, std::int64_t task);
+    void (*global_average)(const std::uint16_t* x, std::int64_t pixels, float* y);  ///< a group, in the order of its channels
+    /// y = clamp(x * scale + shift) of a group, of which so many are channels; for the others they are 1 and 0. Null: the same.
+    void (*channel)(const std::uint16_t* x, std::int64_t pixels, const float* scale, const float* shift, int channels, float low, float high, std::uint16_t* y);
+    void (*sum)(const std::uint16_t* a, const std::uint16_t* b, std::int64_t n, float low, float high, std::uint16_t* y);  ///< n: whole pixels
+};
+
+/// `pack` rounds the weights of 32 output channels, of which there are `count`, and writes them in the order in which products read them. Tasks: `gather` (of
+/// planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by some blocks of output channels.
+struct bfloat16_kernels {
+    void (*pack)(const bfloat16_weights&, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to);
+    void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*gather_planes)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last);
+    const bfloat16_image_kernels* images;
+    bool tiles;         // else vectors
+    int steps_at_once;  // of 32 pixels, that make a task
+    int end_steps;      // what follows the last step of 32 pixels takes as long as so many
 };
 
 }  // namespace cpu
@@ -55526,14 +57805,24 @@ struct output_steps {
     std::int64_t row, pixel, vector, image;
 };
 
+/// Images in bfloat16 in place of floats, [n][ceil(c / 32)][pixels][32]; null: floats.
+struct narrow_images {
+    const std::uint16_t* x = nullptr;
+    const std::uint16_t* residual = nullptr;
+    std::uint16_t* y = nullptr;  ///< with it, the residual is narrow too
+};
+
 /// Bytes of workspace, aligned to 64, that a run needs; `apart`: one with output_steps.
 std::int64_t bfloat16_conv_workspace(const conv_problem& problem, bool apart = false);
 std::int64_t bfloat16_product_workspace(const gemm_problem& problem);
-/// As run_conv and run_gemm; `steps`: null, or where the outputs and the residual lie. On a set and a machine that have `bfloat16_products` alone.
+/// As run_conv and run_gemm; `steps`: null, or where the outputs and the residual lie; what `narrow` has is read and written in place of the floats.
+/// On a set and a machine that have `bfloat16_products` alone.
 void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias, const float* residual, float* y,
-                       void* workspace, executor& pool, const output_steps* steps = nullptr);
+                       void* workspace, executor& pool, const output_steps* steps = nullptr, const narrow_images& narrow = {});
 void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias, const float* residual, float* c,
-                          void* workspace, executor& pool);
+                          void* workspace, executor& pool, const narrow_images& narrow = {});
+/// Whether a product reads (`a`) and writes (`c`) matrices in bfloat16, row-major: narrow_images' x and y.
+bool takes_narrow_matrices(const gemm_problem& problem, bool a, bool c);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -55590,17 +57879,47 @@ inline std::int64_t bfloat16_workspace(const conv_problem& p) {
     return plane_list_bytes(p) + bfloat16_gathered(p, part.images, part.rows);
 }
 
+// Whether pixels are read one by one, whatever rows they lie in: no border and no steps.
+inline bool reads_pixels(const conv_problem& p) {
+    return p.kh == 1 && p.kw == 1 && p.sh == 1 && p.sw == 1 && p.pt == 0 && p.pl == 0 && p.oh == p.ih && p.ow == p.iw;
+}
+template <class T>
+T* at_image(T* first, std::int64_t numbers) {
+    return first ? first + numbers : nullptr;
+}
+
+// Tasks are counted through the blocks of channels, or, `by_pixels`, through pixels first: a thread's are neighbours then, and it goes on with what lies in its
+// own cache. That is worth that all threads read all weights where these are less than three times the image: out of the last cache they come at 27 GB/s a
+// core, out of another core's at 8.
+struct bfloat16_cut {
+    bool by_pixels;
+    std::int64_t block(std::int64_t task, std::int64_t blocks, std::int64_t pieces) const { return by_pixels ? task % blocks : task / pieces; }
+    std::int64_t piece(std::int64_t task, std::int64_t blocks, std::int64_t pieces) const { return by_pixels ? task / blocks : task % pieces; }
+};
+
+inline void gather_bfloat16_part(const bfloat16_kernels& kernel, const bfloat16_args& a, std::int64_t in_blocks, std::int64_t behind, bfloat16_cut cut,
+                                 executor& pool) {
+    std::memset(a.gathered + in_blocks * a.block_pixels * bfloat16_block, 0, static_cast<std::size_t>(behind) * bfloat16_block * 2);
+    const std::int64_t most = 512, piece = cut.by_pixels ? std::min(most, a.block_pixels / pool.threads() + 1) : most;
+    const std::int64_t pieces = (a.block_pixels + piece - 1) / piece;
+    parallel_for(pool, in_blocks * pieces, [&](std::int64_t task) {
+        const std::int64_t first = cut.piece(task, in_blocks, pieces) * piece;
+        (a.unrolled ? kernel.gather_planes : kernel.gather)(a, cut.block(task, in_blocks, pieces), first, std::min(first + piece, a.block_pixels));
+    });
+}
+
 // Gathers part by part, and multiplies. `a` has all that is the same in them, and the pointers of the first image.
 inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* workspace, executor& pool) {
     const bfloat16_kernels& kernel = *bfloat16_products(set);
-    const bfloat16_part part = bfloat16_parts(p);
-    const float *const x = a.x, *const residual = a.residual;
-    float* const y = a.y;
+    const bool in_place = a.narrow_x && reads_pixels(p) && p.oh * p.ow >= bfloat16_block;
+    const bfloat16_part part = in_place ? bfloat16_part{1, p.oh} : bfloat16_parts(p);
+    const bfloat16_args all = a;
     const std::int64_t in_blocks = blocks_of_32(p.ic), out_blocks = blocks_of_32(p.oc);
     a.channels = p.ic, a.out_channels = p.oc;
     a.taps = p.kh * p.kw, a.steps = in_blocks * a.taps;
     a.sh = p.sh, a.sw = p.sw, a.pt = p.pt, a.pl = p.pl, a.ih = p.ih, a.ow = p.ow;
     a.ep = p.ep;
+    const bfloat16_cut cut{pool.threads() > 1 && 3 * p.ih * p.iw * in_blocks > a.steps * out_blocks * bfloat16_block};
     a.gathered = reinterpret_cast<std::uint16_t*>(static_cast<char*>(workspace) + plane_list_bytes(p));
     for (std::int64_t image = 0; image < p.n; image += part.images)
         for (a.first_row = 0; a.first_row < p.oh; a.first_row += part.rows) {
@@ -55611,35 +57930,34 @@ inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* 
             list_taps(p, a.from, workspace);
             a.block_pixels = a.from.planes();
             a.pixels = ((images - 1) * a.image_rows + a.oh - 1) * a.from.pitch + a.ow;
-            a.x = x + image * a.x_image, a.y = y + image * a.y_image, a.residual = residual ? residual + image * a.y_image : nullptr;
-            std::memset(a.gathered + in_blocks * a.block_pixels * bfloat16_block, 0, static_cast<std::size_t>(behind) * bfloat16_block * 2);
-            constexpr std::int64_t piece = 512;
-            const std::int64_t pieces = (a.block_pixels + piece - 1) / piece;
-            parallel_for(pool, in_blocks * pieces, [&](std::int64_t task) {
-                const std::int64_t first = task % pieces * piece;
-                (a.unrolled ? kernel.gather_planes : kernel.gather)(a, task / pieces, first, std::min(first + piece, a.block_pixels));
-            });
-            const std::int64_t tiles = blocks_of_32(a.pixels), at_once = kernel.steps_at_once / (a.steps + kernel.end_steps) + 1,
-                               runs = (tiles + at_once - 1) / at_once;
-            parallel_for(pool, out_blocks * runs, [&](std::int64_t task) {
-                const std::int64_t first = task % runs * at_once;
-                kernel.multiply(a, task / runs, first, std::min(first + at_once, tiles));
+            a.x = at_image(all.x, image * a.x_image), a.narrow_x = at_image(all.narrow_x, image * a.x_image);
+            a.y = at_image(all.y, image * a.y_image), a.narrow_y = at_image(all.narrow_y, image * a.y_image);
+            a.residual = at_image(all.residual, image * a.y_image), a.narrow_residual = at_image(all.narrow_residual, image * a.y_image);
+            a.source = in_place ? a.narrow_x : a.gathered;
+            if (!in_place) a.source_pixel = bfloat16_block, a.source_block = a.block_pixels * bfloat16_block;
+            if (!in_place) gather_bfloat16_part(kernel, a, in_blocks, behind, cut, pool);
+            const std::int64_t tiles = blocks_of_32(a.pixels), most = kernel.steps_at_once / (a.steps + kernel.end_steps) + 1;
+            const std::int64_t at_once = cut.by_pixels ? std::min(most, (tiles + pool.threads() - 1) / pool.threads()) : most;
+            const std::int64_t runs = (tiles + at_once - 1) / at_once, together = cut.by_pixels ? std::min(most / at_once, out_blocks / 4) + 1 : 1,
+                               groups = (out_blocks + together - 1) / together;
+            parallel_for(pool, groups * runs, [&](std::int64_t task) {
+                const std::int64_t first = cut.piece(task, groups, runs) * at_once, block = cut.block(task, groups, runs) * together;
+                kernel.multiply(a, block, std::min(together, out_blocks - block), first, std::min(first + at_once, tiles));
             });
         }
 }
 
-// A convolution without a border or steps reads pixels one by one, whatever rows they lie in.
-inline conv_problem flattened(conv_problem p) {
-    const bool flat = p.kh == 1 && p.kw == 1 && p.sh == 1 && p.sw == 1 && p.pt == 0 && p.pl == 0 && p.oh == p.ih && p.ow == p.iw;
-    if (!flat || bfloat16_gathered(p, 1, p.oh) > bfloat16_room) return p;
+// Such an image as one row; `in_place`: however large.
+inline conv_problem flattened(conv_problem p, bool in_place) {
+    if (!reads_pixels(p) || (!in_place && bfloat16_gathered(p, 1, p.oh) > bfloat16_room)) return p;
     p.iw = p.ow = p.ih * p.iw;
     p.ih = p.oh = 1;
     return p;
 }
 
 // The row of taps that a pixel of a few planes has as its channels is none of the window any more.
-inline conv_problem as_gathered(conv_problem p) {
-    if (p.in != layout::row_major) return flattened(p);
+inline conv_problem as_gathered(conv_problem p, bool in_place = false) {
+    if (p.in != layout::row_major) return flattened(p, in_place);
     p.ic *= p.kw, p.iw = p.ow;
     p.kw = p.sw = p.dw = 1, p.pl = 0;
     return p;
@@ -55700,31 +58018,41 @@ GRAFT_INLINE std::int64_t bfloat16_conv_workspace(const conv_problem& p, bool ap
 GRAFT_INLINE std::int64_t bfloat16_product_workspace(const gemm_problem& p) { return detail::bfloat16_workspace(detail::image_of(detail::joined_batches(p))); }
 
 GRAFT_INLINE void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias, const float* residual,
-                                    float* y, void* workspace, executor& pool, const output_steps* steps) {
-    const conv_problem p = steps ? problem : detail::as_gathered(problem);
+                                    float* y, void* workspace, executor& pool, const output_steps* steps, const narrow_images& narrow) {
+    const conv_problem p = steps ? problem : detail::as_gathered(problem, narrow.x);
     const std::int64_t width = vector_width(set);
     bfloat16_args a;
-    a.x = x, a.weights = static_cast<const std::uint16_t*>(packed), a.bias = bias, a.residual = residual, a.y = y;
-    a.x_pixel = a.y_pixel = width;
+    a.weights = static_cast<const std::uint16_t*>(packed), a.bias = bias;
+    a.narrow_x = narrow.x, a.narrow_residual = narrow.residual, a.narrow_y = narrow.y;
+    a.source_block = p.ih * p.iw * bfloat16_block;
+    if (!narrow.x) a.x = x;
+    if (!narrow.y) a.y = y, a.residual = residual;
     a.iw = p.iw;
-    a.x_row = p.iw * width, a.y_row = p.ow * width;
-    a.x_vector = p.ih * a.x_row, a.y_vector = p.oh * a.y_row;
-    a.x_image = (p.ic + width - 1) / width * a.x_vector;
+    a.x_vector = p.ih * p.iw * width, a.y_vector = p.oh * p.ow * width;
+    const std::int64_t in = narrow.x ? std::int64_t(bfloat16_block) : width, out = narrow.y ? std::int64_t(bfloat16_block) : width;
+    a.x_pixel = in, a.x_row = p.iw * in, a.x_image = (p.ic + in - 1) / in * in / width * a.x_vector;
+    a.y_pixel = out, a.y_row = p.ow * out, a.y_image = (p.oc + out - 1) / out * out / width * a.y_vector;
     if (problem.in == layout::row_major) {
         a.unrolled = problem.kw, a.unrolled_step = problem.sw, a.unrolled_dilation = problem.dw, a.unrolled_pad = problem.pl;
         a.iw = a.x_row = problem.iw, a.x_vector = problem.ih * problem.iw, a.x_image = problem.ic * a.x_vector;
     }
-    a.y_image = (p.oc + width - 1) / width * a.y_vector;
     if (steps) a.y_row = steps->row, a.y_pixel = steps->pixel, a.y_vector = steps->vector, a.y_image = steps->image;
     a.whole_vectors = true;
     detail::run_bfloat16(set, p, a, workspace, pool);
 }
 
-GRAFT_INLINE void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias, const float* residual,
-                                       float* c, void* workspace, executor& pool) {
+GRAFT_INLINE bool takes_narrow_matrices(const gemm_problem& problem, bool a, bool c) {
     const gemm_problem p = detail::joined_batches(problem);
-    const conv_problem image = detail::image_of(p);
+    const bool one = p.batch[0] * p.batch[1] == 1;
+    return (!a || (one && p.k % bfloat16_block == 0 && p.m >= bfloat16_block)) && (!c || (one && p.n % bfloat16_block == 0 && !p.ep.residual));
+}
+
+GRAFT_INLINE void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias, const float* residual,
+                                       float* c, void* workspace, executor& pool, const narrow_images& narrow) {
+    const gemm_problem p = detail::joined_batches(problem);
+    conv_problem image = detail::image_of(p);
     bfloat16_args args;
+    if (narrow.x) image.iw = image.ow = p.m, args.source_pixel = p.lda, args.source_block = bfloat16_block;
     args.weights = static_cast<const std::uint16_t*>(packed), args.bias = bias;
     args.x_pixel = p.lda, args.y_pixel = p.ldc, args.residual_pixel = p.ld_residual;
     args.x_vector = args.y_vector = vector_width(set);
@@ -55733,8 +58061,10 @@ GRAFT_INLINE void run_bfloat16_product(isa set, const gemm_problem& problem, con
         for (std::int64_t row = 0; row < p.m; row += image.ow) {
             conv_problem rows = image;
             rows.iw = rows.ow = args.iw = std::min(image.ow, p.m - row);
-            args.x = a + outer * p.a_strides[0] + inner * p.a_strides[1] + row * p.lda;
-            args.y = c + outer * p.c_strides[0] + inner * p.c_strides[1] + row * p.ldc;
+            const std::int64_t of_a = outer * p.a_strides[0] + inner * p.a_strides[1] + row * p.lda;
+            const std::int64_t of_c = outer * p.c_strides[0] + inner * p.c_strides[1] + row * p.ldc;
+            args.x = narrow.x ? nullptr : a + of_a, args.narrow_x = detail::at_image(narrow.x, of_a);
+            args.y = narrow.y ? nullptr : c + of_c, args.narrow_y = detail::at_image(narrow.y, of_c);
             args.residual = residual ? residual + outer * p.residual_strides[0] + inner * p.residual_strides[1] + row * p.ld_residual : nullptr;
             detail::run_bfloat16(set, rows, args, workspace, pool);
         }
@@ -55795,6 +58125,12 @@ std::int64_t conv_channels_at_once(isa set, const conv_problem& problem, const c
 /// y = epilogue(conv(x, weight) + bias). `bias` is null or oc floats; `residual` (null, or of y's shape and layout) may be y.
 void run_conv(isa set, const conv_problem& problem, const conv_choice& choice, const float* x, const void* packed, const float* bias, const float* residual,
               float* y, void* workspace, executor& pool);
+
+/// Whether a choice can read (`x`) and write (`y`) images in bfloat16.
+bool takes_narrow_images(const conv_problem& problem, const conv_choice& choice, bool x, bool y);
+/// The same as run_conv with such images, in place of the floats that are null.
+void run_narrow_conv(isa set, const conv_problem& problem, const conv_choice& choice, const float* x, const void* packed, const float* bias,
+                     const float* residual, float* y, const narrow_images& narrow, void* workspace, executor& pool);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -55940,7 +58276,7 @@ inline int winograd_size(const conv_problem& p, std::int64_t width) {
 // Whether a convolution that the kernels of bfloat16 take is faster there. Tiles always are. Pairs are twice as many a cycle as floats, but blocks of 32
 // channels may be half empty, and pixels have to be gathered; Winograd's products are fewer.
 constexpr double gather_ns = 3;  // of 32 channels of a pixel, on the scale of winograd_cost
-inline bool faster_in_bfloat16(isa set, const conv_problem& p) {
+inline GRAFT_COLD bool faster_in_bfloat16(isa set, const conv_problem& p) {
     if (bfloat16_products(set)->tiles) return true;
     conv_problem g = p;
     if (p.ic > 4) g.in = layout::blocked;
@@ -56033,7 +58369,7 @@ inline void run_winograd(isa set, conv_args& a, executor& pool) {
 
 }  // namespace detail
 
-GRAFT_INLINE conv_choice choose_bfloat16_conv(const conv_problem& p) {
+GRAFT_INLINE GRAFT_COLD conv_choice choose_bfloat16_conv(const conv_problem& p) {
     conv_choice c;
     c.algorithm = conv_algorithm::bfloat16;
     c.reason = "operands in bfloat16";
@@ -56045,7 +58381,7 @@ GRAFT_INLINE conv_choice choose_bfloat16_conv(const conv_problem& p) {
     return c;
 }
 
-GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
+GRAFT_INLINE GRAFT_COLD conv_choice choose_conv(isa set, const conv_problem& p) {
     const int width = vector_width(set);
     conv_choice c;
     const std::int64_t taps = std::int64_t(p.kh) * p.kw;
@@ -56123,6 +58459,25 @@ GRAFT_INLINE void run_conv(isa set, const conv_problem& p, const conv_choice& ch
         tasks = p.n * p.oh;
     }
     parallel_for(pool, tasks, [&](std::int64_t task) { kernel(a, task); });
+}
+
+GRAFT_INLINE bool takes_narrow_images(const conv_problem& p, const conv_choice& choice, bool x, bool y) {
+    if (choice.algorithm == conv_algorithm::bfloat16) return !x || choice.in == layout::blocked;
+    return choice.algorithm == conv_algorithm::depthwise && x && y && !p.ep.residual && p.pt >= 0 && p.pl >= 0 &&
+           p.kh * std::int64_t(p.kw) <= narrow_depthwise_taps && narrow_depthwise_rows(p) > 0;
+}
+
+GRAFT_INLINE void run_narrow_conv(isa set, const conv_problem& p, const conv_choice& choice, const float* x, const void* packed, const float* bias,
+                                  const float* residual, float* y, const narrow_images& narrow, void* workspace, executor& pool) {
+    if (p.n * p.oc * p.oh * p.ow == 0) return;
+    if (choice.algorithm == conv_algorithm::bfloat16) return run_bfloat16_conv(set, p, x, packed, bias, residual, y, workspace, pool, nullptr, narrow);
+    conv_args a = detail::conv_arguments(set, p, choice);
+    a.narrow_x = narrow.x, a.narrow_y = narrow.y;
+    a.weight = static_cast<const float*>(packed);
+    a.bias = bias;
+    const bfloat16_image_kernels& k = *bfloat16_products(set)->images;
+    const std::int64_t groups = detail::blocks_of_32(p.oc) * bfloat16_block / (2 * vector_width(set));
+    parallel_for(pool, p.n * groups * a.batches, [&](std::int64_t task) { k.depthwise(a, task); });
 }
 
 }  // namespace cpu
@@ -56456,12 +58811,18 @@ inline std::string conv_pack_key(isa level, const conv_problem& p, const conv_ch
 struct conv_parameters {
     conv_problem problem;
     conv_choice choice;
+    bool narrow_x, narrow_y;  // images in bfloat16
 };
 
-inline const char* choose_conv_kernel(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_conv_kernel(const kernel_query& q, kernel_choice& choice) {
     conv_parameters p;
     if (!problem_in(q.n, p.problem)) return "its parameters are missing";
     p.choice = choose_conv(q.level, p.problem);
+    const bool narrow_y = q.out[0].type == dtype::bfloat16;
+    p.narrow_x = q.in[0].type == dtype::bfloat16;
+    if ((p.narrow_x || narrow_y) && !takes_narrow_images(p.problem, p.choice, p.narrow_x, narrow_y)) return "it reads or writes float32";
+    if (q.has(3) && (q.in[3].type == dtype::bfloat16) != narrow_y) return "its residual is of another type than what it writes";
+    p.narrow_y = narrow_y;
     choice.workspace_bytes = p.choice.workspace_bytes;
     choice.note = p.choice.reason;
     choice.set(p);
@@ -56469,6 +58830,12 @@ inline const char* choose_conv_kernel(const kernel_query& q, kernel_choice& choi
 }
 inline void run_conv_kernel(const kernel_call& c) {
     const conv_parameters& p = c.parameters<conv_parameters>();
+    if (bfloat16_wanted() && (p.narrow_x || p.narrow_y)) {
+        narrow_images narrow;
+        if (p.narrow_x) narrow.x = c.in[0].as<const std::uint16_t>();
+        if (p.narrow_y) narrow.residual = c.inputs > 3 ? c.in[3].as<const std::uint16_t>() : nullptr, narrow.y = c.out[0].as<std::uint16_t>();
+        return run_narrow_conv(c.level, p.problem, p.choice, c.input(0), c.in[1].data, c.input(2), c.input(3), c.output(0), narrow, c.workspace, c.pool);
+    }
     run_conv(c.level, p.problem, p.choice, c.input(0), c.in[1].data, c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
 }
 inline void run_conv_pack_kernel(const kernel_call& c) {
@@ -56498,6 +58865,105 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/ops/matmul.hpp
 // The kernel of graft.MatMul.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_BATCH_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_BATCH_HPP
+// ---- graft/cpu/bfloat16_batch.hpp
+// Batches of products, both of whose matrices are made at every run: attention's. Each B is packed and each A rounded, by bfloat16_kernels; a few products at a
+// time, so that all threads have something to do.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Whether the kernels take such a batch, and it is worth it: rows and columns fill tiles, and A stays in the second cache once it is rounded.
+bool takes_bfloat16_batch(const gemm_problem& problem);
+/// Bytes of workspace, aligned to 64, that a run needs.
+std::int64_t bfloat16_batch_workspace(const gemm_problem& problem);
+/// As run_gemm, on a set and a machine that have `bfloat16_products` alone.
+void run_bfloat16_batch(isa set, const gemm_problem& problem, const float* a, const float* b, const float* bias, const float* residual, float* c,
+                        void* workspace, executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+// What one product of a batch takes of the workspace: B packed, and A with the rows behind it that a last tile reads.
+struct batch_member {
+    std::int64_t packed, gathered;
+    std::int64_t bytes() const { return packed + gathered; }
+};
+inline batch_member member_of(const gemm_problem& p) {
+    return {packed_bfloat16_bytes(bfloat16_weights_of(p)), (blocks_of_32(p.k) * p.m + bfloat16_block) * bfloat16_block * 2};
+}
+// Products that are computed together.
+inline std::int64_t batch_at_once(const gemm_problem& p) {
+    return std::clamp<std::int64_t>((std::int64_t(4) << 20) / member_of(p).bytes(), 1, p.batch[0] * p.batch[1]);
+}
+
+}  // namespace detail
+
+GRAFT_INLINE bool takes_bfloat16_batch(const gemm_problem& p) {
+    return takes_bfloat16_product(p) && !p.packed_b && p.m >= bfloat16_block && p.n >= bfloat16_block && p.k >= bfloat16_block &&
+           detail::member_of(p).gathered <= detail::bfloat16_room;
+}
+GRAFT_INLINE std::int64_t bfloat16_batch_workspace(const gemm_problem& p) { return detail::batch_at_once(p) * detail::member_of(p).bytes(); }
+
+GRAFT_INLINE void run_bfloat16_batch(isa set, const gemm_problem& problem, const float* a, const float* b, const float* bias, const float* residual, float* c,
+                                     void* workspace, executor& pool) {
+    gemm_problem p = problem;
+    if (!p.lda) p.lda = p.k;
+    if (!p.ldc) p.ldc = p.n;
+    if (!p.ld_residual) p.ld_residual = p.n;
+    const bfloat16_kernels& kernel = *bfloat16_products(set);
+    const bfloat16_weights w = bfloat16_weights_of(p);
+    const detail::batch_member member = detail::member_of(p);
+    const std::int64_t in_blocks = detail::blocks_of_32(p.k), out_blocks = detail::blocks_of_32(p.n), tiles = detail::blocks_of_32(p.m);
+    static constexpr std::int64_t nothing[1] = {0};
+    bfloat16_args all;
+    all.channels = p.k, all.out_channels = p.n, all.steps = in_blocks;
+    all.iw = all.ow = all.from.pitch = all.pixels = all.block_pixels = p.m;
+    all.from.rows = all.from.row_phases = all.from.column_phases = all.image_rows = 1;
+    all.from.row_phase = all.from.column_phase = all.from.taps = nothing;
+    all.x_pixel = p.lda, all.y_pixel = p.ldc, all.residual_pixel = p.ld_residual;
+    all.x_vector = all.y_vector = vector_width(set);
+    all.source_block = p.m * bfloat16_block;
+    all.bias = bias, all.ep = p.ep;
+    const std::int64_t batch = p.batch[0] * p.batch[1], at_once = detail::batch_at_once(p);
+    for (std::int64_t first = 0; first < batch; first += at_once) {
+        const std::int64_t here = std::min(at_once, batch - first);
+        const auto place = [&](std::int64_t i) { return static_cast<char*>(workspace) + i * member.bytes(); };
+        const auto of = [&](std::int64_t i, const std::int64_t* strides) {
+            return (first + i) / p.batch[1] * strides[0] + (first + i) % p.batch[1] * strides[1];
+        };
+        parallel_for(pool, here * out_blocks, [&](std::int64_t task) {
+            const std::int64_t i = task / out_blocks, column = task % out_blocks * bfloat16_block;
+            kernel.pack(w, b + of(i, p.b_strides) + column * w.out, std::min<std::int64_t>(bfloat16_block, p.n - column), kernel.tiles,
+                        reinterpret_cast<std::uint16_t*>(place(i)) + column * in_blocks * bfloat16_block);
+        });
+        // Some rows of a product a task: it rounds them and multiplies them.
+        const std::int64_t each = std::min(tiles, tiles * here / (4 * pool.threads()) + 1), runs = (tiles + each - 1) / each;
+        parallel_for(pool, here * runs, [&](std::int64_t task) {
+            const std::int64_t i = task / runs, tile = task % runs * each, end = std::min(tile + each, tiles);
+            bfloat16_args args = all;
+            args.x = a + of(i, p.a_strides), args.y = c + of(i, p.c_strides);
+            args.residual = residual ? residual + of(i, p.residual_strides) : nullptr;
+            args.weights = reinterpret_cast<const std::uint16_t*>(place(i));
+            args.gathered = reinterpret_cast<std::uint16_t*>(place(i) + member.packed);
+            args.source = args.gathered;
+            for (std::int64_t block = 0; block < in_blocks; ++block) kernel.gather(args, block, tile * bfloat16_block, std::min(end * bfloat16_block, p.m));
+            kernel.multiply(args, 0, out_blocks, tile, end);
+        });
+    }
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -56523,34 +58989,48 @@ inline bool gemm_problem_of(const node& n, const shape& a, const shape& b, const
     return true;
 }
 
-// What weights that are packed at every run, as those that learn are, take of the workspace.
+// What a matrix B that is packed at every run, as weights that learn are, takes of the workspace.
 inline std::int64_t unpacked_bfloat16_bytes(const gemm_problem& p) { return p.packed_b ? 0 : packed_bfloat16_bytes(bfloat16_weights_of(p)); }
 
 // Whether that is worth it, however many rows a batch has: parts of one are computed as the whole is.
 inline bool learning_product_in_bfloat16(const gemm_problem& p) { return p.k >= bfloat16_block && p.n >= bfloat16_block; }
 
-inline const char* choose_product(const kernel_query& q, kernel_choice& choice) {
+// Whether each product of a batch has a B of its own.
+inline bool has_own_matrices(const gemm_problem& p) { return wanted("MatMul") && !p.packed_b && (p.b_strides[0] != 0 || p.b_strides[1] != 0); }
+
+struct product_parameters {
+    gemm_problem problem;
+    bool narrow_a, narrow_c;  // matrices in bfloat16
+};
+inline GRAFT_COLD const char* choose_product(const kernel_query& q, kernel_choice& choice) {
     gemm_problem p;
     shape b = q.in[1].extents;
     // A packed operand is bytes; the node keeps the shape that it had.
     if (const attribute* unpacked = q.n.find("unpacked")) b = shape::from(unpacked->integers.begin(), unpacked->integers.end());
+    const bool narrow_a = q.in[0].type == dtype::bfloat16, narrow_c = q.out[0].type == dtype::bfloat16;
     if (!q.all_row_major() || !gemm_problem_of(q.n, q.in[0].extents, b, q.out[0].extents, p)) return "its batches do not fit";
-    choice.workspace_bytes = p.bfloat16 ? bfloat16_product_workspace(p) + unpacked_bfloat16_bytes(p) : gemm_workspace_bytes(q.level, p);
+    if ((narrow_a || narrow_c) && !(p.bfloat16 && p.packed_b && takes_narrow_matrices(p, narrow_a, narrow_c))) return "it reads or writes float32";
+    choice.workspace_bytes = !p.bfloat16           ? gemm_workspace_bytes(q.level, p)
+                             : has_own_matrices(p) ? bfloat16_batch_workspace(p)
+                                                   : bfloat16_product_workspace(p) + unpacked_bfloat16_bytes(p);
     choice.note = p.bfloat16 ? "matrix product, operands in bfloat16" : p.packed_b ? "matrix product, packed weights" : "matrix product";
-    choice.set(p);
+    choice.set(product_parameters{p, narrow_a, narrow_c});
     return nullptr;
 }
 inline void run_product(const kernel_call& c) {
-    const gemm_problem& p = c.parameters<gemm_problem>();
+    const auto& [p, narrow_a, narrow_c] = c.parameters<product_parameters>();
     if (!p.bfloat16) return run_gemm(c.level, p, c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
-    const void* weights = c.in[1].data;
-    char* room = static_cast<char*>(c.workspace);
-    if (const std::int64_t bytes = unpacked_bfloat16_bytes(p)) {
-        pack_bfloat16(c.level, bfloat16_weights_of(p), c.input(1), 0, p.n, room, c.pool);
-        weights = room;
-        room += bytes;
+    const std::int64_t bytes = unpacked_bfloat16_bytes(p);
+    char* const room = static_cast<char*>(c.workspace) + bytes;
+    if (!bytes) {
+        narrow_images narrow;
+        if (narrow_a) narrow.x = c.in[0].as<const std::uint16_t>();
+        if (narrow_c) narrow.y = c.out[0].as<std::uint16_t>();
+        return run_bfloat16_product(c.level, p, c.input(0), c.in[1].data, c.input(2), c.input(3), c.output(0), room, c.pool, narrow);
     }
-    run_bfloat16_product(c.level, p, c.input(0), weights, c.input(2), c.input(3), c.output(0), room, c.pool);
+    if (has_own_matrices(p)) return run_bfloat16_batch(c.level, p, c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
+    pack_bfloat16(c.level, bfloat16_weights_of(p), c.input(1), 0, p.n, c.workspace, c.pool);
+    run_bfloat16_product(c.level, p, c.input(0), c.workspace, c.input(2), c.input(3), c.output(0), room, c.pool);
 }
 
 inline kernel_rows matmul_kernel_rows() {
@@ -56569,15 +59049,16 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/ops/ops.hpp
 // The kernels of the CPU back end, best first; where all refuse a node, the reference kernel of the op table runs it.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_CONV_TRANSPOSE_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_CONV_TRANSPOSE_HPP
-// ---- graft/cpu/ops/conv_transpose.hpp
-// The kernel of ConvTranspose.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_BFLOAT16_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_BFLOAT16_HPP
+// ---- graft/cpu/ops/bfloat16.hpp
+// Kernels of images in bfloat16, which lowering puts between convolutions that multiply tiles of it.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_CONV_TRANSPOSE_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_CONV_TRANSPOSE_HPP
-// ---- graft/cpu/conv_transpose.hpp
-// Transposed convolution of float32 NCHW tensors: a matrix product, whose columns are then added into the image.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_IMAGES_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_IMAGES_HPP
+// ---- graft/cpu/bfloat16_images.hpp
+// Operators on images in bfloat16, [n][ceil(c / 32)][pixels][32], as convolutions in bfloat16 read and write them; lanes past c hold numbers that are finite.
+// They compute in float32, and round what they write. On a set and a machine that have `bfloat16_products` alone.
 
 #ifndef GRAFT_SINGLE_GRAFT_CPU_ELEMENTWISE_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_ELEMENTWISE_HPP
@@ -56829,6 +59310,641 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
+/// As run_max_pool and run_average_pool.
+void run_narrow_pool(isa set, bool largest, const pool_problem& problem, const std::uint16_t* x, std::uint16_t* y, executor& pool);
+/// The mean of each channel, in floats: y is [n][ceil(c / W)][W].
+void run_narrow_global_average(isa set, std::int64_t n, std::int64_t c, std::int64_t pixels, const std::uint16_t* x, float* y, executor& pool);
+/// As run_channel, without prelu and with an activation that is at most a clip.
+void run_narrow_channel(isa set, const channel_problem& problem, const std::uint16_t* x, const float* scale, const float* shift, std::uint16_t* y,
+                        executor& pool);
+/// y = act(a + b) of n numbers of whole pixels; the activation is at most a clip.
+void run_narrow_sum(isa set, const epilogue& ep, const std::uint16_t* a, const std::uint16_t* b, std::int64_t n, std::uint16_t* y, executor& pool);
+/// To planes of floats, [n][c][pixels].
+void narrow_to_nchw(isa set, const std::uint16_t* x, std::int64_t n, std::int64_t c, std::int64_t pixels, float* y, executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CPU_POOL_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_POOL_HPP
+// ---- graft/cpu/pool.hpp
+// Pooling of float32 images, on planes and on blocks of channels. NaN goes through.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// The largest of each window; padding never wins. A window without a single pixel gives minus infinity.
+void run_max_pool(isa set, const pool_problem& problem, const float* x, float* y, executor& pool);
+/// The sum of each window over the number of its pixels: the real ones, or with count_include_pad those of the padding too
+/// (but not what a last window of ceil mode has beyond the padding).
+void run_average_pool(isa set, const pool_problem& problem, const float* x, float* y, executor& pool);
+/// The mean of each plane: y is [n][c], or for blocks [n][ceil(c / W)][W].
+void run_global_average_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y, executor& pool);
+/// The largest of each plane; shapes as above.
+void run_global_max_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y, executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+// Planes, or blocks of channels, that a tensor has.
+inline std::int64_t planes_of(isa set, layout::kind l, std::int64_t n, std::int64_t c) {
+    return l == layout::blocked ? n * ((c + vector_width(set) - 1) / vector_width(set)) : n * c;
+}
+
+inline void run_pool(std::int64_t planes, const pool_problem& p, const void* x, void* y, executor& pool, void (*kernel)(const pool_args&, std::int64_t)) {
+    const std::int64_t row = p.ow * p.kh * p.kw * (p.l == layout::blocked ? 1 : 2);
+    if (planes * p.oh * p.ow == 0) return;
+    pool_args a;
+    a.p = p;
+    a.x = x;
+    a.y = y;
+    a.band_rows = 20000 / row + 1 < p.oh ? 20000 / row + 1 : p.oh;
+    a.bands = (p.oh + a.band_rows - 1) / a.band_rows;
+    parallel_for(pool, planes * a.bands, [&](std::int64_t task) { kernel(a, task); });
+}
+
+inline void run_global_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y, executor& pool,
+                            void (*kernel)(const float*, std::int64_t, std::int64_t, bool, float*)) {
+    const std::int64_t planes = planes_of(set, l, n, c), width = l == layout::blocked ? vector_width(set) : 1;
+    if (planes == 0) return;
+    const std::int64_t batch = 16384 / (pixels * width + 1) + 1, tasks = (planes + batch - 1) / batch;
+    parallel_for(pool, tasks, [&](std::int64_t task) {
+        const std::int64_t first = task * batch, count = planes - first < batch ? planes - first : batch;
+        kernel(x + first * pixels * width, count, pixels, l == layout::blocked, y + first * width);
+    });
+}
+
+}  // namespace detail
+
+GRAFT_INLINE void run_max_pool(isa set, const pool_problem& problem, const float* x, float* y, executor& pool) {
+    detail::run_pool(detail::planes_of(set, problem.l, problem.n, problem.c), problem, x, y, pool, kernels(set).pool->max);
+}
+
+GRAFT_INLINE void run_average_pool(isa set, const pool_problem& problem, const float* x, float* y, executor& pool) {
+    detail::run_pool(detail::planes_of(set, problem.l, problem.n, problem.c), problem, x, y, pool, kernels(set).pool->average);
+}
+
+GRAFT_INLINE void run_global_average_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y,
+                                          executor& pool) {
+    detail::run_global_pool(set, l, n, c, pixels, x, y, pool, kernels(set).pool->global_average);
+}
+
+GRAFT_INLINE void run_global_max_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y, executor& pool) {
+    detail::run_global_pool(set, l, n, c, pixels, x, y, pool, kernels(set).pool->global_max);
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_REORDER_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_REORDER_KERNELS_HPP
+// ---- graft/cpu/reorder_kernels.hpp
+// Changes of layout as kernels see them: the table that each instruction set fills.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Pixels [first, last) of one block of channels (at most W, `channels` real ones) between planes and vectors.
+struct reorder_kernels {
+    void (*to_blocked)(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y);
+    void (*to_nchw)(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+// Where channels lie in images of bfloat16, `together` at a time.
+struct narrow_groups {
+    std::int64_t together, c, pixels;
+    std::int64_t in_pixel() const { return bfloat16_block / together; }
+    /// Of an image in memory, and of them those that hold channels.
+    std::int64_t stored() const { return (c + bfloat16_block - 1) / bfloat16_block * in_pixel(); }
+    std::int64_t held() const { return (c + together - 1) / together; }
+    std::int64_t at(std::int64_t image, std::int64_t group) const {
+        return (image * stored() + group) / in_pixel() * pixels * bfloat16_block + group % in_pixel() * together;
+    }
+    int channels(std::int64_t group) const {
+        const std::int64_t left = c - group * together;
+        return static_cast<int>(left < 0 ? 0 : left < together ? left : together);
+    }
+};
+
+}  // namespace detail
+
+GRAFT_INLINE void run_narrow_pool(isa set, bool largest, const pool_problem& p, const std::uint16_t* x, std::uint16_t* y, executor& pool) {
+    const bfloat16_image_kernels& k = *bfloat16_products(set)->images;
+    detail::run_pool(p.n * detail::narrow_groups{2 * vector_width(set), p.c, 0}.stored(), p, x, y, pool, largest ? k.max_pool : k.average_pool);
+}
+
+GRAFT_INLINE void run_narrow_global_average(isa set, std::int64_t n, std::int64_t c, std::int64_t pixels, const std::uint16_t* x, float* y, executor& pool) {
+    const std::int64_t width = vector_width(set), stored = (c + width - 1) / width * width;
+    const detail::narrow_groups groups{2 * width, c, pixels};
+    const auto kernel = bfloat16_products(set)->images->global_average;
+    parallel_for_pieces(pool, n * groups.held(), 16384 / (pixels * groups.together) + 1, [&](std::int64_t first, std::int64_t count) {
+        for (std::int64_t i = first; i < first + count; ++i) {
+            const std::int64_t image = i / groups.held(), group = i % groups.held(), channel = group * groups.together;
+            alignas(64) float means[bfloat16_block];
+            kernel(x + groups.at(image, group), pixels, means);
+            std::memcpy(y + image * stored + channel, means, static_cast<std::size_t>(std::min(groups.together, stored - channel)) * sizeof(float));
+        }
+    });
+}
+
+GRAFT_INLINE void run_narrow_channel(isa set, const channel_problem& p, const std::uint16_t* x, const float* scale, const float* shift, std::uint16_t* y,
+                                     executor& pool) {
+    const detail::narrow_groups groups{2 * vector_width(set), p.c, p.area};
+    const auto kernel = bfloat16_products(set)->images->channel;
+    float low = 0, high = 0;
+    detail::activation_bounds(p.ep, low, high);
+    parallel_for_pieces(pool, p.n * groups.stored(), 16384 / (p.area * groups.together + 1) + 1, [&](std::int64_t first, std::int64_t count) {
+        for (std::int64_t i = first; i < first + count; ++i) {
+            const std::int64_t image = i / groups.stored(), group = i % groups.stored(), channel = group * groups.together, at = groups.at(image, group);
+            const int channels = groups.channels(group);
+            kernel(x + at, p.area, scale && channels ? scale + image * p.scale_image + channel : nullptr,
+                   shift && channels ? shift + image * p.shift_image + channel : nullptr, channels, low, high, y + at);
+        }
+    });
+}
+
+GRAFT_INLINE void run_narrow_sum(isa set, const epilogue& ep, const std::uint16_t* a, const std::uint16_t* b, std::int64_t n, std::uint16_t* y,
+                                 executor& pool) {
+    const auto kernel = bfloat16_products(set)->images->sum;
+    float low = 0, high = 0;
+    detail::activation_bounds(ep, low, high);
+    parallel_for_pieces(pool, n, 16384, [&](std::int64_t first, std::int64_t count) { kernel(a + first, b + first, count, low, high, y + first); });
+}
+
+GRAFT_INLINE void narrow_to_nchw(isa set, const std::uint16_t* x, std::int64_t n, std::int64_t c, std::int64_t pixels, float* y, executor& pool) {
+    const detail::narrow_groups v{vector_width(set), c, pixels};
+    const bfloat16_image_kernels& images = *bfloat16_products(set)->images;
+    const reorder_kernels& k = *kernels(set).reorder;
+    constexpr std::int64_t band = 256;
+    const std::int64_t bands = (pixels + band - 1) / band;
+    parallel_for(pool, n * v.held() * bands, [&](std::int64_t task) {
+        const std::int64_t first = task % bands * band, vector = task / bands % v.held(), image = task / bands / v.held();
+        const std::int64_t count = pixels - first < band ? pixels - first : band;
+        alignas(64) float some[band * 16];
+        images.widen(x + v.at(image, vector) + first * bfloat16_block, count, some);
+        k.to_nchw(some, pixels, v.channels(vector), 0, count, y + (image * c + vector * v.together) * pixels + first);
+    });
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_ELEMENTWISE_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_ELEMENTWISE_HPP
+// ---- graft/cpu/ops/elementwise.hpp
+// Kernels of elementwise operators: activations, functions of one and of two operands, per-channel scales.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+// Elements as they lie in memory: what stands in the gaps of the last block does no harm.
+inline std::int64_t stored_elements(const tensor_view& v, layout lies) { return stored_extents(v.extents, lies).elements(); }
+
+struct activation_parameters {
+    epilogue ep;
+    std::int64_t elements;
+};
+inline const char* choose_activation(const kernel_query& q, kernel_choice& choice) {
+    if (!q.all_float32()) return "it is not float32";
+    choice.set(activation_parameters{epilogue_of(q.n), stored_elements(q.out[0], q.out_layout[0])});
+    choice.note = "activation";
+    return nullptr;
+}
+inline void run_activation_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<activation_parameters>();
+    run_activation(c.level, p.ep.act, p.ep.alpha, p.ep.beta, c.input(0), c.output(0), p.elements, c.pool);
+}
+
+struct unary_parameters {
+    unary op;
+    std::int64_t elements;
+};
+template <unary Op>
+inline const char* choose_unary(const kernel_query& q, kernel_choice& choice) {
+    if (!q.all_float32()) return "it is not float32";
+    choice.set(unary_parameters{Op, q.out[0].elements()});
+    choice.note = "elementwise";
+    return q.all_row_major() ? nullptr : "a layout that it does not take";
+}
+inline void run_unary_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<unary_parameters>();
+    run_unary(c.level, p.op, c.input(0), c.output(0), p.elements, c.pool);
+}
+
+inline const char* choose_binary_kernel(const kernel_query& q, kernel_choice& choice, binary op) {
+    if (!q.all_float32() || q.inputs != 2) return "it is not float32 with two operands";
+    if (q.n.domain.empty() && q.version() < 7 && q.in[0].extents != q.in[1].extents) return "it broadcasts as before opset 7";
+    const layout lies = q.out_layout[0];
+    shape operand[2] = {q.in[0].extents, q.in[1].extents};
+    if (lies == layout::row_major && !q.all_row_major()) return "a layout that it does not take";
+    if (lies != layout::row_major)
+        for (int i = 0; i < 2; ++i) {
+            shape& s = operand[i];
+            if (s.elements() == 1 && q.in_layout[i] == layout::row_major) {
+                s = {};
+                continue;
+            }
+            if (q.in_layout[i] != lies) return "its operands lie differently";
+            // [N, C, H, W] in blocks is [N, C / c, H, W, c].
+            const std::int64_t channels = s[1];
+            s[1] = (channels + lies.channels - 1) / lies.channels;
+            s.push_back(lies.channels);
+        }
+    if (operand[0].rank() > 8 || operand[1].rank() > 8) return "its rank is over 8";
+    binary_problem p = broadcast(op, operand[0].begin(), operand[0].rank(), operand[1].begin(), operand[1].rank());
+    p.ep = epilogue_of(q.n);
+    choice.set(p);
+    choice.note = "elementwise";
+    return nullptr;
+}
+template <binary Op>
+inline const char* choose_binary(const kernel_query& q, kernel_choice& choice) {
+    return choose_binary_kernel(q, choice, Op);
+}
+inline void run_binary_kernel(const kernel_call& c) { run_binary(c.level, c.parameters<binary_problem>(), c.input(0), c.input(1), c.output(0), c.pool); }
+
+inline const char* choose_scale_shift(const kernel_query& q, kernel_choice& choice) {
+    if (!q.all_float32()) return "it is not float32";
+    channel_problem p;
+    const shape& x = q.in[0].extents;
+    p.n = x[0];
+    p.c = x[1];
+    p.area = x.product(2, x.rank());
+    p.blocked = q.in_layout[0] == layout::blocked;
+    p.ep = epilogue_of(q.n);
+    choice.set(p);
+    choice.note = "scale and shift of each channel";
+    return nullptr;
+}
+inline void run_scale_shift(const kernel_call& c) {
+    run_channel(c.level, c.parameters<channel_problem>(), c.input(0), c.input(1), c.input(2), c.output(0), c.pool);
+}
+
+inline kernel_rows elementwise_kernel_rows() {
+#define GRAFT_UNARY(name, op) \
+    kernel_row { name, "", wanted(name) ? choose_unary<unary::op> : nullptr, wanted(name) ? run_unary_kernel : nullptr, true }
+#define GRAFT_BINARY(name, domain, op, wanted_name) \
+    kernel_row { name, domain, wanted(wanted_name) ? choose_binary<binary::op> : nullptr, wanted(wanted_name) ? run_binary_kernel : nullptr, false }
+    static constexpr kernel_row rows[] = {
+        {"Activation", "graft", choose_activation, run_activation_kernel, true},
+        {"ScaleShift", "graft", wanted("BatchNormalization") ? choose_scale_shift : nullptr, wanted("BatchNormalization") ? run_scale_shift : nullptr, true},
+        GRAFT_BINARY("Sum", "graft", add, "Add"),
+        GRAFT_BINARY("Add", "", add, "Add"),
+        GRAFT_BINARY("Sub", "", sub, "Sub"),
+        GRAFT_BINARY("Mul", "", mul, "Mul"),
+        GRAFT_BINARY("Div", "", div, "Div"),
+        GRAFT_BINARY("Max", "", max, "Max"),
+        GRAFT_BINARY("Min", "", min, "Min"),
+        GRAFT_BINARY("Pow", "", pow, "Pow"),
+        GRAFT_BINARY("PRelu", "", prelu, "PRelu"),
+        GRAFT_UNARY("Abs", abs),
+        GRAFT_UNARY("Neg", neg),
+        GRAFT_UNARY("Exp", exp),
+        GRAFT_UNARY("Log", log),
+        GRAFT_UNARY("Sqrt", sqrt),
+        GRAFT_UNARY("Reciprocal", reciprocal),
+        GRAFT_UNARY("Floor", floor),
+        GRAFT_UNARY("Ceil", ceil),
+        GRAFT_UNARY("Round", round),
+        GRAFT_UNARY("Sign", sign),
+        GRAFT_UNARY("Erf", erf),
+    };
+#undef GRAFT_UNARY
+#undef GRAFT_BINARY
+    return rows;
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_POOL_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_POOL_HPP
+// ---- graft/cpu/ops/pool.hpp
+// Kernels of pooling, of changes of layout, and of concatenation along the channels.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_REORDER_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_REORDER_HPP
+// ---- graft/cpu/reorder.hpp
+// Changes of layout: [n][c][h][w] to blocks of channels and back.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Planes [n][c][pixels] to blocks [n][ceil(c / W)][pixels][W]; lanes past c become 0. x and y do not overlap.
+void to_blocked(isa set, const float* x, std::int64_t n, std::int64_t c, std::int64_t pixels, float* y, executor& pool);
+/// Blocks [n][ceil(c / W)][pixels][W] to planes [n][c][pixels]. x and y do not overlap.
+void to_nchw(isa set, const float* x, std::int64_t n, std::int64_t c, std::int64_t pixels, float* y, executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+inline void reorder(isa set, bool blocked, const float* x, std::int64_t n, std::int64_t c, std::int64_t pixels, float* y, executor& pool) {
+    const reorder_kernels& k = *kernels(set).reorder;
+    const std::int64_t width = vector_width(set), blocks = (c + width - 1) / width, band = 2048, bands = (pixels + band - 1) / band;
+    if (n * c * pixels == 0) return;
+    parallel_for(pool, n * blocks * bands, [&](std::int64_t task) {
+        const std::int64_t first = task % bands * band, last = first + band < pixels ? first + band : pixels;
+        const std::int64_t block = task / bands % blocks, image = task / bands / blocks, left = c - block * width;
+        const std::int64_t planes = (image * c + block * width) * pixels, vectors = (image * blocks + block) * pixels * width;
+        const int channels = static_cast<int>(left < width ? left : width);
+        if (blocked)
+            k.to_blocked(x + planes, pixels, channels, first, last, y + vectors);
+        else
+            k.to_nchw(x + vectors, pixels, channels, first, last, y + planes);
+    });
+}
+
+}  // namespace detail
+
+GRAFT_INLINE void to_blocked(isa set, const float* x, std::int64_t n, std::int64_t c, std::int64_t pixels, float* y, executor& pool) {
+    detail::reorder(set, true, x, n, c, pixels, y, pool);
+}
+
+GRAFT_INLINE void to_nchw(isa set, const float* x, std::int64_t n, std::int64_t c, std::int64_t pixels, float* y, executor& pool) {
+    detail::reorder(set, false, x, n, c, pixels, y, pool);
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+// The problem of a node; else why it is none.
+inline const char* pool_problem_of(const kernel_query& q, pool_problem& p) {
+    if (q.in[0].extents.rank() != 4 || q.out[0].elements() == 0) return "it is not two-dimensional";
+    if (q.outputs > 1 && q.wants(1)) return "its indices are wanted";
+    const shape &x = q.in[0].extents, &y = q.out[0].extents;
+    std::int64_t kernel[2], stride[2], dilation[2], begin[2], end[2];
+    if (!window_list(q.n, "kernel_shape", 2, 1, kernel) || !window_list(q.n, "strides", 2, 1, stride) || !window_list(q.n, "dilations", 2, 1, dilation))
+        return "its attributes do not fit";
+    if (!window_pads(q.n, 2, x.begin() + 2, y.begin() + 2, kernel, stride, dilation, begin, end)) return "its pads do not fit";
+    p.n = x[0], p.c = x[1], p.ih = x[2], p.iw = x[3], p.oh = y[2], p.ow = y[3];
+    if (!narrow_window(p, kernel, stride, dilation, begin, end)) return "its window is too large";
+    p.count_include_pad = integer_of(q.n, "count_include_pad", 0) != 0;
+    p.l = q.in_layout[0].as;
+    return nullptr;
+}
+inline const char* choose_pool(const kernel_query& q, kernel_choice& choice) {
+    if (!q.all_float32()) return "it is not float32";
+    pool_problem p;
+    if (const char* reason = pool_problem_of(q, p)) return reason;
+    choice.set(p);
+    choice.note = p.l == layout::blocked ? "pool on blocks" : "pool on planes";
+    return nullptr;
+}
+inline void run_max_pool_kernel(const kernel_call& c) { run_max_pool(c.level, c.parameters<pool_problem>(), c.input(0), c.output(0), c.pool); }
+inline void run_average_pool_kernel(const kernel_call& c) { run_average_pool(c.level, c.parameters<pool_problem>(), c.input(0), c.output(0), c.pool); }
+
+struct plane_parameters {
+    layout::kind l;
+    std::int64_t n, c, pixels;
+};
+inline const char* choose_global_pool(const kernel_query& q, kernel_choice& choice) {
+    if (!q.all_float32() || q.in[0].extents.rank() < 3) return "it is not float32 images";
+    const shape& x = q.in[0].extents;
+    const plane_parameters p{q.in_layout[0].as, x[0], x[1], x.product(2, x.rank())};
+    if (p.pixels == 0) return "it is empty";
+    choice.set(p);
+    choice.note = "whole planes";
+    return nullptr;
+}
+inline void run_global_average_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<plane_parameters>();
+    run_global_average_pool(c.level, p.l, p.n, p.c, p.pixels, c.input(0), c.output(0), c.pool);
+}
+inline void run_global_max_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<plane_parameters>();
+    run_global_max_pool(c.level, p.l, p.n, p.c, p.pixels, c.input(0), c.output(0), c.pool);
+}
+
+// A change of layout.
+inline const char* choose_reorder(const kernel_query& q, kernel_choice& choice) {
+    if (!q.all_float32()) return "it is not of float32";
+    const shape& x = q.in[0].extents;
+    choice.set(plane_parameters{q.in_layout[0].as, x[0], x[1], x.product(2, x.rank())});
+    choice.note = q.in_layout[0] == layout::blocked ? "to planes" : "to blocks";
+    return nullptr;
+}
+inline void run_reorder(const kernel_call& c) {
+    const auto& p = c.parameters<plane_parameters>();
+    if (p.l == layout::blocked)
+        to_nchw(c.level, c.input(0), p.n, p.c, p.pixels, c.output(0), c.pool);
+    else
+        to_blocked(c.level, c.input(0), p.n, p.c, p.pixels, c.output(0), c.pool);
+}
+
+// Blocked images put together along their channels; all but the last have whole blocks, so each image is one run of memory.
+struct concat_parameters {
+    std::int64_t block, element;  // channels, and bytes
+};
+inline const char* choose_concat(const kernel_query& q, kernel_choice& choice) {
+    for (int i = 0; i < q.inputs; ++i) {
+        if (q.in[i].type != q.out[0].type || q.in_layout[i] != q.out_layout[0]) return "its images lie differently";
+        if (i + 1 < q.inputs && q.in[i].extents[1] % q.out_layout[0].channels != 0) return "its blocks are not whole";
+    }
+    choice.set(concat_parameters{q.out_layout[0].channels, bytes_of(q.out[0].type, shape{1})});
+    choice.note = "copies of whole blocks";
+    return nullptr;
+}
+inline void run_concat(const kernel_call& c) {
+    const std::int64_t block = c.parameters<concat_parameters>().block;
+    const shape& y = c.out[0].extents;
+    const std::int64_t pixel_bytes = y[2] * y[3] * c.parameters<concat_parameters>().element, out_bytes = (y[1] + block - 1) / block * block * pixel_bytes;
+    parallel_for(c.pool, y[0] * c.inputs, [&](std::int64_t task) {
+        const std::int64_t image = task / c.inputs;
+        const int which = static_cast<int>(task % c.inputs);
+        std::int64_t before = 0;
+        for (int i = 0; i < which; ++i) before += c.in[i].extents[1];
+        const std::int64_t bytes = (c.in[which].extents[1] + block - 1) / block * block * pixel_bytes;
+        if (bytes)
+            std::memcpy(c.out[0].as<char>() + image * out_bytes + before * pixel_bytes, c.in[which].as<const char>() + image * bytes,
+                        static_cast<std::size_t>(bytes));
+    });
+}
+
+inline kernel_rows pool_kernel_rows() {
+    constexpr bool blocks = wanted("Conv");
+    static constexpr kernel_row rows[] = {
+        {"MaxPool", "", wanted("MaxPool") ? choose_pool : nullptr, wanted("MaxPool") ? run_max_pool_kernel : nullptr, false},
+        {"AveragePool", "", wanted("AveragePool") ? choose_pool : nullptr, wanted("AveragePool") ? run_average_pool_kernel : nullptr, false},
+        {"GlobalAveragePool", "", wanted("GlobalAveragePool") ? choose_global_pool : nullptr, wanted("GlobalAveragePool") ? run_global_average_kernel : nullptr,
+         false},
+        {"GlobalMaxPool", "", wanted("GlobalMaxPool") ? choose_global_pool : nullptr, wanted("GlobalMaxPool") ? run_global_max_kernel : nullptr, false},
+        {"Reorder", "graft", blocks ? choose_reorder : nullptr, blocks ? run_reorder : nullptr, false},
+        {"Concat", "graft", blocks ? choose_concat : nullptr, blocks ? run_concat : nullptr, false},
+    };
+    return rows;
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+inline bool is_narrow_image(const tensor_view& v, layout lies) { return v.type == dtype::bfloat16 && lies == layout::blocked; }
+inline bool reads_narrow(const kernel_query& q, int i) { return is_narrow_image(q.in[i], q.in_layout[i]); }
+inline bool writes_narrow(const kernel_query& q) { return is_narrow_image(q.out[0], q.out_layout[0]); }
+
+inline GRAFT_COLD const char* choose_narrow_pool(const kernel_query& q, kernel_choice& choice) {
+    if (!reads_narrow(q, 0) || !writes_narrow(q)) return "it is not of images in bfloat16";
+    pool_problem p;
+    if (const char* reason = pool_problem_of(q, p)) return reason;
+    choice.set(p);
+    choice.note = "pool of bfloat16";
+    return nullptr;
+}
+template <bool Largest>
+inline void run_narrow_pool_kernel(const kernel_call& c) {
+    run_narrow_pool(c.level, Largest, c.parameters<pool_problem>(), c.in[0].as<const std::uint16_t>(), c.out[0].as<std::uint16_t>(), c.pool);
+}
+
+inline plane_parameters planes_in(const kernel_query& q) {
+    const shape& x = q.in[0].extents;
+    return {layout::blocked, x[0], x[1], x[2] * x[3]};
+}
+inline GRAFT_COLD const char* choose_narrow_average(const kernel_query& q, kernel_choice& choice) {
+    if (!reads_narrow(q, 0) || q.out[0].type != dtype::float32 || q.out_layout[0] != layout::blocked) return "it is not the average of an image in bfloat16";
+    choice.set(planes_in(q));
+    choice.note = "whole planes of bfloat16";
+    return nullptr;
+}
+inline void run_narrow_average(const kernel_call& c) {
+    const auto& p = c.parameters<plane_parameters>();
+    run_narrow_global_average(c.level, p.n, p.c, p.pixels, c.in[0].as<const std::uint16_t>(), c.output(0), c.pool);
+}
+
+inline GRAFT_COLD const char* choose_narrow_reorder(const kernel_query& q, kernel_choice& choice) {
+    if (!reads_narrow(q, 0) || q.out[0].type != dtype::float32 || q.out_layout[0] != layout::row_major) return "it is not an image in bfloat16";
+    choice.set(planes_in(q));
+    choice.note = "to planes, from bfloat16";
+    return nullptr;
+}
+inline void run_narrow_reorder(const kernel_call& c) {
+    const auto& p = c.parameters<plane_parameters>();
+    narrow_to_nchw(c.level, c.in[0].as<const std::uint16_t>(), p.n, p.c, p.pixels, c.output(0), c.pool);
+}
+
+struct narrow_sum_parameters {
+    epilogue ep;
+    std::int64_t numbers;
+};
+inline GRAFT_COLD const char* choose_narrow_sum(const kernel_query& q, kernel_choice& choice) {
+    if (q.inputs != 2 || !reads_narrow(q, 0) || !reads_narrow(q, 1) || !writes_narrow(q)) return "it is not a sum of images in bfloat16";
+    const narrow_sum_parameters p{epilogue_of(q.n), stored_elements(q.out[0], q.out_layout[0])};
+    if (q.in[0].extents != q.in[1].extents || p.ep.act > activation::clip) return "its images differ in shape, or its activation is a function";
+    choice.set(p);
+    choice.note = "elementwise, bfloat16";
+    return nullptr;
+}
+inline void run_narrow_sum_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<narrow_sum_parameters>();
+    run_narrow_sum(c.level, p.ep, c.in[0].as<const std::uint16_t>(), c.in[1].as<const std::uint16_t>(), p.numbers, c.out[0].as<std::uint16_t>(), c.pool);
+}
+
+// ScaleShift, and Mul by a number for each channel.
+struct narrow_channel_parameters {
+    channel_problem problem;
+    int image, scale, shift;  // which input; -1: none
+};
+inline GRAFT_COLD const char* choose_narrow_channel(const kernel_query& q, kernel_choice& choice) {
+    narrow_channel_parameters p{};
+    if (q.n.op_type == "ScaleShift")
+        p.scale = 1, p.shift = 2;
+    else
+        p.image = reads_narrow(q, 0) ? 0 : 1, p.scale = 1 - p.image, p.shift = -1;
+    if (!reads_narrow(q, p.image) || !writes_narrow(q) || q.in[p.scale].type != dtype::float32) return "it is not an image in bfloat16 by floats";
+    const shape& x = q.in[p.image].extents;
+    channel_problem& channels = p.problem;
+    channels.n = x[0], channels.c = x[1], channels.area = x[2] * x[3];
+    channels.ep = epilogue_of(q.n);
+    if (channels.ep.act > activation::clip) return "its activation is a function";
+    if (p.shift < 0) {
+        const shape& s = q.in[p.scale].extents;
+        if (s.rank() != 4 || s[1] != x[1] || s[2] * s[3] != 1 || (s[0] != x[0] && s[0] != 1)) return "it is not one number for each channel";
+        channels.scale_image = s[0] == 1 ? 0 : stored_extents(s, q.in_layout[p.scale])[1];
+    }
+    choice.set(p);
+    choice.note = "scale of each channel, bfloat16";
+    return nullptr;
+}
+inline void run_narrow_channel_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<narrow_channel_parameters>();
+    run_narrow_channel(c.level, p.problem, c.in[p.image].as<const std::uint16_t>(), c.input(p.scale), p.shift < 0 ? nullptr : c.input(p.shift),
+                       c.out[0].as<std::uint16_t>(), c.pool);
+}
+
+inline kernel_rows bfloat16_kernel_rows() {
+    constexpr bool images = wanted("Conv");
+#define GRAFT_NARROW(op, domain, operators, choose, run) \
+    kernel_row { op, domain, images && (operators) ? choose : nullptr, images && (operators) ? run : nullptr, false }
+    static constexpr kernel_row rows[] = {
+        GRAFT_NARROW("MaxPool", "", wanted("MaxPool"), choose_narrow_pool, run_narrow_pool_kernel<true>),
+        GRAFT_NARROW("AveragePool", "", wanted("AveragePool"), choose_narrow_pool, run_narrow_pool_kernel<false>),
+        GRAFT_NARROW("GlobalAveragePool", "", wanted("GlobalAveragePool"), choose_narrow_average, run_narrow_average),
+        GRAFT_NARROW("Reorder", "graft", true, choose_narrow_reorder, run_narrow_reorder),
+        GRAFT_NARROW("Sum", "graft", wanted("Add"), choose_narrow_sum, run_narrow_sum_kernel),
+        GRAFT_NARROW("Add", "", wanted("Add"), choose_narrow_sum, run_narrow_sum_kernel),
+        GRAFT_NARROW("Mul", "", wanted("Mul"), choose_narrow_channel, run_narrow_channel_kernel),
+        GRAFT_NARROW("ScaleShift", "graft", wanted("BatchNormalization"), choose_narrow_channel, run_narrow_channel_kernel),
+    };
+#undef GRAFT_NARROW
+    return rows;
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_CONV_TRANSPOSE_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_CONV_TRANSPOSE_HPP
+// ---- graft/cpu/ops/conv_transpose.hpp
+// The kernel of ConvTranspose.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_CONV_TRANSPOSE_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_CONV_TRANSPOSE_HPP
+// ---- graft/cpu/conv_transpose.hpp
+// Transposed convolution of float32 NCHW tensors: a matrix product, whose columns are then added into the image.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
 /// Extents of a transposed convolution; the weight is [ic][oc / groups][kh][kw]. oh and ow are given, pads at the end follow from
 /// them.
 struct conv_transpose_problem {
@@ -56958,133 +60074,6 @@ inline kernel_rows conv_transpose_kernel_rows() {
     static constexpr kernel_row rows[] = {
         {"ConvTranspose", "", wanted("ConvTranspose") ? choose_conv_transpose : nullptr, wanted("ConvTranspose") ? run_conv_transpose_kernel : nullptr, false},
     };
-    return rows;
-}
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_ELEMENTWISE_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_ELEMENTWISE_HPP
-// ---- graft/cpu/ops/elementwise.hpp
-// Kernels of elementwise operators: activations, functions of one and of two operands, per-channel scales.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-// Elements as they lie in memory: what stands in the gaps of the last block does no harm.
-inline std::int64_t stored_elements(const tensor_view& v, layout lies) { return stored_extents(v.extents, lies).elements(); }
-
-struct activation_parameters {
-    epilogue ep;
-    std::int64_t elements;
-};
-inline const char* choose_activation(const kernel_query& q, kernel_choice& choice) {
-    choice.set(activation_parameters{epilogue_of(q.n), stored_elements(q.out[0], q.out_layout[0])});
-    choice.note = "activation";
-    return nullptr;
-}
-inline void run_activation_kernel(const kernel_call& c) {
-    const auto& p = c.parameters<activation_parameters>();
-    run_activation(c.level, p.ep.act, p.ep.alpha, p.ep.beta, c.input(0), c.output(0), p.elements, c.pool);
-}
-
-struct unary_parameters {
-    unary op;
-    std::int64_t elements;
-};
-template <unary Op>
-inline const char* choose_unary(const kernel_query& q, kernel_choice& choice) {
-    if (!q.all_float32()) return "it is not float32";
-    choice.set(unary_parameters{Op, q.out[0].elements()});
-    choice.note = "elementwise";
-    return q.all_row_major() ? nullptr : "a layout that it does not take";
-}
-inline void run_unary_kernel(const kernel_call& c) {
-    const auto& p = c.parameters<unary_parameters>();
-    run_unary(c.level, p.op, c.input(0), c.output(0), p.elements, c.pool);
-}
-
-inline const char* choose_binary_kernel(const kernel_query& q, kernel_choice& choice, binary op) {
-    if (!q.all_float32() || q.inputs != 2) return "it is not float32 with two operands";
-    if (q.n.domain.empty() && q.version() < 7 && q.in[0].extents != q.in[1].extents) return "it broadcasts as before opset 7";
-    const layout lies = q.out_layout[0];
-    shape operand[2] = {q.in[0].extents, q.in[1].extents};
-    if (lies == layout::row_major && !q.all_row_major()) return "a layout that it does not take";
-    if (lies != layout::row_major)
-        for (int i = 0; i < 2; ++i) {
-            shape& s = operand[i];
-            if (s.elements() == 1 && q.in_layout[i] == layout::row_major) {
-                s = {};
-                continue;
-            }
-            if (q.in_layout[i] != lies) return "its operands lie differently";
-            // [N, C, H, W] in blocks is [N, C / c, H, W, c].
-            const std::int64_t channels = s[1];
-            s[1] = (channels + lies.channels - 1) / lies.channels;
-            s.push_back(lies.channels);
-        }
-    if (operand[0].rank() > 8 || operand[1].rank() > 8) return "its rank is over 8";
-    binary_problem p = broadcast(op, operand[0].begin(), operand[0].rank(), operand[1].begin(), operand[1].rank());
-    p.ep = epilogue_of(q.n);
-    choice.set(p);
-    choice.note = "elementwise";
-    return nullptr;
-}
-template <binary Op>
-inline const char* choose_binary(const kernel_query& q, kernel_choice& choice) {
-    return choose_binary_kernel(q, choice, Op);
-}
-inline void run_binary_kernel(const kernel_call& c) { run_binary(c.level, c.parameters<binary_problem>(), c.input(0), c.input(1), c.output(0), c.pool); }
-
-inline const char* choose_scale_shift(const kernel_query& q, kernel_choice& choice) {
-    channel_problem p;
-    const shape& x = q.in[0].extents;
-    p.n = x[0];
-    p.c = x[1];
-    p.area = x.product(2, x.rank());
-    p.blocked = q.in_layout[0] == layout::blocked;
-    p.ep = epilogue_of(q.n);
-    choice.set(p);
-    choice.note = "scale and shift of each channel";
-    return nullptr;
-}
-inline void run_scale_shift(const kernel_call& c) {
-    run_channel(c.level, c.parameters<channel_problem>(), c.input(0), c.input(1), c.input(2), c.output(0), c.pool);
-}
-
-inline kernel_rows elementwise_kernel_rows() {
-#define GRAFT_UNARY(name, op) \
-    kernel_row { name, "", wanted(name) ? choose_unary<unary::op> : nullptr, wanted(name) ? run_unary_kernel : nullptr, true }
-#define GRAFT_BINARY(name, domain, op, wanted_name) \
-    kernel_row { name, domain, wanted(wanted_name) ? choose_binary<binary::op> : nullptr, wanted(wanted_name) ? run_binary_kernel : nullptr, false }
-    static constexpr kernel_row rows[] = {
-        {"Activation", "graft", choose_activation, run_activation_kernel, true},
-        {"ScaleShift", "graft", wanted("BatchNormalization") ? choose_scale_shift : nullptr, wanted("BatchNormalization") ? run_scale_shift : nullptr, true},
-        GRAFT_BINARY("Sum", "graft", add, "Add"),
-        GRAFT_BINARY("Add", "", add, "Add"),
-        GRAFT_BINARY("Sub", "", sub, "Sub"),
-        GRAFT_BINARY("Mul", "", mul, "Mul"),
-        GRAFT_BINARY("Div", "", div, "Div"),
-        GRAFT_BINARY("Max", "", max, "Max"),
-        GRAFT_BINARY("Min", "", min, "Min"),
-        GRAFT_BINARY("Pow", "", pow, "Pow"),
-        GRAFT_BINARY("PRelu", "", prelu, "PRelu"),
-        GRAFT_UNARY("Abs", abs),
-        GRAFT_UNARY("Neg", neg),
-        GRAFT_UNARY("Exp", exp),
-        GRAFT_UNARY("Log", log),
-        GRAFT_UNARY("Sqrt", sqrt),
-        GRAFT_UNARY("Reciprocal", reciprocal),
-        GRAFT_UNARY("Floor", floor),
-        GRAFT_UNARY("Ceil", ceil),
-        GRAFT_UNARY("Round", round),
-        GRAFT_UNARY("Sign", sign),
-        GRAFT_UNARY("Erf", erf),
-    };
-#undef GRAFT_UNARY
-#undef GRAFT_BINARY
     return rows;
 }
 
@@ -57353,6 +60342,7 @@ struct channels_last_parameters {
 };
 inline const char* choose_channels_last(const kernel_query& q, kernel_choice& choice) {
     const bool from = q.in_layout[0] == layout::blocked;
+    if (!q.all_float32()) return "it is not float32";
     if (from == (q.out_layout[0] == layout::blocked)) return "neither side is blocked, or both are";
     const shape& images = from ? q.in[0].extents : q.out[0].extents;
     choice.set(channels_last_parameters{images[0], images[1], images[2] * images[3], (from ? q.in_layout[0] : q.out_layout[0]).channels, from});
@@ -57491,312 +60481,6 @@ inline kernel_rows move_kernel_rows() {
         GRAFT_MOVE("DequantizeLinear", choose_quantize, run_dequantize_kernel),
     };
 #undef GRAFT_MOVE
-    return rows;
-}
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_POOL_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_POOL_HPP
-// ---- graft/cpu/ops/pool.hpp
-// Kernels of pooling, of changes of layout, and of concatenation along the channels.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_POOL_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_POOL_HPP
-// ---- graft/cpu/pool.hpp
-// Pooling of float32 images, on planes and on blocks of channels. NaN goes through.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_POOL_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_POOL_KERNELS_HPP
-// ---- graft/cpu/pool_kernels.hpp
-// Pooling as kernels see it: the problem, one run's arguments, and the table that each instruction set fills.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// A window that moves over each channel of float32 images; 1-D comes as height 1, with one row in the window. The pads of the
-/// bottom and the right matter only for count_include_pad. The layout is the same before and after.
-struct pool_problem {
-    std::int64_t n = 1, c = 1, ih = 1, iw = 1, oh = 1, ow = 1;
-    int kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0, pb = 0, pr = 0;
-    bool count_include_pad = false;
-    layout::kind l = layout::blocked;
-};
-
-/// One run of a pooling, as its tasks read it.
-struct pool_args {
-    pool_problem p;
-    const float* x = nullptr;
-    float* y = nullptr;
-    std::int64_t bands = 0, band_rows = 0;  // how the rows of a plane are cut into tasks
-};
-
-/// The whole-plane kernels take n planes (or blocks of channels) of `pixels` each and give one value (vector) for each.
-struct pool_kernels {
-    void (*max)(const pool_args&, std::int64_t task);
-    void (*average)(const pool_args&, std::int64_t task);
-    void (*global_average)(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float* y);
-    void (*global_max)(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float* y);
-};
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// The largest of each window; padding never wins. A window without a single pixel gives minus infinity.
-void run_max_pool(isa set, const pool_problem& problem, const float* x, float* y, executor& pool);
-/// The sum of each window over the number of its pixels: the real ones, or with count_include_pad those of the padding too
-/// (but not what a last window of ceil mode has beyond the padding).
-void run_average_pool(isa set, const pool_problem& problem, const float* x, float* y, executor& pool);
-/// The mean of each plane: y is [n][c], or for blocks [n][ceil(c / W)][W].
-void run_global_average_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y, executor& pool);
-/// The largest of each plane; shapes as above.
-void run_global_max_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y, executor& pool);
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace detail {
-
-// Planes, or blocks of channels, that a tensor has.
-inline std::int64_t planes_of(isa set, layout::kind l, std::int64_t n, std::int64_t c) {
-    return l == layout::blocked ? n * ((c + vector_width(set) - 1) / vector_width(set)) : n * c;
-}
-
-inline void run_pool(isa set, const pool_problem& p, const float* x, float* y, executor& pool, void (*kernel)(const pool_args&, std::int64_t)) {
-    const std::int64_t planes = planes_of(set, p.l, p.n, p.c), row = p.ow * p.kh * p.kw * (p.l == layout::blocked ? 1 : 2);
-    if (planes * p.oh * p.ow == 0) return;
-    pool_args a;
-    a.p = p;
-    a.x = x;
-    a.y = y;
-    a.band_rows = 20000 / row + 1 < p.oh ? 20000 / row + 1 : p.oh;
-    a.bands = (p.oh + a.band_rows - 1) / a.band_rows;
-    parallel_for(pool, planes * a.bands, [&](std::int64_t task) { kernel(a, task); });
-}
-
-inline void run_global_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y, executor& pool,
-                            void (*kernel)(const float*, std::int64_t, std::int64_t, bool, float*)) {
-    const std::int64_t planes = planes_of(set, l, n, c), width = l == layout::blocked ? vector_width(set) : 1;
-    if (planes == 0) return;
-    const std::int64_t batch = 16384 / (pixels * width + 1) + 1, tasks = (planes + batch - 1) / batch;
-    parallel_for(pool, tasks, [&](std::int64_t task) {
-        const std::int64_t first = task * batch, count = planes - first < batch ? planes - first : batch;
-        kernel(x + first * pixels * width, count, pixels, l == layout::blocked, y + first * width);
-    });
-}
-
-}  // namespace detail
-
-GRAFT_INLINE void run_max_pool(isa set, const pool_problem& problem, const float* x, float* y, executor& pool) {
-    detail::run_pool(set, problem, x, y, pool, kernels(set).pool->max);
-}
-
-GRAFT_INLINE void run_average_pool(isa set, const pool_problem& problem, const float* x, float* y, executor& pool) {
-    detail::run_pool(set, problem, x, y, pool, kernels(set).pool->average);
-}
-
-GRAFT_INLINE void run_global_average_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y,
-                                          executor& pool) {
-    detail::run_global_pool(set, l, n, c, pixels, x, y, pool, kernels(set).pool->global_average);
-}
-
-GRAFT_INLINE void run_global_max_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y, executor& pool) {
-    detail::run_global_pool(set, l, n, c, pixels, x, y, pool, kernels(set).pool->global_max);
-}
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_REORDER_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_REORDER_HPP
-// ---- graft/cpu/reorder.hpp
-// Changes of layout: [n][c][h][w] to blocks of channels and back.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// Planes [n][c][pixels] to blocks [n][ceil(c / W)][pixels][W]; lanes past c become 0. x and y do not overlap.
-void to_blocked(isa set, const float* x, std::int64_t n, std::int64_t c, std::int64_t pixels, float* y, executor& pool);
-/// Blocks [n][ceil(c / W)][pixels][W] to planes [n][c][pixels]. x and y do not overlap.
-void to_nchw(isa set, const float* x, std::int64_t n, std::int64_t c, std::int64_t pixels, float* y, executor& pool);
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CPU_REORDER_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_REORDER_KERNELS_HPP
-// ---- graft/cpu/reorder_kernels.hpp
-// Changes of layout as kernels see them: the table that each instruction set fills.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// Pixels [first, last) of one block of channels (at most W, `channels` real ones) between planes and vectors.
-struct reorder_kernels {
-    void (*to_blocked)(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y);
-    void (*to_nchw)(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y);
-};
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace detail {
-
-inline void reorder(isa set, bool blocked, const float* x, std::int64_t n, std::int64_t c, std::int64_t pixels, float* y, executor& pool) {
-    const reorder_kernels& k = *kernels(set).reorder;
-    const std::int64_t width = vector_width(set), blocks = (c + width - 1) / width, band = 2048, bands = (pixels + band - 1) / band;
-    if (n * c * pixels == 0) return;
-    parallel_for(pool, n * blocks * bands, [&](std::int64_t task) {
-        const std::int64_t first = task % bands * band, last = first + band < pixels ? first + band : pixels;
-        const std::int64_t block = task / bands % blocks, image = task / bands / blocks, left = c - block * width;
-        const std::int64_t planes = (image * c + block * width) * pixels, vectors = (image * blocks + block) * pixels * width;
-        const int channels = static_cast<int>(left < width ? left : width);
-        if (blocked)
-            k.to_blocked(x + planes, pixels, channels, first, last, y + vectors);
-        else
-            k.to_nchw(x + vectors, pixels, channels, first, last, y + planes);
-    });
-}
-
-}  // namespace detail
-
-GRAFT_INLINE void to_blocked(isa set, const float* x, std::int64_t n, std::int64_t c, std::int64_t pixels, float* y, executor& pool) {
-    detail::reorder(set, true, x, n, c, pixels, y, pool);
-}
-
-GRAFT_INLINE void to_nchw(isa set, const float* x, std::int64_t n, std::int64_t c, std::int64_t pixels, float* y, executor& pool) {
-    detail::reorder(set, false, x, n, c, pixels, y, pool);
-}
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-// The problem of a node; else why it is none.
-inline const char* pool_problem_of(const kernel_query& q, pool_problem& p) {
-    if (q.in[0].extents.rank() != 4 || q.out[0].elements() == 0) return "it is not two-dimensional";
-    if (q.outputs > 1 && q.wants(1)) return "its indices are wanted";
-    const shape &x = q.in[0].extents, &y = q.out[0].extents;
-    std::int64_t kernel[2], stride[2], dilation[2], begin[2], end[2];
-    if (!window_list(q.n, "kernel_shape", 2, 1, kernel) || !window_list(q.n, "strides", 2, 1, stride) || !window_list(q.n, "dilations", 2, 1, dilation))
-        return "its attributes do not fit";
-    if (!window_pads(q.n, 2, x.begin() + 2, y.begin() + 2, kernel, stride, dilation, begin, end)) return "its pads do not fit";
-    p.n = x[0], p.c = x[1], p.ih = x[2], p.iw = x[3], p.oh = y[2], p.ow = y[3];
-    if (!narrow_window(p, kernel, stride, dilation, begin, end)) return "its window is too large";
-    p.count_include_pad = integer_of(q.n, "count_include_pad", 0) != 0;
-    p.l = q.in_layout[0].as;
-    return nullptr;
-}
-inline const char* choose_pool(const kernel_query& q, kernel_choice& choice) {
-    if (!q.all_float32()) return "it is not float32";
-    pool_problem p;
-    if (const char* reason = pool_problem_of(q, p)) return reason;
-    choice.set(p);
-    choice.note = p.l == layout::blocked ? "pool on blocks" : "pool on planes";
-    return nullptr;
-}
-inline void run_max_pool_kernel(const kernel_call& c) { run_max_pool(c.level, c.parameters<pool_problem>(), c.input(0), c.output(0), c.pool); }
-inline void run_average_pool_kernel(const kernel_call& c) { run_average_pool(c.level, c.parameters<pool_problem>(), c.input(0), c.output(0), c.pool); }
-
-struct plane_parameters {
-    layout::kind l;
-    std::int64_t n, c, pixels;
-};
-inline const char* choose_global_pool(const kernel_query& q, kernel_choice& choice) {
-    if (!q.all_float32() || q.in[0].extents.rank() < 3) return "it is not float32 images";
-    const shape& x = q.in[0].extents;
-    const plane_parameters p{q.in_layout[0].as, x[0], x[1], x.product(2, x.rank())};
-    if (p.pixels == 0) return "it is empty";
-    choice.set(p);
-    choice.note = "whole planes";
-    return nullptr;
-}
-inline void run_global_average_kernel(const kernel_call& c) {
-    const auto& p = c.parameters<plane_parameters>();
-    run_global_average_pool(c.level, p.l, p.n, p.c, p.pixels, c.input(0), c.output(0), c.pool);
-}
-inline void run_global_max_kernel(const kernel_call& c) {
-    const auto& p = c.parameters<plane_parameters>();
-    run_global_max_pool(c.level, p.l, p.n, p.c, p.pixels, c.input(0), c.output(0), c.pool);
-}
-
-// A change of layout.
-inline const char* choose_reorder(const kernel_query& q, kernel_choice& choice) {
-    if (q.in[0].type != dtype::float32) return "it is not of float32";
-    const shape& x = q.in[0].extents;
-    choice.set(plane_parameters{q.in_layout[0].as, x[0], x[1], x.product(2, x.rank())});
-    choice.note = q.in_layout[0] == layout::blocked ? "to planes" : "to blocks";
-    return nullptr;
-}
-inline void run_reorder(const kernel_call& c) {
-    const auto& p = c.parameters<plane_parameters>();
-    if (p.l == layout::blocked)
-        to_nchw(c.level, c.input(0), p.n, p.c, p.pixels, c.output(0), c.pool);
-    else
-        to_blocked(c.level, c.input(0), p.n, p.c, p.pixels, c.output(0), c.pool);
-}
-
-// Blocked images put together along their channels; all but the last have whole blocks, so each image is one run of memory.
-struct concat_parameters {
-    std::int64_t block, element;  // channels, and bytes
-};
-inline const char* choose_concat(const kernel_query& q, kernel_choice& choice) {
-    choice.set(concat_parameters{q.out_layout[0].channels, bytes_of(q.out[0].type, shape{1})});
-    choice.note = "copies of whole blocks";
-    return nullptr;
-}
-inline void run_concat(const kernel_call& c) {
-    const std::int64_t block = c.parameters<concat_parameters>().block;
-    const shape& y = c.out[0].extents;
-    const std::int64_t pixel_bytes = y[2] * y[3] * c.parameters<concat_parameters>().element, out_bytes = (y[1] + block - 1) / block * block * pixel_bytes;
-    parallel_for(c.pool, y[0] * c.inputs, [&](std::int64_t task) {
-        const std::int64_t image = task / c.inputs;
-        const int which = static_cast<int>(task % c.inputs);
-        std::int64_t before = 0;
-        for (int i = 0; i < which; ++i) before += c.in[i].extents[1];
-        const std::int64_t bytes = (c.in[which].extents[1] + block - 1) / block * block * pixel_bytes;
-        if (bytes)
-            std::memcpy(c.out[0].as<char>() + image * out_bytes + before * pixel_bytes, c.in[which].as<const char>() + image * bytes,
-                        static_cast<std::size_t>(bytes));
-    });
-}
-
-inline kernel_rows pool_kernel_rows() {
-    constexpr bool blocks = wanted("Conv");
-    static constexpr kernel_row rows[] = {
-        {"MaxPool", "", wanted("MaxPool") ? choose_pool : nullptr, wanted("MaxPool") ? run_max_pool_kernel : nullptr, false},
-        {"AveragePool", "", wanted("AveragePool") ? choose_pool : nullptr, wanted("AveragePool") ? run_average_pool_kernel : nullptr, false},
-        {"GlobalAveragePool", "", wanted("GlobalAveragePool") ? choose_global_pool : nullptr, wanted("GlobalAveragePool") ? run_global_average_kernel : nullptr,
-         false},
-        {"GlobalMaxPool", "", wanted("GlobalMaxPool") ? choose_global_pool : nullptr, wanted("GlobalMaxPool") ? run_global_max_kernel : nullptr, false},
-        {"Reorder", "graft", blocks ? choose_reorder : nullptr, blocks ? run_reorder : nullptr, false},
-        {"Concat", "graft", blocks ? choose_concat : nullptr, blocks ? run_concat : nullptr, false},
-    };
     return rows;
 }
 
@@ -58482,6 +61166,10 @@ void run_softmax(isa set, const float* x, float* y, std::int64_t outer, std::int
 /// gamma and beta (n numbers) and mean and inverse_deviation (a number a row, written) may be null; x may be y.
 void run_layer_norm(isa set, const float* x, float* y, std::int64_t rows, std::int64_t n, const float* gamma, const float* beta, float epsilon, bool centered,
                     float* mean, float* inverse_deviation, executor& pool);
+/// The same of rows of at most `narrow_row_numbers`, in bfloat16.
+void run_narrow_layer_norm(isa set, const float* x, std::uint16_t* y, std::int64_t rows, std::int64_t n, const float* gamma, const float* beta, float epsilon,
+                           bool centered, executor& pool);
+constexpr std::int64_t narrow_row_numbers = 4096;
 /// Normalises each image's groups of channels of an NCHW tensor [images, channels, area]; gamma and beta (channels numbers) may
 /// be null. groups == channels: instance norm. channels is a multiple of groups; x may be y.
 void run_group_norm(isa set, const float* x, float* y, std::int64_t images, std::int64_t channels, std::int64_t area, std::int64_t groups, const float* gamma,
@@ -58544,6 +61232,21 @@ GRAFT_INLINE void run_layer_norm(isa set, const float* x, float* y, std::int64_t
     if (n <= 0) return;
     detail::groups_of_rows(rows, n, pool, [&](std::int64_t first, std::int64_t count) {
         k.normalize({x, y, gamma, beta, mean, inverse_deviation, first, count, n, 0, 1, epsilon, centered});
+    });
+}
+
+GRAFT_INLINE void run_narrow_layer_norm(isa set, const float* x, std::uint16_t* y, std::int64_t rows, std::int64_t n, const float* gamma, const float* beta,
+                                        float epsilon, bool centered, executor& pool) {
+    const rows_kernels& k = *kernels(set).rows;
+    const move_kernels& moves = *kernels(set).move;
+    if (n <= 0) return;
+    detail::groups_of_rows(rows, n, pool, [&](std::int64_t first, std::int64_t count) {
+        alignas(64) float made[narrow_row_numbers];
+        for (std::int64_t row = first, some; row < first + count; row += some) {
+            some = std::min(narrow_row_numbers / n, first + count - row);
+            k.normalize({x + row * n, made, gamma, beta, nullptr, nullptr, 0, some, n, 0, 1, epsilon, centered});
+            moves.to_bfloat16(made, y + row * n, some * n);
+        }
     });
 }
 
@@ -58619,8 +61322,9 @@ struct rows_parameters {
 };
 
 // The rows of input `x`: [outer, n, inner] around the axis, or [outer, n] with everything from it on.
-inline const char* read_rows(const kernel_query& q, int x, std::int64_t otherwise, bool to_the_end, rows_parameters& p, int may_be_kept = -1) {
-    if (!q.all_float32(may_be_kept) || !q.all_row_major()) return "it is not float32, row-major";
+inline const char* read_rows(const kernel_query& q, int x, std::int64_t otherwise, bool to_the_end, rows_parameters& p, int may_be_kept = -1,
+                             bool narrow = false) {
+    if ((!narrow && !q.all_float32(may_be_kept)) || !q.all_row_major()) return "it is not float32, row-major";
     const shape& s = q.in[x].extents;
     std::int64_t axis = integer_of(q.n, "axis", otherwise);
     if (axis < 0) axis += s.rank();
@@ -58647,7 +61351,9 @@ inline void run_softmax_kernel(const kernel_call& c) {
 
 inline const char* choose_layer_norm(const kernel_query& q, kernel_choice& choice) {
     rows_parameters p{};
-    if (const char* reason = read_rows(q, 0, -1, true, p)) return reason;
+    const bool narrow = q.out[0].type == dtype::bfloat16 && q.in[0].type == dtype::float32 && q.outputs == 1;
+    if (const char* reason = read_rows(q, 0, -1, true, p, -1, narrow)) return reason;
+    if (narrow && p.n > narrow_row_numbers) return "its rows are too long for bfloat16";
     p.epsilon = real_of(q.n, "epsilon", 1e-5f);
     p.option = q.n.op_type == "LayerNormalization";
     for (int i = 1; i < q.inputs; ++i)
@@ -58658,6 +61364,8 @@ inline const char* choose_layer_norm(const kernel_query& q, kernel_choice& choic
 }
 inline void run_layer_norm_kernel(const kernel_call& c) {
     const auto& p = c.parameters<rows_parameters>();
+    if (c.out[0].type == dtype::bfloat16)
+        return run_narrow_layer_norm(c.level, c.input(0), c.out[0].as<std::uint16_t>(), p.outer, p.n, c.input(1), c.input(2), p.epsilon, p.option != 0, c.pool);
     float* mean = c.outputs > 1 ? c.output(1) : nullptr;
     float* inverse = c.outputs > 2 ? c.output(2) : nullptr;
     run_layer_norm(c.level, c.input(0), c.output(0), p.outer, p.n, c.input(1), c.input(2), p.epsilon, p.option != 0, mean, inverse, c.pool);
@@ -58748,8 +61456,8 @@ namespace cpu {
 
 /// The first kernel that takes the node, or null: `refusal` says then what the last one asked had against it.
 inline const kernel_row* choose_kernel(const kernel_query& q, kernel_choice& choice, const char*& refusal) {
-    const kernel_rows tables[] = {conv_kernel_rows(), matmul_kernel_rows(), pool_kernel_rows(),           elementwise_kernel_rows(),
-                                  move_kernel_rows(), rows_kernel_rows(),   conv_transpose_kernel_rows(), quantized_kernel_rows()};
+    const kernel_rows tables[] = {bfloat16_kernel_rows(), conv_kernel_rows(), matmul_kernel_rows(),         pool_kernel_rows(),     elementwise_kernel_rows(),
+                                  move_kernel_rows(),     rows_kernel_rows(), conv_transpose_kernel_rows(), quantized_kernel_rows()};
     refusal = "its first output is left out";
     if (!q.wants(0)) return nullptr;
     refusal = "no fast kernel for this operator";
@@ -58823,7 +61531,7 @@ protected:
     }
 
     // Gives a node its place behind those before it, its inputs in the layout that it reads; training adds cases of its own.
-    inline virtual status place_node(node& n) {
+    inline virtual GRAFT_COLD status place_node(node& n) {
         if (!here(n)) return place_other(n);
         if (is(n, "Conv", "graft")) return place_conv(n);
         if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
@@ -58986,7 +61694,7 @@ protected:
         return true;
     }
 
-    status place_conv(node& n) {
+    GRAFT_COLD status place_conv(node& n) {
         cpu::conv_problem problem{};
         if (!cpu::conv_problem_of(n, at(n.inputs[0]).extents, at(n.inputs[1]).extents, at(n.outputs[0]).extents, problem))
             return fail(errc::internal, location(n), "a convolution without legal parameters reached lowering");
@@ -59100,6 +61808,91 @@ protected:
     layout lanes_;            // of codes, where bytes are multiplied
     bool convolves_ = false;  // whether the graph has a convolution, so that blocks are wanted
     std::vector<value_id> other_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Where tiles multiply, a convolution rounds what it reads; what is rounded once where it is made is half as many bytes, and lies as tiles read it. All images
+// in blocks are made narrow at first, and all row-major values that products alone read; those go back to floats whose nodes have no kernel for them.
+class narrow_layouter : public layouter {
+public:
+    using layouter::layouter;
+
+    GRAFT_COLD status run() {
+        GRAFT_TRY(layouter::run());
+        for (node& n : g.nodes)
+            if (here(n) && is(n, "MatMul", "graft") && !n.find("packed") && multiplies_tiles(n)) set(n, "bfloat16", std::int64_t(1));
+        narrow_.assign(g.values.size(), 0);
+        for (std::size_t i = 0; i < g.values.size(); ++i)
+            if (may_be_narrow(static_cast<value_id>(i))) set_narrow(static_cast<value_id>(i), true);
+        for (bool again = true; again;) {
+            again = false;
+            for (const node& n : g.nodes)
+                if (here(n) && any_narrow(n) && !takes(n)) again = true, widen(n);
+        }
+        return {};
+    }
+
+private:
+    // Whether a product of two matrices that are made at every run is worth packing one of them.
+    GRAFT_COLD bool multiplies_tiles(const node& n) {
+        cpu::gemm_problem p;
+        if (!cpu::gemm_problem_of(n, at(n.inputs[0]).extents, at(n.inputs[1]).extents, at(n.outputs[0]).extents, p)) return false;
+        return cpu::takes_bfloat16_batch(p);
+    }
+    GRAFT_COLD bool may_be_narrow(value_id id) {
+        const node* made = maker(id);
+        const shape& s = at(id).extents;
+        if (!made || !here(*made) || !is_float32(id)) return false;
+        if (at(id).layout == blocks_) return s.rank() == 4 && s[2] * s[3] > 1;
+        if (at(id).layout != layout::row_major || !(is(*made, "MatMul", "graft") || is(*made, "LayerNormalization"))) return false;
+        const std::vector<int> reading = readers(id);
+        for (int i : reading) {
+            const node& n = g.nodes[static_cast<std::size_t>(i)];
+            if (!is(n, "MatMul", "graft") || n.inputs[0] != id || std::count(n.inputs.begin(), n.inputs.end(), id) != 1) return false;
+        }
+        return !reading.empty() && std::find(g.outputs.begin(), g.outputs.end(), id) == g.outputs.end();
+    }
+    void set_narrow(value_id id, bool narrow) {
+        narrow_[id] = narrow;
+        at(id).type = narrow ? dtype::bfloat16 : dtype::float32;
+        if (at(id).layout == layout::blocked) at(id).layout = narrow ? layout(layout::blocked, cpu::bfloat16_block) : blocks_;
+    }
+    bool is_narrow(value_id id) const { return id != no_value && narrow_[id]; }
+    bool any_narrow(const node& n) const {
+        for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs})
+            for (value_id id : *ids)
+                if (is_narrow(id)) return true;
+        return false;
+    }
+    bool takes(const node& n) {
+        std::vector<layout> lie;
+        for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs})
+            for (value_id id : *ids) lie.push_back(id == no_value ? layout() : at(id).layout);
+        return kernel_for(n, lie, cpu::choose_kernel);
+    }
+    GRAFT_COLD void widen(const node& n) {
+        const auto back = [&](value_id id) {
+            if (is_narrow(id)) set_narrow(id, false);
+        };
+        // These may read another type than they write.
+        if ((is(n, "Conv", "graft") || is(n, "MatMul", "graft")) && (is_narrow(n.outputs[0]) || (n.inputs.size() > 3 && is_narrow(n.inputs[3])))) {
+            if (n.inputs.size() > 3) back(n.inputs[3]);
+            back(n.outputs[0]);
+            if (!any_narrow(n) || takes(n)) return;
+        }
+        for (value_id id : n.inputs) back(id);
+        for (value_id id : n.outputs) back(id);
+    }
+
+    std::vector<char> narrow_;  // by value
 };
 
 }  // namespace detail
@@ -59497,7 +62290,10 @@ inline status in_integers(graph& g, const lowering& with, isa level) {
 inline const kernel_set& inference_set() noexcept {
     constexpr bool quantized = quantized_conv_wanted() || quantized_sum_wanted();
     static constexpr kernel_set self = {choose_kernel, nullptr,
-                                        [](graph& g, const lowering& with, const arithmetic& by) { return graft::detail::layouter(g, with, by).run(); },
+                                        [](graph& g, const lowering& with, const arithmetic& by) {
+                                            const bool images = by.bfloat16 && bfloat16_products(by.level)->tiles;
+                                            return images ? graft::detail::narrow_layouter(g, with, by).run() : graft::detail::layouter(g, with, by).run();
+                                        },
                                         bfloat16_wanted(), quantized ? in_integers : nullptr};
     return self;
 }
@@ -60699,7 +63495,7 @@ inline status read_entry(const wire_source& source, wire_bytes part, std::pair<s
     return r.finish();
 }
 
-inline status read_model(onnx_context& c, graph& out) {
+inline GRAFT_COLD status read_model(onnx_context& c, graph& out) {
     using field = onnx_schema::model;
     std::vector<wire_bytes> graphs, functions;
     out.ir_version = 0;
@@ -60757,8 +63553,8 @@ GRAFT_COLD inline status cannot_open_model(const std::string& path, status why) 
         "this is a TensorFlow SavedModel, and an ONNX file is wanted; `python -m tf2onnx.convert --saved-model folder --output model.onnx` makes one of it");
 }
 
-inline result<graph> read_onnx(wire_bytes bytes, const std::string& name, const std::string& directory, const limits& limit, std::shared_ptr<const void> owner,
-                               void (*let_go)(const void*, std::size_t)) {
+inline GRAFT_COLD result<graph> read_onnx(wire_bytes bytes, const std::string& name, const std::string& directory, const limits& limit,
+                                          std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t)) {
     if (bytes.size > static_cast<std::size_t>(limit.model_bytes))
         return fail(errc::model_too_large, name, "the model has " + std::to_string(bytes.size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
     const std::string other = not_onnx(bytes.data, bytes.size);
@@ -60776,8 +63572,8 @@ inline result<graph> read_onnx(wire_bytes bytes, const std::string& name, const 
 }
 }  // namespace detail
 
-GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory, const limits& limit,
-                                     std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory, const limits& limit,
+                                                std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
     return detail::read_onnx({static_cast<const std::uint8_t*>(bytes), size}, name, directory, limit, std::move(owner), nullptr);
 }
 GRAFT_MEMORY_CATCH(name)
@@ -61281,7 +64077,7 @@ private:
     std::vector<range> ranges_;
 };
 
-inline status safetensors_reader::read() {
+inline GRAFT_COLD status safetensors_reader::read() {
     if (size_ < 8) return fault("the file is shorter than 8 bytes");
     std::uint64_t header = 0;
     std::memcpy(&header, bytes_, 8);

@@ -389,7 +389,7 @@ public:
 
     explicit opset_raiser(graph& g) : g_(g), write_(g, "raised") {}
     // Errors: model.version (an operator means something else in operator set 13).
-    status run() {
+    GRAFT_COLD status run() {
         if (g_.version_of("") >= wanted) return {};
         for (opset& o : g_.opsets)
             if (o.domain.empty() || o.domain == "ai.onnx") o.version = wanted;
@@ -937,7 +937,7 @@ public:
         for (value_id id : ids) kept_[id] = 1;
     }
 
-    result<graph> run(float32_changes& changes) {
+    GRAFT_COLD result<graph> run(float32_changes& changes) {
         std::vector<node> nodes = std::move(g_.nodes);
         g_.nodes.clear();
         for (std::size_t i = 0; i < g_.values.size(); ++i) GRAFT_TRY(convert(g_.values[i], changes));

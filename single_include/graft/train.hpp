@@ -17582,7 +17582,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     std::uint16_t* const own = gathered + a.gathered_numbers();
     static constexpr std::int64_t here[1] = {0};
     bfloat16_args of;  // of one row of pixels
-    of.block_pixels = a.rows;
+    of.source_block = a.rows * bfloat16_block;
     of.from.taps = here;
     alignas(64) static constexpr float zeros[bfloat16_block] = {};
     Unit unit;
@@ -17676,12 +17676,12 @@ inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int sh
 GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
                                     std::int64_t to_row, const bfloat16_rows& of) {
     constexpr int half = bfloat16_block / 2;
-    const bfloat16_end nothing{a, 0, true, true, 0, 0};
+    const bfloat16_end nothing{a, 0, false, true, false, 0, 0};
     bfloat16_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
         const auto sum = of.rows - r > half ? &sum_tiles<2> : &sum_tiles<1>;
-        sum(tiles, a, x + r * bfloat16_block, w, nullptr, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
+        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
     }
 }
 
@@ -17830,7 +17830,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     std::uint16_t* const own = gathered + a.gathered_numbers();
     static constexpr std::int64_t here[1] = {0};
     bfloat16_args of;  // of one row of pixels
-    of.block_pixels = a.rows;
+    of.source_block = a.rows * bfloat16_block;
     of.from.taps = here;
     alignas(64) static constexpr float zeros[bfloat16_block] = {};
     Unit unit;
@@ -17924,12 +17924,12 @@ inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int sh
 GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
                                     std::int64_t to_row, const bfloat16_rows& of) {
     constexpr int half = bfloat16_block / 2;
-    const bfloat16_end nothing{a, 0, true, true, 0, 0};
+    const bfloat16_end nothing{a, 0, false, true, false, 0, 0};
     bfloat16_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
         const auto sum = of.rows - r > half ? &sum_tiles<2> : &sum_tiles<1>;
-        sum(tiles, a, x + r * bfloat16_block, w, nullptr, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
+        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
     }
 }
 
@@ -18079,7 +18079,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     std::uint16_t* const own = gathered + a.gathered_numbers();
     static constexpr std::int64_t here[1] = {0};
     bfloat16_args of;  // of one row of pixels
-    of.block_pixels = a.rows;
+    of.source_block = a.rows * bfloat16_block;
     of.from.taps = here;
     alignas(64) static constexpr float zeros[bfloat16_block] = {};
     Unit unit;
@@ -18173,12 +18173,12 @@ inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int sh
 GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
                                     std::int64_t to_row, const bfloat16_rows& of) {
     constexpr int half = bfloat16_block / 2;
-    const bfloat16_end nothing{a, 0, true, true, 0, 0};
+    const bfloat16_end nothing{a, 0, false, true, false, 0, 0};
     bfloat16_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
         const auto sum = of.rows - r > half ? &sum_tiles<2> : &sum_tiles<1>;
-        sum(tiles, a, x + r * bfloat16_block, w, nullptr, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
+        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
     }
 }
 
@@ -18328,7 +18328,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     std::uint16_t* const own = gathered + a.gathered_numbers();
     static constexpr std::int64_t here[1] = {0};
     bfloat16_args of;  // of one row of pixels
-    of.block_pixels = a.rows;
+    of.source_block = a.rows * bfloat16_block;
     of.from.taps = here;
     alignas(64) static constexpr float zeros[bfloat16_block] = {};
     Unit unit;
@@ -18422,12 +18422,12 @@ inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int sh
 GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
                                     std::int64_t to_row, const bfloat16_rows& of) {
     constexpr int half = bfloat16_block / 2;
-    const bfloat16_end nothing{a, 0, true, true, 0, 0};
+    const bfloat16_end nothing{a, 0, false, true, false, 0, 0};
     bfloat16_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
         const auto sum = of.rows - r > half ? &sum_tiles<2> : &sum_tiles<1>;
-        sum(tiles, a, x + r * bfloat16_block, w, nullptr, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
+        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
     }
 }
 
@@ -18575,7 +18575,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     std::uint16_t* const own = gathered + a.gathered_numbers();
     static constexpr std::int64_t here[1] = {0};
     bfloat16_args of;  // of one row of pixels
-    of.block_pixels = a.rows;
+    of.source_block = a.rows * bfloat16_block;
     of.from.taps = here;
     alignas(64) static constexpr float zeros[bfloat16_block] = {};
     Unit unit;
@@ -18669,12 +18669,12 @@ inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int sh
 GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
                                     std::int64_t to_row, const bfloat16_rows& of) {
     constexpr int half = bfloat16_block / 2;
-    const bfloat16_end nothing{a, 0, true, true, 0, 0};
+    const bfloat16_end nothing{a, 0, false, true, false, 0, 0};
     bfloat16_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
         const auto sum = of.rows - r > half ? &sum_tiles<2> : &sum_tiles<1>;
-        sum(tiles, a, x + r * bfloat16_block, w, nullptr, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
+        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
     }
 }
 
@@ -18822,7 +18822,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     std::uint16_t* const own = gathered + a.gathered_numbers();
     static constexpr std::int64_t here[1] = {0};
     bfloat16_args of;  // of one row of pixels
-    of.block_pixels = a.rows;
+    of.source_block = a.rows * bfloat16_block;
     of.from.taps = here;
     alignas(64) static constexpr float zeros[bfloat16_block] = {};
     Unit unit;
@@ -18918,12 +18918,12 @@ inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int sh
 GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
                                     std::int64_t to_row, const bfloat16_rows& of) {
     constexpr int half = bfloat16_block / 2;
-    const bfloat16_end nothing{a, 0, true, true, 0, 0};
+    const bfloat16_end nothing{a, 0, false, true, false, 0, 0};
     bfloat16_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
         const auto sum = of.rows - r > half ? &sum_tiles<2> : &sum_tiles<1>;
-        sum(tiles, a, x + r * bfloat16_block, w, nullptr, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
+        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
     }
 }
 
@@ -23650,7 +23650,7 @@ public:
         for (value_id id : ids) kept_[id] = 1;
     }
 
-    result<graph> run(float32_changes& changes) {
+    GRAFT_COLD result<graph> run(float32_changes& changes) {
         std::vector<node> nodes = std::move(g_.nodes);
         g_.nodes.clear();
         for (std::size_t i = 0; i < g_.values.size(); ++i) GRAFT_TRY(convert(g_.values[i], changes));
@@ -24889,7 +24889,7 @@ public:
                 if (id != no_value) maker_[id] = static_cast<int>(i);
     }
 
-    status run() {
+    GRAFT_COLD status run() {
         states_[input_] = {0, 1};
         steps_.resize(g_.nodes.size());
         // A choice that was wrong is made anew a few times; more than that has not been seen to help.
@@ -24981,8 +24981,8 @@ private:
     status first_;
 };
 
-GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool,
-                                 const limits& limit) {
+GRAFT_INLINE GRAFT_COLD status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool,
+                                            const limits& limit) {
     shape more = input;
     more[0] *= 3;
     graph g;
@@ -27713,7 +27713,7 @@ public:
         : g_(g), members_(integer_attribute("members", members)), by_device_(integer_attribute("by_device", by_device)),
           emit_(g, ops::find_training_op, limit) {}
 
-    status run() {
+    GRAFT_COLD status run() {
         std::vector<node> all = std::move(g_.nodes);
         g_.nodes.clear();
         for (node& n : all) {
@@ -31877,7 +31877,7 @@ public:
 
     explicit opset_raiser(graph& g) : g_(g), write_(g, "raised") {}
     // Errors: model.version (an operator means something else in operator set 13).
-    status run() {
+    GRAFT_COLD status run() {
         if (g_.version_of("") >= wanted) return {};
         for (opset& o : g_.opsets)
             if (o.domain.empty() || o.domain == "ai.onnx") o.version = wanted;

@@ -307,7 +307,7 @@ GRAFT_INLINE GRAFT_COLD std::string detail::system_message(int number) {
 #endif
 }
 
-GRAFT_INLINE error::error(errc code, std::string where, std::string detail) {
+GRAFT_INLINE GRAFT_COLD error::error(errc code, std::string where, std::string detail) {
     const auto said = std::make_shared<text>(text{code, std::move(where), std::move(detail), {}, nullptr});
     said->whole = std::string(graft::text(code)) + ": " + escape(said->where) + ": " + said->detail;
     for (char& c : said->whole)

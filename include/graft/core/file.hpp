@@ -177,8 +177,8 @@ GRAFT_INLINE auto mapped_file::letting_go() const noexcept -> void (*)(const voi
     return nullptr;
 }
 
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int descriptor, const std::string& name, std::int64_t most,
-                                                                                     errc too_large) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int descriptor, const std::string& name, std::int64_t most,
+                                                                                                errc too_large) GRAFT_MEMORY_TRY {
     detail::descriptor from(descriptor);
     struct stat info;
     if (::fstat(descriptor, &info) != 0) return fail(errc::file_open, name, detail::system_message());
@@ -281,7 +281,8 @@ GRAFT_INLINE bool detail::no_regular_file(const std::string&) { return false; }
 GRAFT_INLINE mapped_file::~mapped_file() { ::operator delete(const_cast<std::uint8_t*>(data_)); }
 GRAFT_INLINE auto mapped_file::letting_go() const noexcept -> void (*)(const void*, std::size_t) { return nullptr; }
 
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int, const std::string& name, std::int64_t, errc) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int, const std::string& name, std::int64_t,
+                                                                                                errc) GRAFT_MEMORY_TRY {
     return fail(errc::file_open, name, "descriptors are not used on this system");
 }
 GRAFT_MEMORY_CATCH(name)

@@ -34,7 +34,7 @@ inline status in_integers(graph& g, const lowering& with, isa level) {
 inline const kernel_set& inference_set() noexcept {
     constexpr bool quantized = quantized_conv_wanted() || quantized_sum_wanted();
     static constexpr kernel_set self = {choose_kernel, nullptr,
-                                        [](graph& g, const lowering& with, const arithmetic& by) { 
+                                        [](graph& g, const lowering& with, const arithmetic& by) {
                                             const bool images = by.bfloat16 && bfloat16_products(by.level)->tiles;
                                             return images ? graft::detail::narrow_layouter(g, with, by).run() : graft::detail::layouter(g, with, by).run();
                                         },

@@ -119,9 +119,9 @@ T* at_image(T* first, std::int64_t numbers) {
     return first ? first + numbers : nullptr;
 }
 
-// Tasks are counted through the blocks of channels, or, `by_pixels`, through pixels first: a thread's are neighbours then, and it goes on with what lies in its own
-// cache. That is worth that all threads read all weights where these are less than three times the image: out of the last cache they come at 27 GB/s a core, out
-// of another core's at 8.
+// Tasks are counted through the blocks of channels, or, `by_pixels`, through pixels first: a thread's are neighbours then, and it goes on with what lies in its
+// own cache. That is worth that all threads read all weights where these are less than three times the image: out of the last cache they come at 27 GB/s a
+// core, out of another core's at 8.
 struct bfloat16_cut {
     bool by_pixels;
     std::int64_t block(std::int64_t task, std::int64_t blocks, std::int64_t pieces) const { return by_pixels ? task % blocks : task / pieces; }

@@ -12,8 +12,8 @@ bool takes_bfloat16_batch(const gemm_problem& problem);
 /// Bytes of workspace, aligned to 64, that a run needs.
 std::int64_t bfloat16_batch_workspace(const gemm_problem& problem);
 /// As run_gemm, on a set and a machine that have `bfloat16_products` alone.
-void run_bfloat16_batch(isa set, const gemm_problem& problem, const float* a, const float* b, const float* bias, const float* residual, float* c, void* workspace,
-                        executor& pool);
+void run_bfloat16_batch(isa set, const gemm_problem& problem, const float* a, const float* b, const float* bias, const float* residual, float* c,
+                        void* workspace, executor& pool);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -68,7 +68,9 @@ GRAFT_INLINE void run_bfloat16_batch(isa set, const gemm_problem& problem, const
     for (std::int64_t first = 0; first < batch; first += at_once) {
         const std::int64_t here = std::min(at_once, batch - first);
         const auto place = [&](std::int64_t i) { return static_cast<char*>(workspace) + i * member.bytes(); };
-        const auto of = [&](std::int64_t i, const std::int64_t* strides) { return (first + i) / p.batch[1] * strides[0] + (first + i) % p.batch[1] * strides[1]; };
+        const auto of = [&](std::int64_t i, const std::int64_t* strides) {
+            return (first + i) / p.batch[1] * strides[0] + (first + i) % p.batch[1] * strides[1];
+        };
         parallel_for(pool, here * out_blocks, [&](std::int64_t task) {
             const std::int64_t i = task / out_blocks, column = task % out_blocks * bfloat16_block;
             kernel.pack(w, b + of(i, p.b_strides) + column * w.out, std::min<std::int64_t>(bfloat16_block, p.n - column), kernel.tiles,

@@ -91,7 +91,8 @@ GRAFT_INLINE void run_narrow_channel(isa set, const channel_problem& p, const st
     });
 }
 
-GRAFT_INLINE void run_narrow_sum(isa set, const epilogue& ep, const std::uint16_t* a, const std::uint16_t* b, std::int64_t n, std::uint16_t* y, executor& pool) {
+GRAFT_INLINE void run_narrow_sum(isa set, const epilogue& ep, const std::uint16_t* a, const std::uint16_t* b, std::int64_t n, std::uint16_t* y,
+                                 executor& pool) {
     const auto kernel = bfloat16_products(set)->images->sum;
     float low = 0, high = 0;
     detail::activation_bounds(ep, low, high);

@@ -43,12 +43,12 @@ struct bfloat16_args {
     std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0;
     // Where it is not 0, x lies in planes, `x_vector` apart: what a row of so many taps reads of each, [plane][tap], are the channels of a pixel.
     int unrolled = 0, unrolled_step = 1, unrolled_dilation = 1, unrolled_pad = 0;
-    std::uint16_t* gathered = nullptr;       // [blocks of channels][planes][32]
-    std::int64_t block_pixels = 0;           // of it
-    const std::uint16_t* source = nullptr;   // what is multiplied: that, or narrow_x where it lies, 32 pixels or more
+    std::uint16_t* gathered = nullptr;                             // [blocks of channels][planes][32]
+    std::int64_t block_pixels = 0;                                 // of it
+    const std::uint16_t* source = nullptr;                         // what is multiplied: that, or narrow_x where it lies, 32 pixels or more
     std::int64_t source_pixel = bfloat16_block, source_block = 0;  // of it, from a pixel and from a block to the next
-    const std::uint16_t* weights = nullptr;  // [blocks of output channels][steps][bfloat16_step]
-    const float* bias = nullptr;             // null, or [out_channels]
+    const std::uint16_t* weights = nullptr;                        // [blocks of output channels][steps][bfloat16_step]
+    const float* bias = nullptr;                                   // null, or [out_channels]
 
     float* y = nullptr;
     const float* residual = nullptr;  // null, or as y

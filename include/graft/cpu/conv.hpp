@@ -202,7 +202,7 @@ inline int winograd_size(const conv_problem& p, std::int64_t width) {
 // Whether a convolution that the kernels of bfloat16 take is faster there. Tiles always are. Pairs are twice as many a cycle as floats, but blocks of 32
 // channels may be half empty, and pixels have to be gathered; Winograd's products are fewer.
 constexpr double gather_ns = 3;  // of 32 channels of a pixel, on the scale of winograd_cost
-inline bool faster_in_bfloat16(isa set, const conv_problem& p) {
+inline GRAFT_COLD bool faster_in_bfloat16(isa set, const conv_problem& p) {
     if (bfloat16_products(set)->tiles) return true;
     conv_problem g = p;
     if (p.ic > 4) g.in = layout::blocked;
@@ -295,7 +295,7 @@ inline void run_winograd(isa set, conv_args& a, executor& pool) {
 
 }  // namespace detail
 
-GRAFT_INLINE conv_choice choose_bfloat16_conv(const conv_problem& p) {
+GRAFT_INLINE GRAFT_COLD conv_choice choose_bfloat16_conv(const conv_problem& p) {
     conv_choice c;
     c.algorithm = conv_algorithm::bfloat16;
     c.reason = "operands in bfloat16";
@@ -307,7 +307,7 @@ GRAFT_INLINE conv_choice choose_bfloat16_conv(const conv_problem& p) {
     return c;
 }
 
-GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
+GRAFT_INLINE GRAFT_COLD conv_choice choose_conv(isa set, const conv_problem& p) {
     const int width = vector_width(set);
     conv_choice c;
     const std::int64_t taps = std::int64_t(p.kh) * p.kw;
@@ -396,8 +396,7 @@ GRAFT_INLINE bool takes_narrow_images(const conv_problem& p, const conv_choice& 
 GRAFT_INLINE void run_narrow_conv(isa set, const conv_problem& p, const conv_choice& choice, const float* x, const void* packed, const float* bias,
                                   const float* residual, float* y, const narrow_images& narrow, void* workspace, executor& pool) {
     if (p.n * p.oc * p.oh * p.ow == 0) return;
-    if (choice.algorithm == conv_algorithm::bfloat16)
-        return run_bfloat16_conv(set, p, x, packed, bias, residual, y, workspace, pool, nullptr, narrow);
+    if (choice.algorithm == conv_algorithm::bfloat16) return run_bfloat16_conv(set, p, x, packed, bias, residual, y, workspace, pool, nullptr, narrow);
     conv_args a = detail::conv_arguments(set, p, choice);
     a.narrow_x = narrow.x, a.narrow_y = narrow.y;
     a.weight = static_cast<const float*>(packed);

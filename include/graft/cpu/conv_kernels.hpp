@@ -24,7 +24,8 @@ struct conv_problem {
 constexpr std::int64_t narrow_depthwise_room = 20480;  ///< numbers of some rows of 32 channels in bfloat16, with their padding: most of the first cache
 /// Rows of outputs that what has room there is enough for.
 inline std::int64_t narrow_depthwise_rows(const conv_problem& p) {
-    const std::int64_t wide = (p.ow - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, high = std::int64_t(p.kh - 1) * p.dh + 1, rows = narrow_depthwise_room / 32 / wide;
+    const std::int64_t wide = (p.ow - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, high = std::int64_t(p.kh - 1) * p.dh + 1,
+                       rows = narrow_depthwise_room / 32 / wide;
     return rows < high ? 0 : (rows - high) / p.sh + 1;
 }
 constexpr int narrow_depthwise_taps = 128;  ///< at most, of a window over such an image

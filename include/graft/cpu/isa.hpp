@@ -193,7 +193,7 @@ GRAFT_INLINE std::string available_isas() {
     return out;
 }
 
-GRAFT_INLINE result<isa> active_isa() {
+GRAFT_INLINE GRAFT_COLD result<isa> active_isa() {
     const char* wish = std::getenv("GRAFT_ISA");
     isa best = isa::baseline;
 #define GRAFT_X(id, width, here) \

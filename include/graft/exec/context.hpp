@@ -235,7 +235,7 @@ private:
         return {};
     }
 
-    result<std::unique_ptr<prepared>> prepare(const std::shared_ptr<const plan>& source) {
+    GRAFT_COLD result<std::unique_ptr<prepared>> prepare(const std::shared_ptr<const plan>& source) {
         const plan& p = *source;
         auto made = std::make_unique<prepared>();
         made->source = source;

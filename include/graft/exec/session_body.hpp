@@ -43,7 +43,7 @@ inline result<graph> opened_where_possible(graph g, const limits& limit) {
 }
 
 // Bytes of the constants of a graph and its bodies that were allocated for it, rather than lie in a file that is mapped.
-inline std::int64_t allocated_bytes(const graph& g) {
+inline GRAFT_COLD std::int64_t allocated_bytes(const graph& g) {
     std::int64_t bytes = 0;
     const auto add = [&bytes](const tensor& t) { bytes += t.storage().allocated() ? static_cast<std::int64_t>(t.storage().bytes()) : 0; };
     for (const value& v : g.values) add(v.constant);
@@ -226,8 +226,8 @@ inline result<std::shared_ptr<device>> open_host(const backend& host, const devi
 }
 }  // namespace detail
 
-GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& wanted, const device_options& options, void (*warn)(const char*),
-                                                         const backend* const* backends, int count) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD result<std::shared_ptr<device>> open_device(const std::string& wanted, const device_options& options, void (*warn)(const char*),
+                                                                    const backend* const* backends, int count) GRAFT_MEMORY_TRY {
     static std::atomic_flag warned = ATOMIC_FLAG_INIT;
     const bool any = wanted == "auto";
     const std::string kind = wanted.substr(0, wanted.find(':'));

@@ -127,7 +127,7 @@ inline status verifier::check_attributes(const node& n) {
     return {};
 }
 
-inline status verifier::bind(node& n) {
+inline GRAFT_COLD status verifier::bind(node& n) {
     if (n.domain == "ai.onnx") n.domain.clear();
     if (n.version == 0) n.version = n.domain == "graft" ? 1 : root_.version_of(n.domain);
     n.op = rows_.find(n);

@@ -22,7 +22,7 @@ inline attribute_kind kind_of(std::int64_t type) noexcept {
 }
 
 // Reads everything but the body of a graph attribute.
-inline status read_attribute(onnx_context& c, const std::string& location, wire_bytes part, onnx_attribute& seen, attribute& out) {
+inline GRAFT_COLD status read_attribute(onnx_context& c, const std::string& location, wire_bytes part, onnx_attribute& seen, attribute& out) {
     using field = onnx_schema::attribute;
     std::int64_t type = 0;
     unsigned fields = 0;  // bit i: the field of attribute type i is there

@@ -111,7 +111,7 @@ inline int open_beneath(int folder, const std::string& path) {
 
 }  // namespace detail
 
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> open_external(const std::string& directory, std::string_view location, std::int64_t most) {
+GRAFT_INLINE GRAFT_COLD result<std::shared_ptr<const mapped_file>> open_external(const std::string& directory, std::string_view location, std::int64_t most) {
     const std::string path(location), where = "external data '" + path + "'";
     if (const char* what = detail::location_fault(location)) return fail(errc::external_path, where, what);
 #if defined(_WIN32)

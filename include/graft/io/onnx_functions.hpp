@@ -12,7 +12,7 @@ struct onnx_node {
     wire_bytes name, op_type, domain, overload;
     std::vector<wire_bytes> inputs, outputs, attributes;
 
-    status read(const wire_source& source, wire_bytes part) {
+    GRAFT_COLD status read(const wire_source& source, wire_bytes part) {
         using field = onnx_schema::node;
         name = op_type = domain = overload = wire_bytes{};
         inputs.clear(), outputs.clear(), attributes.clear();
@@ -48,7 +48,7 @@ struct onnx_function {
     std::int64_t expanded = 0;              ///< nodes once everything it calls is written out; -1 while that is being counted
 };
 
-inline status read_opset(const wire_source& source, wire_bytes part, std::vector<opset>& out) {
+inline GRAFT_COLD status read_opset(const wire_source& source, wire_bytes part, std::vector<opset>& out) {
     std::string domain;
     std::int64_t version = 0;
     wire_reader r(source, part);
@@ -97,7 +97,7 @@ private:
     name_table names_;
 };
 
-inline status onnx_functions::read(const std::vector<wire_bytes>& parts) {
+inline GRAFT_COLD status onnx_functions::read(const std::vector<wire_bytes>& parts) {
     using field = onnx_schema::function;
     for (const wire_bytes& part : parts) {
         onnx_function f;
@@ -136,7 +136,7 @@ inline status onnx_functions::check(const std::vector<wire_bytes>& nodes) {
     return {};
 }
 
-inline status onnx_functions::count(const std::vector<wire_bytes>& nodes, int calls, int nesting, std::int64_t& total) {
+inline GRAFT_COLD status onnx_functions::count(const std::vector<wire_bytes>& nodes, int calls, int nesting, std::int64_t& total) {
     onnx_node n;
     for (const wire_bytes& part : nodes) {
         GRAFT_TRY(n.read(c_.source, part));
@@ -161,7 +161,7 @@ inline status onnx_functions::count(const std::vector<wire_bytes>& nodes, int ca
     return {};
 }
 
-inline status onnx_functions::count_bodies(const onnx_node& n, int calls, int nesting, std::int64_t& total) {
+inline GRAFT_COLD status onnx_functions::count_bodies(const onnx_node& n, int calls, int nesting, std::int64_t& total) {
     for (const wire_bytes& a : n.attributes) {
         wire_reader r(c_.source, a);
         std::vector<wire_bytes> graphs, nodes;

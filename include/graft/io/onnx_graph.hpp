@@ -36,7 +36,7 @@ struct onnx_scope {
 class onnx_graph_reader {
 public:
     onnx_graph_reader(onnx_context& c, onnx_functions& functions, graph& root) : c_(c), functions_(functions), root_(root) {}
-    status read(const std::vector<wire_bytes>& parts) {
+    GRAFT_COLD status read(const std::vector<wire_bytes>& parts) {
         onnx_scope scope;
         scope.target = &root_;
         scope.owner = &scope;
@@ -71,7 +71,7 @@ private:
     std::int64_t values_ = 0;
 };
 
-inline status onnx_graph_reader::read_graph(const std::vector<wire_bytes>& parts, onnx_scope& scope) {
+inline GRAFT_COLD status onnx_graph_reader::read_graph(const std::vector<wire_bytes>& parts, onnx_scope& scope) {
     using field = onnx_schema::graph;
     std::vector<wire_bytes> nodes, initializers, inputs, outputs;
     graph& g = *scope.target;
@@ -129,7 +129,7 @@ inline status onnx_graph_reader::read_input(wire_bytes part, onnx_scope& scope) 
     return read_value_info(part, scope.target->values.back(), !scope.parent);
 }
 
-inline status onnx_graph_reader::read_initializer(wire_bytes part, onnx_scope& scope) {
+inline GRAFT_COLD status onnx_graph_reader::read_initializer(wire_bytes part, onnx_scope& scope) {
     std::string_view name;
     GRAFT_TRY(name_in(c_.source, part, onnx_schema::tensor::name, name));
     if (name.empty()) return c_.fail(errc::model_malformed, "graph '" + scope.target->name + "'", "an initializer has no name");
@@ -198,7 +198,7 @@ inline status onnx_graph_reader::read_value_info(wire_bytes part, value& out, bo
     return {};
 }
 
-inline status onnx_graph_reader::read_type(const std::vector<wire_bytes>& parts, value& out) {
+inline GRAFT_COLD status onnx_graph_reader::read_type(const std::vector<wire_bytes>& parts, value& out) {
     using field = onnx_schema::type;
     std::vector<wire_bytes> tensors, shapes;
     const char* other = nullptr;
@@ -233,7 +233,7 @@ inline status onnx_graph_reader::read_type(const std::vector<wire_bytes>& parts,
     return {};
 }
 
-inline status onnx_graph_reader::read_dimensions(const std::vector<wire_bytes>& parts, value& out) {
+inline GRAFT_COLD status onnx_graph_reader::read_dimensions(const std::vector<wire_bytes>& parts, value& out) {
     using field = onnx_schema::dimension;
     std::vector<std::int64_t> extents;
     for (const wire_bytes& part : parts) {
@@ -259,7 +259,7 @@ inline status onnx_graph_reader::read_dimensions(const std::vector<wire_bytes>& 
 }
 
 // Makes the values that nodes make, before any node is read: names may be used before they are made.
-inline status onnx_graph_reader::define_outputs(const std::vector<wire_bytes>& nodes, onnx_scope& scope) {
+inline GRAFT_COLD status onnx_graph_reader::define_outputs(const std::vector<wire_bytes>& nodes, onnx_scope& scope) {
     int index = 0;
     for (const wire_bytes& part : nodes) {
         wire_reader r(c_.source, part);
@@ -409,7 +409,7 @@ inline status onnx_graph_reader::read_defaults(onnx_function& f, const std::stri
 }
 
 // Writes a function out in place of the node that calls it.
-inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std::string& location, onnx_scope& scope) {
+inline GRAFT_COLD status onnx_graph_reader::call(onnx_function& f, node& caller, const std::string& location, onnx_scope& scope) {
     onnx_scope inside;
     inside.target = scope.target;
     inside.owner = scope.owner;
@@ -463,7 +463,7 @@ inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std:
 }
 
 // An output of a function that is one of its inputs: a node has to make the caller's value.
-inline status onnx_graph_reader::copy_through(onnx_scope& inside, const onnx_function& f, node& caller) {
+inline GRAFT_COLD status onnx_graph_reader::copy_through(onnx_scope& inside, const onnx_function& f, node& caller) {
     for (std::size_t i = 0; i < f.outputs.size(); ++i) {
         const value_id made = resolve(inside, f.outputs[i].text());
         if (made == caller.outputs[i]) continue;

@@ -36,7 +36,7 @@ inline status read_entry(const wire_source& source, wire_bytes part, std::pair<s
     return r.finish();
 }
 
-inline status read_model(onnx_context& c, graph& out) {
+inline GRAFT_COLD status read_model(onnx_context& c, graph& out) {
     using field = onnx_schema::model;
     std::vector<wire_bytes> graphs, functions;
     out.ir_version = 0;
@@ -94,8 +94,8 @@ GRAFT_COLD inline status cannot_open_model(const std::string& path, status why) 
         "this is a TensorFlow SavedModel, and an ONNX file is wanted; `python -m tf2onnx.convert --saved-model folder --output model.onnx` makes one of it");
 }
 
-inline result<graph> read_onnx(wire_bytes bytes, const std::string& name, const std::string& directory, const limits& limit, std::shared_ptr<const void> owner,
-                               void (*let_go)(const void*, std::size_t)) {
+inline GRAFT_COLD result<graph> read_onnx(wire_bytes bytes, const std::string& name, const std::string& directory, const limits& limit,
+                                          std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t)) {
     if (bytes.size > static_cast<std::size_t>(limit.model_bytes))
         return fail(errc::model_too_large, name, "the model has " + std::to_string(bytes.size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
     const std::string other = not_onnx(bytes.data, bytes.size);
@@ -113,8 +113,8 @@ inline result<graph> read_onnx(wire_bytes bytes, const std::string& name, const 
 }
 }  // namespace detail
 
-GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory, const limits& limit,
-                                     std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory, const limits& limit,
+                                                std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
     return detail::read_onnx({static_cast<const std::uint8_t*>(bytes), size}, name, directory, limit, std::move(owner), nullptr);
 }
 GRAFT_MEMORY_CATCH(name)

@@ -125,7 +125,7 @@ inline status onnx_tensor_reader::scan() {
     return {};
 }
 
-inline status onnx_tensor_reader::read(std::string& name, tensor& out, bool& text) {
+inline GRAFT_COLD status onnx_tensor_reader::read(std::string& name, tensor& out, bool& text) {
     using field = onnx_schema::tensor;
     GRAFT_TRY(scan());
     name = name_;
@@ -156,8 +156,8 @@ inline status onnx_tensor_reader::read(std::string& name, tensor& out, bool& tex
 
 // Elements as they lie in memory. They are shared where they lie well: aligned, and with a cache line behind them that may be read. Large
 // ones are shared in any case, since they are packed for the kernels and then seldom read again.
-inline status onnx_tensor_reader::raw(wire_bytes from, std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t), const std::uint8_t* end,
-                                      tensor& out) {
+inline GRAFT_COLD status onnx_tensor_reader::raw(wire_bytes from, std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t),
+                                                 const std::uint8_t* end, tensor& out) {
     constexpr std::size_t large = 4096;
     if (from.size != static_cast<std::size_t>(file_bytes_))
         return fail(errc::tensor_bytes, std::string(graft::name(type_)) + graft::text(extents_) + " needs " + std::to_string(file_bytes_) +
@@ -216,7 +216,7 @@ inline bool plain_decimal(std::string_view text, std::int64_t& value) noexcept {
     return n <= static_cast<std::uint64_t>(INT64_MAX);
 }
 
-inline status onnx_tensor_reader::external(tensor& out) {
+inline GRAFT_COLD status onnx_tensor_reader::external(tensor& out) {
     std::string_view location;
     std::int64_t offset = 0, length = -1;
     int seen = 0;

@@ -124,7 +124,7 @@ private:
     std::vector<range> ranges_;
 };
 
-inline status safetensors_reader::read() {
+inline GRAFT_COLD status safetensors_reader::read() {
     if (size_ < 8) return fault("the file is shorter than 8 bytes");
     std::uint64_t header = 0;
     std::memcpy(&header, bytes_, 8);

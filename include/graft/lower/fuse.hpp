@@ -55,7 +55,7 @@ public:
     fuser(graph& target, const lowering& with) : rewriter(target, with.on), with_(with) {}
 
     // Errors: memory.oom; the graph is of no use then.
-    status run() {
+    GRAFT_COLD status run() {
         static constexpr rewrite<fuser> pools[] = {{"ReduceMean", "", &fuser::mean_over_planes}};
         // The lowered operators that take an epilogue.
         static constexpr rewrite<fuser> linear_forms[] = {
@@ -81,7 +81,7 @@ public:
 
 private:
     // ReduceMean over height and width is a global average pool.
-    void mean_over_planes(node& n) {
+    GRAFT_COLD void mean_over_planes(node& n) {
         if (n.inputs.empty() || !is_float32(n.inputs[0]) || at(n.inputs[0]).extents.rank() != 4) return;
         std::int64_t axes[2] = {0, 0};
         const attribute* a = n.find("axes");
@@ -117,7 +117,7 @@ private:
     }
 
     // Sequences that exporters write for one function of x: x * sigmoid(x), x * hard_sigmoid(x), and the orders of 0.5 * x * (1 + erf(x / sqrt 2)).
-    void composites() {
+    GRAFT_COLD void composites() {
         static constexpr struct {
             const char* text;
             activation act;
@@ -245,7 +245,7 @@ private:
     }
 
     // y = scale * x + shift with scale = gamma / sqrt(variance + epsilon), in double.
-    void batch_norm(node& n) {
+    GRAFT_COLD void batch_norm(node& n) {
         if (integer(n, "training_mode", 0) || integer(n, "spatial", 1) == 0 || at(n.inputs[0]).extents.rank() < 2 || n.inputs.size() < 5) return;
         const std::int64_t channels = at(n.inputs[0]).extents[1];
         for (int i = 1; i < 5; ++i)
@@ -294,7 +294,7 @@ private:
     void sum(node& n) {
         for (std::size_t side = 0; side < 2 && is(n, "Add"); ++side) scale(n, n.inputs[side], no_value, n.inputs[1 - side], false);
     }
-    void scale(node& n, value_id x, value_id factor, value_id term, bool affine) {
+    GRAFT_COLD void scale(node& n, value_id x, value_id factor, value_id term, bool affine) {
         const shape& y = at(n.outputs[0]).extents;
         if (!is_float32(x) || !is_float32(n.outputs[0]) || at(x).extents != y) return;
         node* m = maker(x);
@@ -379,7 +379,7 @@ private:
     }
 
     // An activation goes into the node that makes its input; what is left becomes graft.Activation, so that one kernel serves all.
-    void activations() {
+    GRAFT_COLD void activations() {
         for (node& n : g.nodes) {
             epilogue e;
             if (!is_activation(n, e)) continue;
@@ -400,7 +400,7 @@ private:
         return traits.statistics && n.find("activation") ? 0 : traits.residual_input;
     }
 
-    void residual(node& n) {
+    GRAFT_COLD void residual(node& n) {
         if (n.inputs.size() != 2 || n.inputs[0] == n.inputs[1] || !is_float32(n.outputs[0])) return;
         const shape& y = at(n.outputs[0]).extents;
         if (at(n.inputs[0]).extents != y || at(n.inputs[1]).extents != y) return;

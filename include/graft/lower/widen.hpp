@@ -13,7 +13,7 @@ class widener : public rewriter {
 public:
     widener(graph& target, const lowering& with) : rewriter(target, with.on), with_(with) {}
 
-    status run() {
+    GRAFT_COLD status run() {
         bool heavy = false;
         for (const node& n : g.nodes) {
             const op_row& row = this->row(n);

@@ -19,7 +19,7 @@ public:
     batch_rewriter(const graph& fixed, value_id input, std::int64_t samples, const std::vector<batch_axis>& states, const std::vector<batch_step>& steps)
         : fixed_(fixed), g_(fixed), write_(g_, "batch"), input_(input), samples_(samples), states_(states), steps_(steps) {}
 
-    result<graph> run() {
+    GRAFT_COLD result<graph> run() {
         g_.nodes.clear();
         for (std::size_t i = 0; i < fixed_.nodes.size(); ++i) {
             node n = fixed_.nodes[i];
@@ -46,7 +46,7 @@ private:
         return count_;
     }
     // `values` with the one at `axis` as a multiple of the samples.
-    value_id with_samples(const std::string& stem, const std::vector<std::int64_t>& values, std::size_t axis, std::int64_t times) {
+    GRAFT_COLD value_id with_samples(const std::string& stem, const std::vector<std::int64_t>& values, std::size_t axis, std::int64_t times) {
         value_id there = count();
         if (times != 1) there = write_.add("Mul", stem, {there, write_.integers(stem, {times})});
         std::vector<value_id> parts;
@@ -56,7 +56,7 @@ private:
         return parts.size() == 1 ? there : write_.add("Concat", stem, parts, {integer_attribute("axis", 0)});
     }
 
-    value_id repeat(const node& n, const batch_carrier::repeated& r) {
+    GRAFT_COLD value_id repeat(const node& n, const batch_carrier::repeated& r) {
         value_id from = n.inputs[static_cast<std::size_t>(r.input)];
         const std::string stem = fixed_.at(from).name;
         const shape was = extents(from);
@@ -90,7 +90,7 @@ private:
         return there == -1 || (there == 0 && from == to);
     }
 
-    void change(node& n, const batch_step& step) {
+    GRAFT_COLD void change(node& n, const batch_step& step) {
         if (step.change == batch_change::none) return;
         const value_id in = n.inputs[0], out = n.outputs[0];
         const std::string stem = n.name.empty() ? fixed_.at(out).name : n.name;
@@ -162,7 +162,7 @@ private:
     }
 
     // An output with a row for each sample; the name stays with what is handed out.
-    value_id rows_first(value_id id) {
+    GRAFT_COLD value_id rows_first(value_id id) {
         const batch_axis where = state(id);
         if (where.none()) return id;
         const shape e = extents(id);

@@ -57,7 +57,7 @@ public:
                 if (id != no_value) maker_[id] = static_cast<int>(i);
     }
 
-    status run() {
+    GRAFT_COLD status run() {
         states_[input_] = {0, 1};
         steps_.resize(g_.nodes.size());
         // A choice that was wrong is made anew a few times; more than that has not been seen to help.
@@ -149,8 +149,8 @@ private:
     status first_;
 };
 
-GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool,
-                                 const limits& limit) {
+GRAFT_INLINE GRAFT_COLD status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool,
+                                            const limits& limit) {
     shape more = input;
     more[0] *= 3;
     graph g;

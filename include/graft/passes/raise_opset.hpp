@@ -21,7 +21,7 @@ public:
 
     explicit opset_raiser(graph& g) : g_(g), write_(g, "raised") {}
     // Errors: model.version (an operator means something else in operator set 13).
-    status run() {
+    GRAFT_COLD status run() {
         if (g_.version_of("") >= wanted) return {};
         for (opset& o : g_.opsets)
             if (o.domain.empty() || o.domain == "ai.onnx") o.version = wanted;

@@ -54,7 +54,7 @@ class specializer {
 public:
     specializer(graph& g, const reference_options& with, const op_row* identity) : g_(g), with_(with), identity_(identity) {}
 
-    status run() {
+    GRAFT_COLD status run() {
         std::int64_t given = 0;
         for (const value& v : g_.values) given += static_cast<std::int64_t>(v.constant.bytes());
         most_bytes_ = with_.limit.fold_bytes + 4 * given;
@@ -101,7 +101,7 @@ private:
         return made_here_[id];
     }
 
-    status visit(node& n, bool& keep, std::vector<node>& written_out) {
+    GRAFT_COLD status visit(node& n, bool& keep, std::vector<node>& written_out) {
         ids_ = n.inputs;
         append_captures(n, ids_);
         const int inputs = static_cast<int>(n.inputs.size());
@@ -147,7 +147,7 @@ private:
     }
 
     // Computes the node, whose outputs take `bytes` and their making `work`; beyond the limits each run does.
-    status evaluate_now(node& n, int inputs, bool& keep, std::int64_t bytes, std::int64_t work) {
+    GRAFT_COLD status evaluate_now(node& n, int inputs, bool& keep, std::int64_t bytes, std::int64_t work) {
         if (bytes > most_bytes_ - made_bytes_ || work > most_work_) return {};
         most_work_ -= work;
         std::vector<tensor> made;
@@ -240,7 +240,7 @@ private:
     }
 
     // If with a condition that is known: its branch takes its place.
-    status write_out_if(node& n, bool& keep, std::vector<node>& written_out) {
+    GRAFT_COLD status write_out_if(node& n, bool& keep, std::vector<node>& written_out) {
         const tensor& condition = at(n.inputs[0]).constant;
         const attribute* branch =
             condition.elements() ? n.find(element_as_double(condition.type(), condition.raw(), 0) != 0 ? "then_branch" : "else_branch") : nullptr;

@@ -26,7 +26,7 @@ public:
         : g_(g), members_(integer_attribute("members", members)), by_device_(integer_attribute("by_device", by_device)),
           emit_(g, ops::find_training_op, limit) {}
 
-    status run() {
+    GRAFT_COLD status run() {
         std::vector<node> all = std::move(g_.nodes);
         g_.nodes.clear();
         for (node& n : all) {

@@ -18,7 +18,7 @@ public:
         for (value_id id : ids) kept_[id] = 1;
     }
 
-    result<graph> run(float32_changes& changes) {
+    GRAFT_COLD result<graph> run(float32_changes& changes) {
         std::vector<node> nodes = std::move(g_.nodes);
         g_.nodes.clear();
         for (std::size_t i = 0; i < g_.values.size(); ++i) GRAFT_TRY(convert(g_.values[i], changes));

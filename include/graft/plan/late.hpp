@@ -125,7 +125,7 @@ class late_gatherer {
 public:
     late_gatherer(graph& g, const limits& limit, int nesting) : g_(g), limit_(limit), nesting_(nesting) {}
 
-    void run() {
+    GRAFT_COLD void run() {
         const std::size_t values = g_.values.size();
         std::vector<char> late(values, 0), stage(values, 0);  // stage of a late value: 0 the graph's own, then the body that makes it
         if (!worth_it(late)) return;
@@ -190,7 +190,7 @@ private:
         return inner_[id];
     }
 
-    node call(std::vector<node> nodes, const std::vector<char>& read_behind) {
+    GRAFT_COLD node call(std::vector<node> nodes, const std::vector<char>& read_behind) {
         body_ = std::make_shared<graph>();
         inner_.assign(g_.values.size(), no_value);
         node caller;

@@ -31,7 +31,7 @@ class planner {
 public:
     planner(plan& p, const execution_options& how, const std::vector<placement_refusal>& refusals) : p_(p), g_(p.lowered), how_(how), refusals_(refusals) {}
 
-    status run() {
+    GRAFT_COLD status run() {
         roots_ = memory_roots(g_);
         GRAFT_TRY(split_late());
         GRAFT_TRY(choose_kernels());
@@ -45,7 +45,7 @@ private:
     value& at(value_id id) { return g_.at(id); }
 
     // A node whose outputs have no known shape is late, and so is every node that reads one.
-    status split_late() {
+    GRAFT_COLD status split_late() {
         late_value_.assign(g_.values.size(), 0);
         for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
             const node& n = g_.nodes[i];
@@ -91,7 +91,7 @@ private:
         for (value_id id : g_.inputs) reads(0, id);
     }
 
-    status choose_kernels() {
+    GRAFT_COLD status choose_kernels() {
         std::vector<tensor_view> in, out;
         std::vector<layout> in_layout, out_layout;
         for (step& s : p_.steps) {
@@ -127,7 +127,7 @@ private:
         return id;
     }
 
-    status place_values() {
+    GRAFT_COLD status place_values() {
         const int end = static_cast<int>(p_.steps.size());
         std::vector<slot>& slots = p_.value_slots;
         slots.assign(g_.values.size(), slot{});
@@ -273,7 +273,7 @@ private:
         return s;
     }
 
-    void finish_slots() {
+    GRAFT_COLD void finish_slots() {
         for (step& s : p_.steps) {
             const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
             for (value_id id : n.inputs) {
@@ -297,7 +297,7 @@ private:
 };
 
 // Each place but the host takes its nodes and rewrites them; copies connect them, and the host rewrites what is left.
-inline status lower_places(plan& p, const execution_options& how, executor& pool, std::vector<placement_refusal>& refusals) {
+inline GRAFT_COLD status lower_places(plan& p, const execution_options& how, executor& pool, std::vector<placement_refusal>& refusals) {
     graph& g = p.lowered;
     const auto lowered_at = [&](place_id on) { return p.places[on].on->lower(g, {how.limit, pool, how.packed.get(), how.exact, how.budget, on}); };
     for (const node& n : g.nodes)
@@ -321,7 +321,7 @@ inline status lower_places(plan& p, const execution_options& how, executor& pool
 
 }  // namespace detail
 
-GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const execution_options& how, executor& pool) {
+GRAFT_INLINE GRAFT_COLD result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const execution_options& how, executor& pool) {
     auto p = std::make_shared<plan>();
     if (how.packed) how.packed->sweep();
     const reference_options with{how.limit, pool, nullptr, how.seed, how.budget};

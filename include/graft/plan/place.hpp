@@ -29,7 +29,7 @@ class place_order : public rewriter {
 public:
     place_order(graph& target, std::size_t places) : rewriter(target), places_(places) {}
 
-    status run() {
+    GRAFT_COLD status run() {
         roots_ = memory_roots(g);
         join();
         std::vector<char> done(g.nodes.size(), 0);
@@ -49,7 +49,7 @@ private:
         feeds_[from].push_back(to);
         ++waits_[to];
     }
-    void join() {
+    GRAFT_COLD void join() {
         waits_.assign(g.nodes.size(), 0);
         feeds_.assign(g.nodes.size(), {});
         std::vector<int> updated(g.values.size(), -1);
@@ -98,7 +98,7 @@ public:
         for (const node& n : g.nodes) asked_.push_back(n.place);
     }
 
-    void run() {
+    GRAFT_COLD void run() {
         refusals_.assign(g.values.size(), {});
         // State is taken to lie on the device until a node elsewhere turns out to change it.
         for (const state_pair& s : g.states) state_input(s).place = beside_.empty() ? 0 : beside_.front();
@@ -246,7 +246,7 @@ private:
         nodes.push_back(std::move(n));
         return made;
     }
-    void add_transfers() {
+    GRAFT_COLD void add_transfers() {
         std::vector<value_id> captured;
         std::vector<node> nodes, old = std::move(g.nodes);
         for (node& n : old) {
@@ -279,7 +279,7 @@ private:
 
     // What leaves a place does so as soon as it is there, so that who waits for it need not wait for what its maker does next. What is made for that alone,
     // such as another layout, goes with it.
-    void leave_early() {
+    GRAFT_COLD void leave_early() {
         std::vector<int> readers(g.values.size(), 0), leaving(g.values.size(), 0);
         for (const node& n : g.nodes)
             for (value_id id : n.inputs)

@@ -51,7 +51,7 @@ private:
         }
     }
     // A segment waits for those whose values it reads, and where it changes state for those that read it as it was.
-    void join() {
+    GRAFT_COLD void join() {
         const graph& g = p_.lowered;
         std::vector<int> made(g.values.size(), -1);  // by value: the segment that makes it
         std::vector<std::vector<int>> readers(g.values.size());

@@ -220,7 +220,8 @@ inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::
     const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.function && !bounds_of(a.ep, none, none);
     const V low = V::set1(e.low), high = V::set1(e.high);
     const auto residual = [&](int v) {
-        return a.narrow_residual ? load_bf16(a.narrow_residual + residual_at + v) : load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v);
+        return a.narrow_residual ? load_bf16(a.narrow_residual + residual_at + v)
+                                 : load_lanes(a.residual + residual_at + v / V::W * a.y_vector, e.channels - v);
     };
     const std::int64_t channels = a.narrow_y ? bfloat16_block : e.channels;
     for (int v = 0; e.residual && !late && v < bfloat16_block && v < channels; v += V::W) (V::load(sum + v) + residual(v)).store(sum + v);
@@ -326,7 +327,8 @@ inline void multiply_block(Unit& unit, const bfloat16_args& a, std::int64_t bloc
         bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
         const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
         // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
-        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2, again = a.narrow_x == a.source && left < whole ? whole - left : 0;
+        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2,
+                           again = a.narrow_x == a.source && left < whole ? whole - left : 0;
         const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
         const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
         here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;

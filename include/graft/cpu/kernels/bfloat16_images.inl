@@ -1,5 +1,5 @@
-// Operators on images in bfloat16, whose pixels are 32 channels side by side: text, included for each set that rounds to it. They compute in float32, 2 W channels
-// at a time.
+// Operators on images in bfloat16, whose pixels are 32 channels side by side: text, included for each set that rounds to it. They compute in float32, 2 W
+// channels at a time.
 
 inline void widen_pixels(const std::uint16_t* x, std::int64_t pixels, float* y) {
     for (std::int64_t i = 0; i < pixels; ++i) load_bf16(x + i * bfloat16_block).store(y + i * V::W);

@@ -50,6 +50,7 @@ inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::ui
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
-    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, &bfloat16_images, true, 500, 3};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, &bfloat16_images, true, 500, 3};
     return &all;
 }

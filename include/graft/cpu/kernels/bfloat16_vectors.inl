@@ -48,6 +48,7 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
 
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
-    static constexpr bfloat16_kernels all = {&pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, &bfloat16_images, false, 33, 0};
+    static constexpr bfloat16_kernels all = {
+        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, &bfloat16_images, false, 33, 0};
     return &all;
 }

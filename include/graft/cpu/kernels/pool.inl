@@ -101,7 +101,8 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
             const std::int64_t ix = ox * p.sw - p.pl;
             if constexpr (floats)
                 if (!blocked) {
-                    ox += pool_some<Reduce>(p, row + ix, rows, ox >= left && ox + V::W <= right, window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad), y + ox);
+                    ox +=
+                        pool_some<Reduce>(p, row + ix, rows, ox >= left && ox + V::W <= right, window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad), y + ox);
                     continue;
                 }
             if (ox >= left && ox + 4 <= right) {

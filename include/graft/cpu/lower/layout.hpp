@@ -66,7 +66,7 @@ protected:
     }
 
     // Gives a node its place behind those before it, its inputs in the layout that it reads; training adds cases of its own.
-    inline virtual status place_node(node& n) {
+    inline virtual GRAFT_COLD status place_node(node& n) {
         if (!here(n)) return place_other(n);
         if (is(n, "Conv", "graft")) return place_conv(n);
         if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
@@ -229,7 +229,7 @@ protected:
         return true;
     }
 
-    status place_conv(node& n) {
+    GRAFT_COLD status place_conv(node& n) {
         cpu::conv_problem problem{};
         if (!cpu::conv_problem_of(n, at(n.inputs[0]).extents, at(n.inputs[1]).extents, at(n.outputs[0]).extents, problem))
             return fail(errc::internal, location(n), "a convolution without legal parameters reached lowering");

@@ -8,13 +8,13 @@
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// Where tiles multiply, a convolution rounds what it reads; what is rounded once where it is made is half as many bytes, and lies as tiles read it. All images in
-// blocks are made narrow at first, and all row-major values that products alone read; those go back to floats whose nodes have no kernel for them.
+// Where tiles multiply, a convolution rounds what it reads; what is rounded once where it is made is half as many bytes, and lies as tiles read it. All images
+// in blocks are made narrow at first, and all row-major values that products alone read; those go back to floats whose nodes have no kernel for them.
 class narrow_layouter : public layouter {
 public:
     using layouter::layouter;
 
-    status run() {
+    GRAFT_COLD status run() {
         GRAFT_TRY(layouter::run());
         for (node& n : g.nodes)
             if (here(n) && is(n, "MatMul", "graft") && !n.find("packed") && multiplies_tiles(n)) set(n, "bfloat16", std::int64_t(1));
@@ -31,12 +31,12 @@ public:
 
 private:
     // Whether a product of two matrices that are made at every run is worth packing one of them.
-    bool multiplies_tiles(const node& n) {
+    GRAFT_COLD bool multiplies_tiles(const node& n) {
         cpu::gemm_problem p;
         if (!cpu::gemm_problem_of(n, at(n.inputs[0]).extents, at(n.inputs[1]).extents, at(n.outputs[0]).extents, p)) return false;
         return cpu::takes_bfloat16_batch(p);
     }
-    bool may_be_narrow(value_id id) {
+    GRAFT_COLD bool may_be_narrow(value_id id) {
         const node* made = maker(id);
         const shape& s = at(id).extents;
         if (!made || !here(*made) || !is_float32(id)) return false;
@@ -67,7 +67,7 @@ private:
             for (value_id id : *ids) lie.push_back(id == no_value ? layout() : at(id).layout);
         return kernel_for(n, lie, cpu::choose_kernel);
     }
-    void widen(const node& n) {
+    GRAFT_COLD void widen(const node& n) {
         const auto back = [&](value_id id) {
             if (is_narrow(id)) set_narrow(id, false);
         };

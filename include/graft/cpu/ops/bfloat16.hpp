@@ -12,7 +12,7 @@ inline bool is_narrow_image(const tensor_view& v, layout lies) { return v.type =
 inline bool reads_narrow(const kernel_query& q, int i) { return is_narrow_image(q.in[i], q.in_layout[i]); }
 inline bool writes_narrow(const kernel_query& q) { return is_narrow_image(q.out[0], q.out_layout[0]); }
 
-inline const char* choose_narrow_pool(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_narrow_pool(const kernel_query& q, kernel_choice& choice) {
     if (!reads_narrow(q, 0) || !writes_narrow(q)) return "it is not of images in bfloat16";
     pool_problem p;
     if (const char* reason = pool_problem_of(q, p)) return reason;
@@ -29,7 +29,7 @@ inline plane_parameters planes_in(const kernel_query& q) {
     const shape& x = q.in[0].extents;
     return {layout::blocked, x[0], x[1], x[2] * x[3]};
 }
-inline const char* choose_narrow_average(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_narrow_average(const kernel_query& q, kernel_choice& choice) {
     if (!reads_narrow(q, 0) || q.out[0].type != dtype::float32 || q.out_layout[0] != layout::blocked) return "it is not the average of an image in bfloat16";
     choice.set(planes_in(q));
     choice.note = "whole planes of bfloat16";
@@ -40,7 +40,7 @@ inline void run_narrow_average(const kernel_call& c) {
     run_narrow_global_average(c.level, p.n, p.c, p.pixels, c.in[0].as<const std::uint16_t>(), c.output(0), c.pool);
 }
 
-inline const char* choose_narrow_reorder(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_narrow_reorder(const kernel_query& q, kernel_choice& choice) {
     if (!reads_narrow(q, 0) || q.out[0].type != dtype::float32 || q.out_layout[0] != layout::row_major) return "it is not an image in bfloat16";
     choice.set(planes_in(q));
     choice.note = "to planes, from bfloat16";
@@ -55,7 +55,7 @@ struct narrow_sum_parameters {
     epilogue ep;
     std::int64_t numbers;
 };
-inline const char* choose_narrow_sum(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_narrow_sum(const kernel_query& q, kernel_choice& choice) {
     if (q.inputs != 2 || !reads_narrow(q, 0) || !reads_narrow(q, 1) || !writes_narrow(q)) return "it is not a sum of images in bfloat16";
     const narrow_sum_parameters p{epilogue_of(q.n), stored_elements(q.out[0], q.out_layout[0])};
     if (q.in[0].extents != q.in[1].extents || p.ep.act > activation::clip) return "its images differ in shape, or its activation is a function";
@@ -73,7 +73,7 @@ struct narrow_channel_parameters {
     channel_problem problem;
     int image, scale, shift;  // which input; -1: none
 };
-inline const char* choose_narrow_channel(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_narrow_channel(const kernel_query& q, kernel_choice& choice) {
     narrow_channel_parameters p{};
     if (q.n.op_type == "ScaleShift")
         p.scale = 1, p.shift = 2;

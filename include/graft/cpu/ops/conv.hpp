@@ -52,7 +52,7 @@ struct conv_parameters {
     bool narrow_x, narrow_y;  // images in bfloat16
 };
 
-inline const char* choose_conv_kernel(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_conv_kernel(const kernel_query& q, kernel_choice& choice) {
     conv_parameters p;
     if (!problem_in(q.n, p.problem)) return "its parameters are missing";
     p.choice = choose_conv(q.level, p.problem);

@@ -37,13 +37,13 @@ inline std::int64_t unpacked_bfloat16_bytes(const gemm_problem& p) { return p.pa
 inline bool learning_product_in_bfloat16(const gemm_problem& p) { return p.k >= bfloat16_block && p.n >= bfloat16_block; }
 
 // Whether each product of a batch has a B of its own.
-inline bool has_own_matrices(const gemm_problem& p) { return !p.packed_b && (p.b_strides[0] != 0 || p.b_strides[1] != 0); }
+inline bool has_own_matrices(const gemm_problem& p) { return wanted("MatMul") && !p.packed_b && (p.b_strides[0] != 0 || p.b_strides[1] != 0); }
 
 struct product_parameters {
     gemm_problem problem;
     bool narrow_a, narrow_c;  // matrices in bfloat16
 };
-inline const char* choose_product(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_product(const kernel_query& q, kernel_choice& choice) {
     gemm_problem p;
     shape b = q.in[1].extents;
     // A packed operand is bytes; the node keeps the shape that it had.
@@ -51,7 +51,7 @@ inline const char* choose_product(const kernel_query& q, kernel_choice& choice) 
     const bool narrow_a = q.in[0].type == dtype::bfloat16, narrow_c = q.out[0].type == dtype::bfloat16;
     if (!q.all_row_major() || !gemm_problem_of(q.n, q.in[0].extents, b, q.out[0].extents, p)) return "its batches do not fit";
     if ((narrow_a || narrow_c) && !(p.bfloat16 && p.packed_b && takes_narrow_matrices(p, narrow_a, narrow_c))) return "it reads or writes float32";
-    choice.workspace_bytes = !p.bfloat16             ? gemm_workspace_bytes(q.level, p)
+    choice.workspace_bytes = !p.bfloat16           ? gemm_workspace_bytes(q.level, p)
                              : has_own_matrices(p) ? bfloat16_batch_workspace(p)
                                                    : bfloat16_product_workspace(p) + unpacked_bfloat16_bytes(p);
     choice.note = p.bfloat16 ? "matrix product, operands in bfloat16" : p.packed_b ? "matrix product, packed weights" : "matrix product";

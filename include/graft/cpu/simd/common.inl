@@ -64,7 +64,8 @@ struct bfloat16_pixels {
         to[1] = as_float(both & I::set1(static_cast<std::int32_t>(0xffff0000u)));
     }
     static GRAFT_VECTOR void store(const V (&a)[vectors], number* p) {
-        (shift_right<16>(rounded_bf16(a[0])) | (rounded_bf16(a[1]) & I::set1(static_cast<std::int32_t>(0xffff0000u)))).store(reinterpret_cast<std::int32_t*>(p));
+        (shift_right<16>(rounded_bf16(a[0])) | (rounded_bf16(a[1]) & I::set1(static_cast<std::int32_t>(0xffff0000u))))
+            .store(reinterpret_cast<std::int32_t*>(p));
     }
 };
 // Where the channels `group` of images of so many pixels begin.
