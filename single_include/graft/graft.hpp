@@ -21101,6 +21101,7 @@ inline status call_run(run_context& c) {
 ///   Conv(X, packed W, B?, residual?)   convolution with an epilogue; its parameters are the integers "problem"
 ///   PackConvWeights(W)                 the weights as the chosen algorithm wants them
 ///   MatMul(A, B, bias?, residual?)     with an epilogue; a constant B is packed
+///   StridedMatMul(A, B, bias, residual)  of matrices that lie within A and B, and are written into a larger one; its parameters are the integers "problem"
 ///   ScaleShift(X, scale, shift)        per channel (axis 1), with an activation
 ///   Sum(A, B)                          of equal shapes, with an activation
 ///   Activation(X)                      by the attributes activation, alpha, beta
@@ -21113,6 +21114,7 @@ inline op_table lowered_ops() {
         own("Conv").inputs_from(0).outputs_from(0).takes_activation().residual(3),
         own("PackConvWeights").inputs_from(0).outputs_from(0),
         own("MatMul").inputs_from(0).outputs_from(0).takes_activation().residual(3),
+        own("StridedMatMul").inputs_from(0).outputs_from(0).takes_activation().residual(3),
         own("ScaleShift").inputs_from(0).outputs_from(0).elementwise().takes_activation(),
         own("Sum").inputs_from(0).outputs_from(0).elementwise().takes_activation(),
         own("Activation").inputs_from(0).outputs_from(0).elementwise().activates(reads_lowered_activation),
@@ -33123,6 +33125,7 @@ constexpr int bfloat16_row = 16384;      ///< numbers at most that a row of outp
 /// Where weights lie: those of output channel j, channel c and tap t at j * out + c / unrolled * in + c % unrolled + t * tap.
 struct bfloat16_weights {
     std::int64_t channels = 0, out_channels = 0, taps = 1, out = 0, in = 0, tap = 1, unrolled = 1;
+    float factor = 1;  // what they are multiplied by before they are rounded
 };
 
 /// One run of a sum of products over taps and channels, as its tasks read it. Pixels are float32, and rounded to bfloat16 as they are gathered; a matrix
@@ -49555,6 +49558,7 @@ inline GRAFT_NOINLINE void load_weights(const bfloat16_weights& w, const float* 
 
 inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to) {
     const bool turned = w.tap < 0 && w.unrolled == 1;
+    const V by = V::set1(w.factor);
     alignas(64) float some[2 * bfloat16_most_taps * V::W];
     const std::int64_t at_once = bfloat16_most_taps / w.taps * 2;  // channels, evenly many
     for (std::int64_t block = 0; block < w.channels; block += bfloat16_block, to += w.taps * bfloat16_step) {
@@ -49568,7 +49572,7 @@ inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight
                 for (std::int64_t k = 0; k < n; k += 2)
                     for (std::int64_t t = 0; t < w.taps; ++t) {
                         const float* const a = some + (k * w.taps + (turned ? w.taps - 1 - t : t)) * V::W;
-                        narrow_pairs(V::load(a), k + 1 < n ? V::load(a + w.taps * V::W) : V::zero(),
+                        narrow_pairs(V::load(a) * by, k + 1 < n ? V::load(a + w.taps * V::W) * by : V::zero(),
                                      pair_in_step(tiles, to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
                     }
             }
@@ -50997,6 +51001,7 @@ inline GRAFT_NOINLINE void load_weights(const bfloat16_weights& w, const float* 
 
 inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to) {
     const bool turned = w.tap < 0 && w.unrolled == 1;
+    const V by = V::set1(w.factor);
     alignas(64) float some[2 * bfloat16_most_taps * V::W];
     const std::int64_t at_once = bfloat16_most_taps / w.taps * 2;  // channels, evenly many
     for (std::int64_t block = 0; block < w.channels; block += bfloat16_block, to += w.taps * bfloat16_step) {
@@ -51010,7 +51015,7 @@ inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight
                 for (std::int64_t k = 0; k < n; k += 2)
                     for (std::int64_t t = 0; t < w.taps; ++t) {
                         const float* const a = some + (k * w.taps + (turned ? w.taps - 1 - t : t)) * V::W;
-                        narrow_pairs(V::load(a), k + 1 < n ? V::load(a + w.taps * V::W) : V::zero(),
+                        narrow_pairs(V::load(a) * by, k + 1 < n ? V::load(a + w.taps * V::W) * by : V::zero(),
                                      pair_in_step(tiles, to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
                     }
             }
@@ -52440,6 +52445,7 @@ inline GRAFT_NOINLINE void load_weights(const bfloat16_weights& w, const float* 
 
 inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to) {
     const bool turned = w.tap < 0 && w.unrolled == 1;
+    const V by = V::set1(w.factor);
     alignas(64) float some[2 * bfloat16_most_taps * V::W];
     const std::int64_t at_once = bfloat16_most_taps / w.taps * 2;  // channels, evenly many
     for (std::int64_t block = 0; block < w.channels; block += bfloat16_block, to += w.taps * bfloat16_step) {
@@ -52453,7 +52459,7 @@ inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight
                 for (std::int64_t k = 0; k < n; k += 2)
                     for (std::int64_t t = 0; t < w.taps; ++t) {
                         const float* const a = some + (k * w.taps + (turned ? w.taps - 1 - t : t)) * V::W;
-                        narrow_pairs(V::load(a), k + 1 < n ? V::load(a + w.taps * V::W) : V::zero(),
+                        narrow_pairs(V::load(a) * by, k + 1 < n ? V::load(a + w.taps * V::W) * by : V::zero(),
                                      pair_in_step(tiles, to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
                     }
             }
@@ -53883,6 +53889,7 @@ inline GRAFT_NOINLINE void load_weights(const bfloat16_weights& w, const float* 
 
 inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to) {
     const bool turned = w.tap < 0 && w.unrolled == 1;
+    const V by = V::set1(w.factor);
     alignas(64) float some[2 * bfloat16_most_taps * V::W];
     const std::int64_t at_once = bfloat16_most_taps / w.taps * 2;  // channels, evenly many
     for (std::int64_t block = 0; block < w.channels; block += bfloat16_block, to += w.taps * bfloat16_step) {
@@ -53896,7 +53903,7 @@ inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight
                 for (std::int64_t k = 0; k < n; k += 2)
                     for (std::int64_t t = 0; t < w.taps; ++t) {
                         const float* const a = some + (k * w.taps + (turned ? w.taps - 1 - t : t)) * V::W;
-                        narrow_pairs(V::load(a), k + 1 < n ? V::load(a + w.taps * V::W) : V::zero(),
+                        narrow_pairs(V::load(a) * by, k + 1 < n ? V::load(a + w.taps * V::W) * by : V::zero(),
                                      pair_in_step(tiles, to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
                     }
             }
@@ -55324,6 +55331,7 @@ inline GRAFT_NOINLINE void load_weights(const bfloat16_weights& w, const float* 
 
 inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to) {
     const bool turned = w.tap < 0 && w.unrolled == 1;
+    const V by = V::set1(w.factor);
     alignas(64) float some[2 * bfloat16_most_taps * V::W];
     const std::int64_t at_once = bfloat16_most_taps / w.taps * 2;  // channels, evenly many
     for (std::int64_t block = 0; block < w.channels; block += bfloat16_block, to += w.taps * bfloat16_step) {
@@ -55337,7 +55345,7 @@ inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight
                 for (std::int64_t k = 0; k < n; k += 2)
                     for (std::int64_t t = 0; t < w.taps; ++t) {
                         const float* const a = some + (k * w.taps + (turned ? w.taps - 1 - t : t)) * V::W;
-                        narrow_pairs(V::load(a), k + 1 < n ? V::load(a + w.taps * V::W) : V::zero(),
+                        narrow_pairs(V::load(a) * by, k + 1 < n ? V::load(a + w.taps * V::W) * by : V::zero(),
                                      pair_in_step(tiles, to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
                     }
             }
@@ -56164,6 +56172,7 @@ inline GRAFT_NOINLINE void load_weights(const bfloat16_weights& w, const float* 
 
 inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to) {
     const bool turned = w.tap < 0 && w.unrolled == 1;
+    const V by = V::set1(w.factor);
     alignas(64) float some[2 * bfloat16_most_taps * V::W];
     const std::int64_t at_once = bfloat16_most_taps / w.taps * 2;  // channels, evenly many
     for (std::int64_t block = 0; block < w.channels; block += bfloat16_block, to += w.taps * bfloat16_step) {
@@ -56177,7 +56186,7 @@ inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight
                 for (std::int64_t k = 0; k < n; k += 2)
                     for (std::int64_t t = 0; t < w.taps; ++t) {
                         const float* const a = some + (k * w.taps + (turned ? w.taps - 1 - t : t)) * V::W;
-                        narrow_pairs(V::load(a), k + 1 < n ? V::load(a + w.taps * V::W) : V::zero(),
+                        narrow_pairs(V::load(a) * by, k + 1 < n ? V::load(a + w.taps * V::W) * by : V::zero(),
                                      pair_in_step(tiles, to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
                     }
             }
@@ -57452,6 +57461,7 @@ constexpr int bfloat16_row = 16384;      ///< numbers at most that a row of outp
 /// Where weights lie: those of output channel j, channel c and tap t at j * out + c / unrolled * in + c % unrolled + t * tap.
 struct bfloat16_weights {
     std::int64_t channels = 0, out_channels = 0, taps = 1, out = 0, in = 0, tap = 1, unrolled = 1;
+    float factor = 1;  // what they are multiplied by before they are rounded
 };
 
 /// One run of a sum of products over taps and channels, as its tasks read it. Pixels are float32, and rounded to bfloat16 as they are gathered; a matrix
@@ -58907,7 +58917,7 @@ inline std::int64_t batch_at_once(const gemm_problem& p) {
 }  // namespace detail
 
 GRAFT_INLINE bool takes_bfloat16_batch(const gemm_problem& p) {
-    return takes_bfloat16_product(p) && !p.packed_b && p.m >= bfloat16_block && p.n >= bfloat16_block && p.k >= bfloat16_block &&
+    return !p.trans_a && p.bias != bias_kind::row && !p.packed_b && p.m >= bfloat16_block && p.n >= bfloat16_block && p.k >= bfloat16_block &&
            detail::member_of(p).gathered <= detail::bfloat16_room;
 }
 GRAFT_INLINE std::int64_t bfloat16_batch_workspace(const gemm_problem& p) { return detail::batch_at_once(p) * detail::member_of(p).bytes(); }
@@ -58919,7 +58929,8 @@ GRAFT_INLINE void run_bfloat16_batch(isa set, const gemm_problem& problem, const
     if (!p.ldc) p.ldc = p.n;
     if (!p.ld_residual) p.ld_residual = p.n;
     const bfloat16_kernels& kernel = *bfloat16_products(set);
-    const bfloat16_weights w = bfloat16_weights_of(p);
+    bfloat16_weights w = bfloat16_weights_of(p);
+    w.factor = p.alpha;
     const detail::batch_member member = detail::member_of(p);
     const std::int64_t in_blocks = detail::blocks_of_32(p.k), out_blocks = detail::blocks_of_32(p.n), tiles = detail::blocks_of_32(p.m);
     static constexpr std::int64_t nothing[1] = {0};
@@ -59033,10 +59044,43 @@ inline void run_product(const kernel_call& c) {
     run_bfloat16_product(c.level, p, c.input(0), c.workspace, c.input(2), c.input(3), c.output(0), room, c.pool);
 }
 
+// A product of matrices that lie within others, where lowering has found them.
+struct strided_product {
+    gemm_problem problem;
+    std::int64_t a_offset = 0, b_offset = 0;  // elements
+};
+template <>
+struct problem_fields<strided_product> {
+    template <class Problem, class Field>
+    static void visit(Problem& s, const Field& field) {
+        auto& [m, n, k, trans_a, trans_b, packed_b, bfloat16, ep, alpha, bias, lda, ldb, ldc, ld_residual, batch, a, b, c, residual] = s.problem;
+        const auto each = [&](auto&... fields) { (field(fields), ...); };
+        each(m, n, k, trans_a, trans_b, packed_b, bfloat16, ep.act, ep.alpha, ep.beta, ep.residual, ep.residual_after_activation, alpha, bias, lda, ldb, ldc,
+             ld_residual);
+        each(batch[0], batch[1], a[0], a[1], b[0], b[1], c[0], c[1], residual[0], residual[1], s.a_offset, s.b_offset);
+    }
+};
+inline const char* choose_strided_product(const kernel_query& q, kernel_choice& choice) {
+    strided_product s;
+    if (!problem_in(q.n, s) || !q.all_row_major() || !q.all_float32()) return "it is not float32, row-major";
+    choice.workspace_bytes = s.problem.bfloat16 ? bfloat16_batch_workspace(s.problem) : gemm_workspace_bytes(q.level, s.problem);
+    choice.note = s.problem.bfloat16 ? "matrix products where they lie, operands in bfloat16" : "matrix products where they lie";
+    choice.set(s);
+    return nullptr;
+}
+inline void run_strided_product(const kernel_call& c) {
+    const auto& s = c.parameters<strided_product>();
+    const auto run = [&](auto product) {
+        product(c.level, s.problem, c.input(0) + s.a_offset, c.input(1) + s.b_offset, c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
+    };
+    s.problem.bfloat16 ? run(run_bfloat16_batch) : run(run_gemm);
+}
+
 inline kernel_rows matmul_kernel_rows() {
     constexpr bool used = wanted("MatMul") || wanted("Gemm");
     static constexpr kernel_row rows[] = {
         {"MatMul", "graft", used ? choose_product : nullptr, used ? run_product : nullptr, false},
+        {"StridedMatMul", "graft", wanted("MatMul") ? choose_strided_product : nullptr, wanted("MatMul") ? run_strided_product : nullptr, false},
     };
     return rows;
 }
@@ -61898,6 +61942,173 @@ private:
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_STRIDED_PRODUCTS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_STRIDED_PRODUCTS_HPP
+// ---- graft/cpu/lower/strided_products.hpp
+// Products that read their matrices out of others, and write theirs into others, instead of copies between them.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+//   MatMul(Mul(Transpose(Reshape(x)), c), Split(Transpose(x)))    graft.StridedMatMul(x, x)
+// Attention takes its queries, keys and values out of one matrix, each head's from every row. Whatever only moves, splits or scales by a number what both
+// operands are made of becomes distances between rows and between products, and so does a Transpose that is alone in reading what they make.
+class strided_products : public rewriter {
+public:
+    strided_products(graph& target, const lowering& with, const cpu::arithmetic& by)
+        : rewriter(target, with.on), exact_(with.exact), tiles_(by.bfloat16 && cpu::bfloat16_products(by.level)->tiles) {}
+
+    GRAFT_COLD void run() {
+        for (node& n : g.nodes)
+            if (is(n, "MatMul", "graft")) stride(n);
+        finish();
+    }
+
+private:
+    // Element (i, j, ...) of a value lies at offset + i * strides[0] + j * strides[1] + ... of another, and is multiplied by a number.
+    struct view {
+        value_id base = no_value;
+        shape extents;
+        std::int64_t strides[8] = {}, offset = 0;
+        float factor = 1;
+    };
+    static void dense(const shape& s, std::int64_t* strides) {
+        std::int64_t each = 1;
+        for (int d = s.rank() - 1; d >= 0; each *= s[d--]) strides[d] = each;
+    }
+
+    GRAFT_COLD view view_of(value_id id) {
+        view v;
+        v.base = id, v.extents = at(id).extents;
+        dense(v.extents, v.strides);
+        while (step_back(v)) {}
+        return v;
+    }
+    // To what the node reads that makes the base; false where that is more than a matter of places.
+    bool step_back(view& v) {
+        const node* made = maker(v.base);
+        if (!made || !here(*made) || made->inputs.empty() || made->inputs[0] == no_value || at(v.base).extents.rank() > 8) return false;
+        for (const char* op : {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"})
+            if (is(*made, op)) return move_to(v, made->inputs[0]);
+        if (is(*made, "Mul") && !exact_ && !made->find("activation")) {
+            float by = 1;
+            const int number = scalar(made->inputs[1], by) ? 1 : scalar(made->inputs[0], by) ? 0 : -1;
+            if (number < 0 || at(made->inputs[static_cast<std::size_t>(1 - number)]).extents != at(v.base).extents) return false;
+            v.factor *= by;
+            return move_to(v, made->inputs[static_cast<std::size_t>(1 - number)]);
+        }
+        const bool transposes = is(*made, "Transpose");
+        if (!transposes && !is(*made, "Split")) return false;
+        const shape &x = at(made->inputs[0]).extents, &y = at(v.base).extents;
+        std::int64_t of_x[8], of_y[8], before = 0;
+        dense(x, of_x);
+        for (int d = 0; d < y.rank(); ++d) of_y[d] = of_x[d];
+        if (transposes) {
+            const attribute* perm = made->find("perm");
+            for (int d = 0; d < y.rank(); ++d) of_y[d] = of_x[perm ? perm->integers[static_cast<std::size_t>(d)] : y.rank() - 1 - d];
+        } else {
+            const std::int64_t axis = integer(*made, "axis", 0), a = axis < 0 ? axis + x.rank() : axis;
+            for (std::size_t i = 0; i < made->outputs.size() && made->outputs[i] != v.base; ++i) {
+                if (made->outputs[i] == no_value) return false;
+                before += at(made->outputs[i]).extents[static_cast<int>(a)];
+            }
+            before *= of_x[a];
+        }
+        return move(v, y, of_y, before) && move_to(v, made->inputs[0]);
+    }
+    bool move_to(view& v, value_id base) {
+        if (!is_float32(base) || !at(base).has_shape || is_constant(base)) return false;
+        v.base = base;
+        return true;
+    }
+    // Distances in a dense value of such extents become those that its dimensions have elsewhere. Those of the view have to be its dimensions, or parts.
+    static bool move(view& v, const shape& y, const std::int64_t* to, std::int64_t before) {
+        std::int64_t dense_y[8], moved[8] = {};
+        dense(y, dense_y);
+        for (int d = 0; d < v.extents.rank(); ++d) {
+            int k = 0;
+            while (k < y.rank() && !(y[k] >= v.extents[d] && dense_y[k] == v.strides[d])) ++k;
+            if (v.extents[d] == 1) continue;
+            if (k == y.rank()) return false;
+            moved[d] = to[k];
+        }
+        std::int64_t offset = before;
+        for (int k = 0; k < y.rank(); ++k) offset += v.offset / dense_y[k] % y[k] * to[k];
+        std::copy(moved, moved + 8, v.strides);
+        v.offset = offset;
+        return true;
+    }
+
+    // Rows and columns of a matrix, and of a batch of them.
+    struct rows {
+        std::int64_t row, column, outer, inner;
+    };
+    static rows rows_of(const view& v) {
+        const int r = v.extents.rank();
+        const auto stride = [&](int back) { return r >= back && v.extents[r - back] > 1 ? v.strides[r - back] : 0; };
+        return {stride(2), stride(1), stride(4), stride(3)};
+    }
+
+    GRAFT_COLD void stride(node& n) {
+        const shape &a = at(n.inputs[0]).extents, &b = at(n.inputs[1]).extents, y = at(n.outputs[0]).extents;
+        const int r = y.rank();
+        if (n.find("packed") || is_constant(n.inputs[1]) || is_constant(n.inputs[0]) || r < 3 || r > 4 || a.rank() != r || b.rank() != r) return;
+        for (int d = 0; d < r - 2; ++d)
+            if (a[d] != y[d] || b[d] != y[d]) return;
+        cpu::strided_product s;
+        cpu::gemm_problem& p = s.problem;
+        if (!cpu::gemm_problem_of(n, a, b, y, p) || p.trans_a || p.m < 2 || p.n < 2 || p.k < 2) return;
+        const view of_a = view_of(n.inputs[0]), of_b = view_of(n.inputs[1]);
+        const rows in_a = rows_of(of_a), in_b = rows_of(of_b);
+        if (in_a.column != 1 || (in_b.column != 1 && in_b.row != 1)) return;
+        p.batch[0] = r == 4 ? y[0] : 1, p.batch[1] = y[r - 3];
+        p.lda = in_a.row, p.a_strides[0] = in_a.outer, p.a_strides[1] = in_a.inner;
+        // Its rows are columns of B where the product or the view turns them.
+        const bool turned = in_b.column != 1;
+        p.ldb = turned ? in_b.column : in_b.row, p.trans_b = p.trans_b != turned;
+        p.b_strides[0] = in_b.outer, p.b_strides[1] = in_b.inner;
+        p.c_strides[1] = p.m * p.n, p.c_strides[0] = p.batch[1] * p.c_strides[1];
+        p.ldc = p.ld_residual = p.n;
+        p.residual_strides[0] = p.c_strides[0], p.residual_strides[1] = p.c_strides[1];
+        p.alpha = of_a.factor * of_b.factor;
+        s.a_offset = of_a.offset, s.b_offset = of_b.offset;
+        node* const behind = transpose_behind(n, p);
+        if (of_a.base == n.inputs[0] && of_b.base == n.inputs[1] && !behind) return;
+        p.bfloat16 = tiles_ && cpu::takes_bfloat16_batch(p);
+        edit(n, [&] {
+            n.inputs[0] = of_a.base, n.inputs[1] = of_b.base;
+            become(n, "StridedMatMul", "graft");
+            cpu::set_problem(n, s);
+        });
+        if (behind) replace(*behind, n);
+    }
+    // One that alone reads the product, and whose rows hold the product's side by side.
+    node* transpose_behind(const node& n, cpu::gemm_problem& p) {
+        const value_id made = n.outputs[0];
+        if (p.ep.residual || !used_once(made)) return nullptr;
+        for (int i : readers(made)) {
+            node& t = g.nodes[static_cast<std::size_t>(i)];
+            const attribute* perm = t.find("perm");
+            if (!is(t, "Transpose") || !perm) return nullptr;
+            const shape &y = at(made).extents, &z = at(t.outputs[0]).extents;
+            std::int64_t of_z[8], of_y[8] = {};
+            dense(z, of_z);
+            for (int d = 0; d < z.rank(); ++d) of_y[perm->integers[static_cast<std::size_t>(d)]] = of_z[d];
+            const int r = y.rank();
+            if (of_y[r - 1] != 1) return nullptr;
+            p.ldc = of_y[r - 2], p.c_strides[1] = of_y[r - 3], p.c_strides[0] = r == 4 ? of_y[0] : 0;
+            return &t;
+        }
+        return nullptr;
+    }
+
+    bool exact_, tiles_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_QUANTIZED_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_LOWER_QUANTIZED_HPP
 // ---- graft/cpu/lower/quantized.hpp
@@ -62291,6 +62502,10 @@ inline const kernel_set& inference_set() noexcept {
     constexpr bool quantized = quantized_conv_wanted() || quantized_sum_wanted();
     static constexpr kernel_set self = {choose_kernel, nullptr,
                                         [](graph& g, const lowering& with, const arithmetic& by) {
+                                            if constexpr (wanted("MatMul") && wanted("Transpose")) {
+                                                graft::detail::strided_products(g, with, by).run();
+                                                drop_unread(g);
+                                            }
                                             const bool images = by.bfloat16 && bfloat16_products(by.level)->tiles;
                                             return images ? graft::detail::narrow_layouter(g, with, by).run() : graft::detail::layouter(g, with, by).run();
                                         },

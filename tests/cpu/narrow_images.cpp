@@ -102,7 +102,8 @@ void check_conv(isa set, const conv_problem& problem, const char* how, bool narr
         narrow_images narrow;
         if (narrow_x) narrow.x = narrow_in.bits.data();
         if (narrow_y) narrow.y = narrow_out.bits.data(), narrow.residual = p.ep.residual ? narrow_residual.bits.data() : nullptr;
-        run_narrow_conv(set, p, choice, from, packed.data(), bias.data(), p.ep.residual ? floats(wide_residual) : nullptr, floats(y), narrow, space.data(), *pool);
+        run_narrow_conv(set, p, choice, from, packed.data(), bias.data(), p.ep.residual ? floats(wide_residual) : nullptr, floats(y), narrow, space.data(),
+                        *pool);
         if (narrow_y)
             check_same(narrow_out.planes(), want, !depthwise);
         else
@@ -313,7 +314,8 @@ TEST_CASE("bfloat16: products and layer normalisations read and write narrow mat
                 std::vector<std::uint16_t> narrow_c(want.size());
                 run_bfloat16_product(set, p, nullptr, packed.data(), nullptr, nullptr, got.data(), space.data(), pool, {narrow_a.data(), nullptr, nullptr});
                 CHECK(got == want);
-                run_bfloat16_product(set, p, nullptr, packed.data(), nullptr, nullptr, nullptr, space.data(), pool, {narrow_a.data(), nullptr, narrow_c.data()});
+                run_bfloat16_product(set, p, nullptr, packed.data(), nullptr, nullptr, nullptr, space.data(), pool,
+                                     {narrow_a.data(), nullptr, narrow_c.data()});
                 CHECK(narrow_c == narrowed(want));
             }
             p.k = 90;

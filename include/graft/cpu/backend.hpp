@@ -17,6 +17,7 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include "device.hpp"
 #include "lower/narrow_images.hpp"
+#include "lower/strided_products.hpp"
 #include "lower/quantized.hpp"
 #include "ops/ops.hpp"
 
@@ -35,6 +36,10 @@ inline const kernel_set& inference_set() noexcept {
     constexpr bool quantized = quantized_conv_wanted() || quantized_sum_wanted();
     static constexpr kernel_set self = {choose_kernel, nullptr,
                                         [](graph& g, const lowering& with, const arithmetic& by) {
+                                            if constexpr (wanted("MatMul") && wanted("Transpose")) {
+                                                graft::detail::strided_products(g, with, by).run();
+                                                drop_unread(g);
+                                            }
                                             const bool images = by.bfloat16 && bfloat16_products(by.level)->tiles;
                                             return images ? graft::detail::narrow_layouter(g, with, by).run() : graft::detail::layouter(g, with, by).run();
                                         },

@@ -39,7 +39,7 @@ inline std::int64_t batch_at_once(const gemm_problem& p) {
 }  // namespace detail
 
 GRAFT_INLINE bool takes_bfloat16_batch(const gemm_problem& p) {
-    return takes_bfloat16_product(p) && !p.packed_b && p.m >= bfloat16_block && p.n >= bfloat16_block && p.k >= bfloat16_block &&
+    return !p.trans_a && p.bias != bias_kind::row && !p.packed_b && p.m >= bfloat16_block && p.n >= bfloat16_block && p.k >= bfloat16_block &&
            detail::member_of(p).gathered <= detail::bfloat16_room;
 }
 GRAFT_INLINE std::int64_t bfloat16_batch_workspace(const gemm_problem& p) { return detail::batch_at_once(p) * detail::member_of(p).bytes(); }
@@ -51,7 +51,8 @@ GRAFT_INLINE void run_bfloat16_batch(isa set, const gemm_problem& problem, const
     if (!p.ldc) p.ldc = p.n;
     if (!p.ld_residual) p.ld_residual = p.n;
     const bfloat16_kernels& kernel = *bfloat16_products(set);
-    const bfloat16_weights w = bfloat16_weights_of(p);
+    bfloat16_weights w = bfloat16_weights_of(p);
+    w.factor = p.alpha;
     const detail::batch_member member = detail::member_of(p);
     const std::int64_t in_blocks = detail::blocks_of_32(p.k), out_blocks = detail::blocks_of_32(p.n), tiles = detail::blocks_of_32(p.m);
     static constexpr std::int64_t nothing[1] = {0};

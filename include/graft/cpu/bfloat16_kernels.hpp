@@ -24,6 +24,7 @@ constexpr int bfloat16_row = 16384;      ///< numbers at most that a row of outp
 /// Where weights lie: those of output channel j, channel c and tap t at j * out + c / unrolled * in + c % unrolled + t * tap.
 struct bfloat16_weights {
     std::int64_t channels = 0, out_channels = 0, taps = 1, out = 0, in = 0, tap = 1, unrolled = 1;
+    float factor = 1;  // what they are multiplied by before they are rounded
 };
 
 /// One run of a sum of products over taps and channels, as its tasks read it. Pixels are float32, and rounded to bfloat16 as they are gathered; a matrix

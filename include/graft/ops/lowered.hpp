@@ -22,6 +22,7 @@ inline status call_run(run_context& c) {
 ///   Conv(X, packed W, B?, residual?)   convolution with an epilogue; its parameters are the integers "problem"
 ///   PackConvWeights(W)                 the weights as the chosen algorithm wants them
 ///   MatMul(A, B, bias?, residual?)     with an epilogue; a constant B is packed
+///   StridedMatMul(A, B, bias, residual)  of matrices that lie within A and B, and are written into a larger one; its parameters are the integers "problem"
 ///   ScaleShift(X, scale, shift)        per channel (axis 1), with an activation
 ///   Sum(A, B)                          of equal shapes, with an activation
 ///   Activation(X)                      by the attributes activation, alpha, beta
@@ -34,6 +35,7 @@ inline op_table lowered_ops() {
         own("Conv").inputs_from(0).outputs_from(0).takes_activation().residual(3),
         own("PackConvWeights").inputs_from(0).outputs_from(0),
         own("MatMul").inputs_from(0).outputs_from(0).takes_activation().residual(3),
+        own("StridedMatMul").inputs_from(0).outputs_from(0).takes_activation().residual(3),
         own("ScaleShift").inputs_from(0).outputs_from(0).elementwise().takes_activation(),
         own("Sum").inputs_from(0).outputs_from(0).elementwise().takes_activation(),
         own("Activation").inputs_from(0).outputs_from(0).elementwise().activates(reads_lowered_activation),

@@ -32,6 +32,7 @@ inline GRAFT_NOINLINE void load_weights(const bfloat16_weights& w, const float* 
 
 inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to) {
     const bool turned = w.tap < 0 && w.unrolled == 1;
+    const V by = V::set1(w.factor);
     alignas(64) float some[2 * bfloat16_most_taps * V::W];
     const std::int64_t at_once = bfloat16_most_taps / w.taps * 2;  // channels, evenly many
     for (std::int64_t block = 0; block < w.channels; block += bfloat16_block, to += w.taps * bfloat16_step) {
@@ -45,7 +46,7 @@ inline void pack_bfloat16_weights(const bfloat16_weights& w, const float* weight
                 for (std::int64_t k = 0; k < n; k += 2)
                     for (std::int64_t t = 0; t < w.taps; ++t) {
                         const float* const a = some + (k * w.taps + (turned ? w.taps - 1 - t : t)) * V::W;
-                        narrow_pairs(V::load(a), k + 1 < n ? V::load(a + w.taps * V::W) : V::zero(),
+                        narrow_pairs(V::load(a) * by, k + 1 < n ? V::load(a + w.taps * V::W) * by : V::zero(),
                                      pair_in_step(tiles, to + t * bfloat16_step, static_cast<int>((first + k) / 2), v));
                     }
             }

@@ -74,10 +74,43 @@ inline void run_product(const kernel_call& c) {
     run_bfloat16_product(c.level, p, c.input(0), c.workspace, c.input(2), c.input(3), c.output(0), room, c.pool);
 }
 
+// A product of matrices that lie within others, where lowering has found them.
+struct strided_product {
+    gemm_problem problem;
+    std::int64_t a_offset = 0, b_offset = 0;  // elements
+};
+template <>
+struct problem_fields<strided_product> {
+    template <class Problem, class Field>
+    static void visit(Problem& s, const Field& field) {
+        auto& [m, n, k, trans_a, trans_b, packed_b, bfloat16, ep, alpha, bias, lda, ldb, ldc, ld_residual, batch, a, b, c, residual] = s.problem;
+        const auto each = [&](auto&... fields) { (field(fields), ...); };
+        each(m, n, k, trans_a, trans_b, packed_b, bfloat16, ep.act, ep.alpha, ep.beta, ep.residual, ep.residual_after_activation, alpha, bias, lda, ldb, ldc,
+             ld_residual);
+        each(batch[0], batch[1], a[0], a[1], b[0], b[1], c[0], c[1], residual[0], residual[1], s.a_offset, s.b_offset);
+    }
+};
+inline const char* choose_strided_product(const kernel_query& q, kernel_choice& choice) {
+    strided_product s;
+    if (!problem_in(q.n, s) || !q.all_row_major() || !q.all_float32()) return "it is not float32, row-major";
+    choice.workspace_bytes = s.problem.bfloat16 ? bfloat16_batch_workspace(s.problem) : gemm_workspace_bytes(q.level, s.problem);
+    choice.note = s.problem.bfloat16 ? "matrix products where they lie, operands in bfloat16" : "matrix products where they lie";
+    choice.set(s);
+    return nullptr;
+}
+inline void run_strided_product(const kernel_call& c) {
+    const auto& s = c.parameters<strided_product>();
+    const auto run = [&](auto product) {
+        product(c.level, s.problem, c.input(0) + s.a_offset, c.input(1) + s.b_offset, c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
+    };
+    s.problem.bfloat16 ? run(run_bfloat16_batch) : run(run_gemm);
+}
+
 inline kernel_rows matmul_kernel_rows() {
     constexpr bool used = wanted("MatMul") || wanted("Gemm");
     static constexpr kernel_row rows[] = {
         {"MatMul", "graft", used ? choose_product : nullptr, used ? run_product : nullptr, false},
+        {"StridedMatMul", "graft", wanted("MatMul") ? choose_strided_product : nullptr, wanted("MatMul") ? run_strided_product : nullptr, false},
     };
     return rows;
 }

@@ -1,0 +1,166 @@
+// Products that read their matrices out of others, and write theirs into others, instead of copies between them.
+#pragma once
+
+#include "../ops/matmul.hpp"
+#include "../../lower/rewriter.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+//   MatMul(Mul(Transpose(Reshape(x)), c), Split(Transpose(x)))    graft.StridedMatMul(x, x)
+// Attention takes its queries, keys and values out of one matrix, each head's from every row. Whatever only moves, splits or scales by a number what both
+// operands are made of becomes distances between rows and between products, and so does a Transpose that is alone in reading what they make.
+class strided_products : public rewriter {
+public:
+    strided_products(graph& target, const lowering& with, const cpu::arithmetic& by)
+        : rewriter(target, with.on), exact_(with.exact), tiles_(by.bfloat16 && cpu::bfloat16_products(by.level)->tiles) {}
+
+    GRAFT_COLD void run() {
+        for (node& n : g.nodes)
+            if (is(n, "MatMul", "graft")) stride(n);
+        finish();
+    }
+
+private:
+    // Element (i, j, ...) of a value lies at offset + i * strides[0] + j * strides[1] + ... of another, and is multiplied by a number.
+    struct view {
+        value_id base = no_value;
+        shape extents;
+        std::int64_t strides[8] = {}, offset = 0;
+        float factor = 1;
+    };
+    static void dense(const shape& s, std::int64_t* strides) {
+        std::int64_t each = 1;
+        for (int d = s.rank() - 1; d >= 0; each *= s[d--]) strides[d] = each;
+    }
+
+    GRAFT_COLD view view_of(value_id id) {
+        view v;
+        v.base = id, v.extents = at(id).extents;
+        dense(v.extents, v.strides);
+        while (step_back(v)) {}
+        return v;
+    }
+    // To what the node reads that makes the base; false where that is more than a matter of places.
+    bool step_back(view& v) {
+        const node* made = maker(v.base);
+        if (!made || !here(*made) || made->inputs.empty() || made->inputs[0] == no_value || at(v.base).extents.rank() > 8) return false;
+        for (const char* op : {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"})
+            if (is(*made, op)) return move_to(v, made->inputs[0]);
+        if (is(*made, "Mul") && !exact_ && !made->find("activation")) {
+            float by = 1;
+            const int number = scalar(made->inputs[1], by) ? 1 : scalar(made->inputs[0], by) ? 0 : -1;
+            if (number < 0 || at(made->inputs[static_cast<std::size_t>(1 - number)]).extents != at(v.base).extents) return false;
+            v.factor *= by;
+            return move_to(v, made->inputs[static_cast<std::size_t>(1 - number)]);
+        }
+        const bool transposes = is(*made, "Transpose");
+        if (!transposes && !is(*made, "Split")) return false;
+        const shape &x = at(made->inputs[0]).extents, &y = at(v.base).extents;
+        std::int64_t of_x[8], of_y[8], before = 0;
+        dense(x, of_x);
+        for (int d = 0; d < y.rank(); ++d) of_y[d] = of_x[d];
+        if (transposes) {
+            const attribute* perm = made->find("perm");
+            for (int d = 0; d < y.rank(); ++d) of_y[d] = of_x[perm ? perm->integers[static_cast<std::size_t>(d)] : y.rank() - 1 - d];
+        } else {
+            const std::int64_t axis = integer(*made, "axis", 0), a = axis < 0 ? axis + x.rank() : axis;
+            for (std::size_t i = 0; i < made->outputs.size() && made->outputs[i] != v.base; ++i) {
+                if (made->outputs[i] == no_value) return false;
+                before += at(made->outputs[i]).extents[static_cast<int>(a)];
+            }
+            before *= of_x[a];
+        }
+        return move(v, y, of_y, before) && move_to(v, made->inputs[0]);
+    }
+    bool move_to(view& v, value_id base) {
+        if (!is_float32(base) || !at(base).has_shape || is_constant(base)) return false;
+        v.base = base;
+        return true;
+    }
+    // Distances in a dense value of such extents become those that its dimensions have elsewhere. Those of the view have to be its dimensions, or parts.
+    static bool move(view& v, const shape& y, const std::int64_t* to, std::int64_t before) {
+        std::int64_t dense_y[8], moved[8] = {};
+        dense(y, dense_y);
+        for (int d = 0; d < v.extents.rank(); ++d) {
+            int k = 0;
+            while (k < y.rank() && !(y[k] >= v.extents[d] && dense_y[k] == v.strides[d])) ++k;
+            if (v.extents[d] == 1) continue;
+            if (k == y.rank()) return false;
+            moved[d] = to[k];
+        }
+        std::int64_t offset = before;
+        for (int k = 0; k < y.rank(); ++k) offset += v.offset / dense_y[k] % y[k] * to[k];
+        std::copy(moved, moved + 8, v.strides);
+        v.offset = offset;
+        return true;
+    }
+
+    // Rows and columns of a matrix, and of a batch of them.
+    struct rows {
+        std::int64_t row, column, outer, inner;
+    };
+    static rows rows_of(const view& v) {
+        const int r = v.extents.rank();
+        const auto stride = [&](int back) { return r >= back && v.extents[r - back] > 1 ? v.strides[r - back] : 0; };
+        return {stride(2), stride(1), stride(4), stride(3)};
+    }
+
+    GRAFT_COLD void stride(node& n) {
+        const shape &a = at(n.inputs[0]).extents, &b = at(n.inputs[1]).extents, y = at(n.outputs[0]).extents;
+        const int r = y.rank();
+        if (n.find("packed") || is_constant(n.inputs[1]) || is_constant(n.inputs[0]) || r < 3 || r > 4 || a.rank() != r || b.rank() != r) return;
+        for (int d = 0; d < r - 2; ++d)
+            if (a[d] != y[d] || b[d] != y[d]) return;
+        cpu::strided_product s;
+        cpu::gemm_problem& p = s.problem;
+        if (!cpu::gemm_problem_of(n, a, b, y, p) || p.trans_a || p.m < 2 || p.n < 2 || p.k < 2) return;
+        const view of_a = view_of(n.inputs[0]), of_b = view_of(n.inputs[1]);
+        const rows in_a = rows_of(of_a), in_b = rows_of(of_b);
+        if (in_a.column != 1 || (in_b.column != 1 && in_b.row != 1)) return;
+        p.batch[0] = r == 4 ? y[0] : 1, p.batch[1] = y[r - 3];
+        p.lda = in_a.row, p.a_strides[0] = in_a.outer, p.a_strides[1] = in_a.inner;
+        // Its rows are columns of B where the product or the view turns them.
+        const bool turned = in_b.column != 1;
+        p.ldb = turned ? in_b.column : in_b.row, p.trans_b = p.trans_b != turned;
+        p.b_strides[0] = in_b.outer, p.b_strides[1] = in_b.inner;
+        p.c_strides[1] = p.m * p.n, p.c_strides[0] = p.batch[1] * p.c_strides[1];
+        p.ldc = p.ld_residual = p.n;
+        p.residual_strides[0] = p.c_strides[0], p.residual_strides[1] = p.c_strides[1];
+        p.alpha = of_a.factor * of_b.factor;
+        s.a_offset = of_a.offset, s.b_offset = of_b.offset;
+        node* const behind = transpose_behind(n, p);
+        if (of_a.base == n.inputs[0] && of_b.base == n.inputs[1] && !behind) return;
+        p.bfloat16 = tiles_ && cpu::takes_bfloat16_batch(p);
+        edit(n, [&] {
+            n.inputs[0] = of_a.base, n.inputs[1] = of_b.base;
+            become(n, "StridedMatMul", "graft");
+            cpu::set_problem(n, s);
+        });
+        if (behind) replace(*behind, n);
+    }
+    // One that alone reads the product, and whose rows hold the product's side by side.
+    node* transpose_behind(const node& n, cpu::gemm_problem& p) {
+        const value_id made = n.outputs[0];
+        if (p.ep.residual || !used_once(made)) return nullptr;
+        for (int i : readers(made)) {
+            node& t = g.nodes[static_cast<std::size_t>(i)];
+            const attribute* perm = t.find("perm");
+            if (!is(t, "Transpose") || !perm) return nullptr;
+            const shape &y = at(made).extents, &z = at(t.outputs[0]).extents;
+            std::int64_t of_z[8], of_y[8] = {};
+            dense(z, of_z);
+            for (int d = 0; d < z.rank(); ++d) of_y[perm->integers[static_cast<std::size_t>(d)]] = of_z[d];
+            const int r = y.rank();
+            if (of_y[r - 1] != 1) return nullptr;
+            p.ldc = of_y[r - 2], p.c_strides[1] = of_y[r - 3], p.c_strides[0] = r == 4 ? of_y[0] : 0;
+            return &t;
+        }
+        return nullptr;
+    }
+
+    bool exact_, tiles_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
