@@ -21,7 +21,7 @@ constexpr std::int64_t batch = 2, tokens = 36, heads = 3, width = 32;
 // A graph with an input of [2, 36, 288]: what three times three heads of 32 numbers are taken from.
 struct network {
     graft::builder b{"attention", 1};
-    value_id x = b.input("x", graft::dtype::float32, {batch, tokens, 3 * heads * width});
+    value_id x = b.input("x", graft::dtype::float32, {batch, tokens, 3 * heads* width});
     int constants = 0;
 
     value_id constant(graft::tensor t) { return b.constant("constant" + std::to_string(++constants), std::move(t)); }
@@ -29,7 +29,8 @@ struct network {
     value_id reshape(value_id of, const order& to) { return b.apply("Reshape", {of, constant(nets::integers(to))}); }
     value_id turn(value_id of, const order& perm) { return b.apply("Transpose", {of}, {graft::integers_attribute("perm", perm)}); }
     std::vector<value_id> split(value_id of, std::int64_t axis, int parts, std::int64_t each) {
-        return b.apply_all("Split", {of, constant(nets::integers(order(static_cast<std::size_t>(parts), each)))}, {graft::integer_attribute("axis", axis)}, parts);
+        return b.apply_all("Split", {of, constant(nets::integers(order(static_cast<std::size_t>(parts), each)))}, {graft::integer_attribute("axis", axis)},
+                           parts);
     }
     value_id product(value_id a, value_id of) { return b.apply("MatMul", {a, of}); }
     value_id squeeze(value_id of, std::int64_t axis) { return b.apply("Squeeze", {of, constant(nets::integers({axis}))}); }
@@ -77,7 +78,9 @@ TEST_CASE("strided products: queries, keys and values are read where they lie, a
     // One part of the channels each, the scores divided behind the product, and a mask added to them.
     CHECK(strided([](network& n) {
               const auto parts = n.split(n.x, -1, 3, heads * width);
-              const auto in_heads = [&](int i, const order& perm) { return n.turn(n.reshape(parts[static_cast<std::size_t>(i)], {batch, tokens, heads, width}), perm); };
+              const auto in_heads = [&](int i, const order& perm) {
+                  return n.turn(n.reshape(parts[static_cast<std::size_t>(i)], {batch, tokens, heads, width}), perm);
+              };
               nets::numbers random{8};
               const value_id mask = n.constant(nets::random_tensor({batch, heads, tokens, tokens}, random));
               const value_id scores = n.b.softmax(n.b.apply("Add", {n.times(n.product(in_heads(0, {0, 2, 1, 3}), in_heads(1, {0, 2, 3, 1})), 0.2f), mask}));
@@ -86,7 +89,9 @@ TEST_CASE("strided products: queries, keys and values are read where they lie, a
     // Channels by channels, as cross-covariance attention has it: the keys' tokens are summed over, and A would have to be turned.
     CHECK(strided([](network& n) {
               const auto parts = n.split(n.x, 2, 3, heads * width);
-              const auto channels_first = [&](int i) { return n.turn(n.reshape(parts[static_cast<std::size_t>(i)], {batch, tokens, heads, width}), {0, 2, 3, 1}); };
+              const auto channels_first = [&](int i) {
+                  return n.turn(n.reshape(parts[static_cast<std::size_t>(i)], {batch, tokens, heads, width}), {0, 2, 3, 1});
+              };
               const value_id q = channels_first(0), k = n.turn(channels_first(1), {0, 1, 3, 2});
               return n.product(q, k);
           }) == 0);
@@ -111,7 +116,6 @@ TEST_CASE("strided products: what is more than a matter of places stays a copy")
           }) == 1);  // the second Transpose alone
     // One matrix for all of a batch.
     CHECK(strided([](network& n) {
-              nets::numbers random{5};
               const auto parts = n.split(n.x, 2, 3, heads * width);
               const value_id one = n.b.apply("ReduceMean", {n.turn(parts[0], {0, 2, 1})}, {graft::integers_attribute("axes", {0})});
               return n.product(parts[1], one);

@@ -199,11 +199,12 @@ inline int winograd_size(const conv_problem& p, std::int64_t width) {
     return two < four ? 2 : 4;
 }
 
-// Whether a convolution that the kernels of bfloat16 take is faster there. Tiles always are. Pairs are twice as many a cycle as floats, but blocks of 32
+// Whether a convolution that the kernels of bfloat16 take is faster there. Tiles are, but for what comes first in a network and has few channels on both sides,
+// which is as fast and better not rounded. Pairs are twice as many a cycle as floats, but blocks of 32
 // channels may be half empty, and pixels have to be gathered; Winograd's products are fewer.
 constexpr double gather_ns = 3;  // of 32 channels of a pixel, on the scale of winograd_cost
 inline GRAFT_COLD bool faster_in_bfloat16(isa set, const conv_problem& p) {
-    if (bfloat16_products(set)->tiles) return true;
+    if (bfloat16_products(set)->tiles) return p.ic > 4 || p.oc > bfloat16_block;
     conv_problem g = p;
     if (p.ic > 4) g.in = layout::blocked;
     g = as_gathered(g);

@@ -38,7 +38,8 @@ private:
         view v;
         v.base = id, v.extents = at(id).extents;
         dense(v.extents, v.strides);
-        while (step_back(v)) {}
+        while (step_back(v)) {
+        }
         return v;
     }
     // To what the node reads that makes the base; false where that is more than a matter of places.
