@@ -61877,10 +61877,12 @@ public:
         narrow_.assign(g.values.size(), 0);
         for (std::size_t i = 0; i < g.values.size(); ++i)
             if (may_be_narrow(static_cast<value_id>(i))) set_narrow(static_cast<value_id>(i), true);
-        for (bool again = true; again;) {
-            again = false;
-            for (const node& n : g.nodes)
-                if (here(n) && any_narrow(n) && !takes(n)) again = true, widen(n);
+        // A value that goes back is looked at from both sides again.
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) open_.push_back(static_cast<int>(i));
+        while (!open_.empty()) {
+            const node& n = g.nodes[static_cast<std::size_t>(open_.back())];
+            open_.pop_back();
+            if (here(n) && any_narrow(n) && !takes(n)) widen(n);
         }
         return {};
     }
@@ -61925,7 +61927,11 @@ private:
     }
     GRAFT_COLD void widen(const node& n) {
         const auto back = [&](value_id id) {
-            if (is_narrow(id)) set_narrow(id, false);
+            if (!is_narrow(id)) return;
+            set_narrow(id, false);
+            open_.push_back(position(id));
+            const std::vector<int>& reading = readers(id);
+            open_.insert(open_.end(), reading.begin(), reading.end());
         };
         // These may read another type than they write.
         if ((is(n, "Conv", "graft") || is(n, "MatMul", "graft")) && (is_narrow(n.outputs[0]) || (n.inputs.size() > 3 && is_narrow(n.inputs[3])))) {
@@ -61938,6 +61944,7 @@ private:
     }
 
     std::vector<char> narrow_;  // by value
+    std::vector<int> open_;     // nodes to be looked at
 };
 
 }  // namespace detail
@@ -61983,14 +61990,15 @@ private:
         view v;
         v.base = id, v.extents = at(id).extents;
         dense(v.extents, v.strides);
-        while (step_back(v)) {
-        }
+        int steps = 0;
+        while (steps < most_steps && step_back(v)) ++steps;
         return v;
     }
     // To what the node reads that makes the base; false where that is more than a matter of places.
     bool step_back(view& v) {
         const node* made = maker(v.base);
-        if (!made || !here(*made) || made->inputs.empty() || made->inputs[0] == no_value || at(v.base).extents.rank() > 8) return false;
+        if (!made || !here(*made) || made->inputs.empty() || made->inputs[0] == no_value) return false;
+        if (at(v.base).extents.rank() > 8 || at(made->inputs[0]).extents.rank() > 8 || at(v.base).extents.elements() == 0) return false;
         for (const char* op : {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"})
             if (is(*made, op)) return move_to(v, made->inputs[0]);
         if (is(*made, "Mul") && !exact_ && !made->find("activation")) {
@@ -62007,8 +62015,7 @@ private:
         dense(x, of_x);
         for (int d = 0; d < y.rank(); ++d) of_y[d] = of_x[d];
         if (transposes) {
-            const attribute* perm = made->find("perm");
-            for (int d = 0; d < y.rank(); ++d) of_y[d] = of_x[perm ? perm->integers[static_cast<std::size_t>(d)] : y.rank() - 1 - d];
+            for (int d = 0; d < y.rank(); ++d) of_y[d] = of_x[source_of(*made, d, y.rank())];
         } else {
             const std::int64_t axis = integer(*made, "axis", 0), a = axis < 0 ? axis + x.rank() : axis;
             for (std::size_t i = 0; i < made->outputs.size() && made->outputs[i] != v.base; ++i) {
@@ -62018,6 +62025,13 @@ private:
             before *= of_x[a];
         }
         return move(v, y, of_y, before) && move_to(v, made->inputs[0]);
+    }
+    // Which dimension of what it reads becomes dimension d of what a Transpose makes.
+    static std::int64_t source_of(const node& transpose, int d, int rank) {
+        const attribute* const perm = transpose.find("perm");
+        if (!perm || perm->integers.empty()) return rank - 1 - d;
+        const std::int64_t from = perm->integers[static_cast<std::size_t>(d)];
+        return from < 0 ? from + rank : from;
     }
     bool move_to(view& v, value_id base) {
         if (!is_float32(base) || !at(base).has_shape || is_constant(base)) return false;
@@ -62055,7 +62069,8 @@ private:
     GRAFT_COLD void stride(node& n) {
         const shape &a = at(n.inputs[0]).extents, &b = at(n.inputs[1]).extents, y = at(n.outputs[0]).extents;
         const int r = y.rank();
-        if (n.find("packed") || is_constant(n.inputs[1]) || is_constant(n.inputs[0]) || r < 3 || r > 4 || a.rank() != r || b.rank() != r) return;
+        if (y.elements() == 0 || n.find("packed") || is_constant(n.inputs[1]) || is_constant(n.inputs[0]) || r < 3 || r > 4 || a.rank() != r || b.rank() != r)
+            return;
         for (int d = 0; d < r - 2; ++d)
             if (a[d] != y[d] || b[d] != y[d]) return;
         cpu::strided_product s;
@@ -62073,7 +62088,7 @@ private:
         p.c_strides[1] = p.m * p.n, p.c_strides[0] = p.batch[1] * p.c_strides[1];
         p.ldc = p.ld_residual = p.n;
         p.residual_strides[0] = p.c_strides[0], p.residual_strides[1] = p.c_strides[1];
-        p.alpha = of_a.factor * of_b.factor;
+        p.alpha *= of_a.factor * of_b.factor;
         s.a_offset = of_a.offset, s.b_offset = of_b.offset;
         node* const behind = transpose_behind(n, p);
         if (of_a.base == n.inputs[0] && of_b.base == n.inputs[1] && !behind) return;
@@ -62091,12 +62106,11 @@ private:
         if (p.ep.residual || !used_once(made)) return nullptr;
         for (int i : readers(made)) {
             node& t = g.nodes[static_cast<std::size_t>(i)];
-            const attribute* perm = t.find("perm");
-            if (!is(t, "Transpose") || !perm) return nullptr;
+            if (!is(t, "Transpose")) return nullptr;
             const shape &y = at(made).extents, &z = at(t.outputs[0]).extents;
             std::int64_t of_z[8], of_y[8] = {};
             dense(z, of_z);
-            for (int d = 0; d < z.rank(); ++d) of_y[perm->integers[static_cast<std::size_t>(d)]] = of_z[d];
+            for (int d = 0; d < z.rank(); ++d) of_y[source_of(t, d, z.rank())] = of_z[d];
             const int r = y.rank();
             if (of_y[r - 1] != 1) return nullptr;
             p.ldc = of_y[r - 2], p.c_strides[1] = of_y[r - 3], p.c_strides[0] = r == 4 ? of_y[0] : 0;
@@ -62105,6 +62119,7 @@ private:
         return nullptr;
     }
 
+    static constexpr int most_steps = 64;
     bool exact_, tiles_;
 };
 

@@ -21,10 +21,12 @@ public:
         narrow_.assign(g.values.size(), 0);
         for (std::size_t i = 0; i < g.values.size(); ++i)
             if (may_be_narrow(static_cast<value_id>(i))) set_narrow(static_cast<value_id>(i), true);
-        for (bool again = true; again;) {
-            again = false;
-            for (const node& n : g.nodes)
-                if (here(n) && any_narrow(n) && !takes(n)) again = true, widen(n);
+        // A value that goes back is looked at from both sides again.
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) open_.push_back(static_cast<int>(i));
+        while (!open_.empty()) {
+            const node& n = g.nodes[static_cast<std::size_t>(open_.back())];
+            open_.pop_back();
+            if (here(n) && any_narrow(n) && !takes(n)) widen(n);
         }
         return {};
     }
@@ -69,7 +71,11 @@ private:
     }
     GRAFT_COLD void widen(const node& n) {
         const auto back = [&](value_id id) {
-            if (is_narrow(id)) set_narrow(id, false);
+            if (!is_narrow(id)) return;
+            set_narrow(id, false);
+            open_.push_back(position(id));
+            const std::vector<int>& reading = readers(id);
+            open_.insert(open_.end(), reading.begin(), reading.end());
         };
         // These may read another type than they write.
         if ((is(n, "Conv", "graft") || is(n, "MatMul", "graft")) && (is_narrow(n.outputs[0]) || (n.inputs.size() > 3 && is_narrow(n.inputs[3])))) {
@@ -82,6 +88,7 @@ private:
     }
 
     std::vector<char> narrow_;  // by value
+    std::vector<int> open_;     // nodes to be looked at
 };
 
 }  // namespace detail

@@ -38,14 +38,15 @@ private:
         view v;
         v.base = id, v.extents = at(id).extents;
         dense(v.extents, v.strides);
-        while (step_back(v)) {
-        }
+        int steps = 0;
+        while (steps < most_steps && step_back(v)) ++steps;
         return v;
     }
     // To what the node reads that makes the base; false where that is more than a matter of places.
     bool step_back(view& v) {
         const node* made = maker(v.base);
-        if (!made || !here(*made) || made->inputs.empty() || made->inputs[0] == no_value || at(v.base).extents.rank() > 8) return false;
+        if (!made || !here(*made) || made->inputs.empty() || made->inputs[0] == no_value) return false;
+        if (at(v.base).extents.rank() > 8 || at(made->inputs[0]).extents.rank() > 8 || at(v.base).extents.elements() == 0) return false;
         for (const char* op : {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"})
             if (is(*made, op)) return move_to(v, made->inputs[0]);
         if (is(*made, "Mul") && !exact_ && !made->find("activation")) {
@@ -62,8 +63,7 @@ private:
         dense(x, of_x);
         for (int d = 0; d < y.rank(); ++d) of_y[d] = of_x[d];
         if (transposes) {
-            const attribute* perm = made->find("perm");
-            for (int d = 0; d < y.rank(); ++d) of_y[d] = of_x[perm ? perm->integers[static_cast<std::size_t>(d)] : y.rank() - 1 - d];
+            for (int d = 0; d < y.rank(); ++d) of_y[d] = of_x[source_of(*made, d, y.rank())];
         } else {
             const std::int64_t axis = integer(*made, "axis", 0), a = axis < 0 ? axis + x.rank() : axis;
             for (std::size_t i = 0; i < made->outputs.size() && made->outputs[i] != v.base; ++i) {
@@ -73,6 +73,13 @@ private:
             before *= of_x[a];
         }
         return move(v, y, of_y, before) && move_to(v, made->inputs[0]);
+    }
+    // Which dimension of what it reads becomes dimension d of what a Transpose makes.
+    static std::int64_t source_of(const node& transpose, int d, int rank) {
+        const attribute* const perm = transpose.find("perm");
+        if (!perm || perm->integers.empty()) return rank - 1 - d;
+        const std::int64_t from = perm->integers[static_cast<std::size_t>(d)];
+        return from < 0 ? from + rank : from;
     }
     bool move_to(view& v, value_id base) {
         if (!is_float32(base) || !at(base).has_shape || is_constant(base)) return false;
@@ -110,7 +117,8 @@ private:
     GRAFT_COLD void stride(node& n) {
         const shape &a = at(n.inputs[0]).extents, &b = at(n.inputs[1]).extents, y = at(n.outputs[0]).extents;
         const int r = y.rank();
-        if (n.find("packed") || is_constant(n.inputs[1]) || is_constant(n.inputs[0]) || r < 3 || r > 4 || a.rank() != r || b.rank() != r) return;
+        if (y.elements() == 0 || n.find("packed") || is_constant(n.inputs[1]) || is_constant(n.inputs[0]) || r < 3 || r > 4 || a.rank() != r || b.rank() != r)
+            return;
         for (int d = 0; d < r - 2; ++d)
             if (a[d] != y[d] || b[d] != y[d]) return;
         cpu::strided_product s;
@@ -128,7 +136,7 @@ private:
         p.c_strides[1] = p.m * p.n, p.c_strides[0] = p.batch[1] * p.c_strides[1];
         p.ldc = p.ld_residual = p.n;
         p.residual_strides[0] = p.c_strides[0], p.residual_strides[1] = p.c_strides[1];
-        p.alpha = of_a.factor * of_b.factor;
+        p.alpha *= of_a.factor * of_b.factor;
         s.a_offset = of_a.offset, s.b_offset = of_b.offset;
         node* const behind = transpose_behind(n, p);
         if (of_a.base == n.inputs[0] && of_b.base == n.inputs[1] && !behind) return;
@@ -146,12 +154,11 @@ private:
         if (p.ep.residual || !used_once(made)) return nullptr;
         for (int i : readers(made)) {
             node& t = g.nodes[static_cast<std::size_t>(i)];
-            const attribute* perm = t.find("perm");
-            if (!is(t, "Transpose") || !perm) return nullptr;
+            if (!is(t, "Transpose")) return nullptr;
             const shape &y = at(made).extents, &z = at(t.outputs[0]).extents;
             std::int64_t of_z[8], of_y[8] = {};
             dense(z, of_z);
-            for (int d = 0; d < z.rank(); ++d) of_y[perm->integers[static_cast<std::size_t>(d)]] = of_z[d];
+            for (int d = 0; d < z.rank(); ++d) of_y[source_of(t, d, z.rank())] = of_z[d];
             const int r = y.rank();
             if (of_y[r - 1] != 1) return nullptr;
             p.ldc = of_y[r - 2], p.c_strides[1] = of_y[r - 3], p.c_strides[0] = r == 4 ? of_y[0] : 0;
@@ -160,6 +167,7 @@ private:
         return nullptr;
     }
 
+    static constexpr int most_steps = 64;
     bool exact_, tiles_;
 };
 
