@@ -49617,7 +49617,7 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         if (before < inside) {
             clear_pixels(to, before);
             const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
-            const float* from = a.x + at;
+            const float* from = a.narrow_x ? nullptr : a.x + at;
             if (a.narrow_x) {
                 const std::uint16_t* narrow = a.narrow_x + at;
                 for (i = before; i < inside; ++i, narrow += step) std::memcpy(to + i * bfloat16_block, narrow, bfloat16_block * sizeof *to);
@@ -49755,13 +49755,15 @@ inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::
     if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
     for (int v = 0; v < bfloat16_block && v < channels; v += V::W) {
         const std::int64_t lanes = a.whole_vectors ? V::W : channels - v;
-        float* const to = a.y + at + v / V::W * a.y_vector;
         V y = V::load(sum + v);
         if (!function) y = clamp(y, low, high);
         if (e.residual && late) y = y + residual(v);
-        if (a.narrow_y)
+        if (a.narrow_y) {
             narrow_bfloat16(y, a.narrow_y + at + v);
-        else if (lanes >= V::W)
+            continue;
+        }
+        float* const to = a.y + at + v / V::W * a.y_vector;
+        if (lanes >= V::W)
             y.store(to);
         else
             y.store_partial(to, static_cast<int>(lanes));
@@ -51060,7 +51062,7 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         if (before < inside) {
             clear_pixels(to, before);
             const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
-            const float* from = a.x + at;
+            const float* from = a.narrow_x ? nullptr : a.x + at;
             if (a.narrow_x) {
                 const std::uint16_t* narrow = a.narrow_x + at;
                 for (i = before; i < inside; ++i, narrow += step) std::memcpy(to + i * bfloat16_block, narrow, bfloat16_block * sizeof *to);
@@ -51198,13 +51200,15 @@ inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::
     if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
     for (int v = 0; v < bfloat16_block && v < channels; v += V::W) {
         const std::int64_t lanes = a.whole_vectors ? V::W : channels - v;
-        float* const to = a.y + at + v / V::W * a.y_vector;
         V y = V::load(sum + v);
         if (!function) y = clamp(y, low, high);
         if (e.residual && late) y = y + residual(v);
-        if (a.narrow_y)
+        if (a.narrow_y) {
             narrow_bfloat16(y, a.narrow_y + at + v);
-        else if (lanes >= V::W)
+            continue;
+        }
+        float* const to = a.y + at + v / V::W * a.y_vector;
+        if (lanes >= V::W)
             y.store(to);
         else
             y.store_partial(to, static_cast<int>(lanes));
@@ -52504,7 +52508,7 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         if (before < inside) {
             clear_pixels(to, before);
             const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
-            const float* from = a.x + at;
+            const float* from = a.narrow_x ? nullptr : a.x + at;
             if (a.narrow_x) {
                 const std::uint16_t* narrow = a.narrow_x + at;
                 for (i = before; i < inside; ++i, narrow += step) std::memcpy(to + i * bfloat16_block, narrow, bfloat16_block * sizeof *to);
@@ -52642,13 +52646,15 @@ inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::
     if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
     for (int v = 0; v < bfloat16_block && v < channels; v += V::W) {
         const std::int64_t lanes = a.whole_vectors ? V::W : channels - v;
-        float* const to = a.y + at + v / V::W * a.y_vector;
         V y = V::load(sum + v);
         if (!function) y = clamp(y, low, high);
         if (e.residual && late) y = y + residual(v);
-        if (a.narrow_y)
+        if (a.narrow_y) {
             narrow_bfloat16(y, a.narrow_y + at + v);
-        else if (lanes >= V::W)
+            continue;
+        }
+        float* const to = a.y + at + v / V::W * a.y_vector;
+        if (lanes >= V::W)
             y.store(to);
         else
             y.store_partial(to, static_cast<int>(lanes));
@@ -53948,7 +53954,7 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         if (before < inside) {
             clear_pixels(to, before);
             const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
-            const float* from = a.x + at;
+            const float* from = a.narrow_x ? nullptr : a.x + at;
             if (a.narrow_x) {
                 const std::uint16_t* narrow = a.narrow_x + at;
                 for (i = before; i < inside; ++i, narrow += step) std::memcpy(to + i * bfloat16_block, narrow, bfloat16_block * sizeof *to);
@@ -54086,13 +54092,15 @@ inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::
     if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
     for (int v = 0; v < bfloat16_block && v < channels; v += V::W) {
         const std::int64_t lanes = a.whole_vectors ? V::W : channels - v;
-        float* const to = a.y + at + v / V::W * a.y_vector;
         V y = V::load(sum + v);
         if (!function) y = clamp(y, low, high);
         if (e.residual && late) y = y + residual(v);
-        if (a.narrow_y)
+        if (a.narrow_y) {
             narrow_bfloat16(y, a.narrow_y + at + v);
-        else if (lanes >= V::W)
+            continue;
+        }
+        float* const to = a.y + at + v / V::W * a.y_vector;
+        if (lanes >= V::W)
             y.store(to);
         else
             y.store_partial(to, static_cast<int>(lanes));
@@ -55390,7 +55398,7 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         if (before < inside) {
             clear_pixels(to, before);
             const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
-            const float* from = a.x + at;
+            const float* from = a.narrow_x ? nullptr : a.x + at;
             if (a.narrow_x) {
                 const std::uint16_t* narrow = a.narrow_x + at;
                 for (i = before; i < inside; ++i, narrow += step) std::memcpy(to + i * bfloat16_block, narrow, bfloat16_block * sizeof *to);
@@ -55528,13 +55536,15 @@ inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::
     if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
     for (int v = 0; v < bfloat16_block && v < channels; v += V::W) {
         const std::int64_t lanes = a.whole_vectors ? V::W : channels - v;
-        float* const to = a.y + at + v / V::W * a.y_vector;
         V y = V::load(sum + v);
         if (!function) y = clamp(y, low, high);
         if (e.residual && late) y = y + residual(v);
-        if (a.narrow_y)
+        if (a.narrow_y) {
             narrow_bfloat16(y, a.narrow_y + at + v);
-        else if (lanes >= V::W)
+            continue;
+        }
+        float* const to = a.y + at + v / V::W * a.y_vector;
+        if (lanes >= V::W)
             y.store(to);
         else
             y.store_partial(to, static_cast<int>(lanes));
@@ -56231,7 +56241,7 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         if (before < inside) {
             clear_pixels(to, before);
             const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
-            const float* from = a.x + at;
+            const float* from = a.narrow_x ? nullptr : a.x + at;
             if (a.narrow_x) {
                 const std::uint16_t* narrow = a.narrow_x + at;
                 for (i = before; i < inside; ++i, narrow += step) std::memcpy(to + i * bfloat16_block, narrow, bfloat16_block * sizeof *to);
@@ -56369,13 +56379,15 @@ inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::
     if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
     for (int v = 0; v < bfloat16_block && v < channels; v += V::W) {
         const std::int64_t lanes = a.whole_vectors ? V::W : channels - v;
-        float* const to = a.y + at + v / V::W * a.y_vector;
         V y = V::load(sum + v);
         if (!function) y = clamp(y, low, high);
         if (e.residual && late) y = y + residual(v);
-        if (a.narrow_y)
+        if (a.narrow_y) {
             narrow_bfloat16(y, a.narrow_y + at + v);
-        else if (lanes >= V::W)
+            continue;
+        }
+        float* const to = a.y + at + v / V::W * a.y_vector;
+        if (lanes >= V::W)
             y.store(to);
         else
             y.store_partial(to, static_cast<int>(lanes));
@@ -57831,7 +57843,7 @@ void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, con
                        void* workspace, executor& pool, const output_steps* steps = nullptr, const narrow_images& narrow = {});
 void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias, const float* residual, float* c,
                           void* workspace, executor& pool, const narrow_images& narrow = {});
-/// Whether a product reads (`a`) and writes (`c`) matrices in bfloat16, row-major: narrow_images' x and y.
+/// Whether a product by tiles reads (`a`) and writes (`c`) matrices in bfloat16, row-major: narrow_images' x and y.
 bool takes_narrow_matrices(const gemm_problem& problem, bool a, bool c);
 
 }  // namespace cpu
@@ -57893,6 +57905,8 @@ inline std::int64_t bfloat16_workspace(const conv_problem& p) {
 inline bool reads_pixels(const conv_problem& p) {
     return p.kh == 1 && p.kw == 1 && p.sh == 1 && p.sw == 1 && p.pt == 0 && p.pl == 0 && p.oh == p.ih && p.ow == p.iw;
 }
+// Whether a narrow image is multiplied where it lies: tiles end with its last pixel, vectors do not.
+inline bool reads_in_place(isa set, const conv_problem& p) { return bfloat16_products(set)->tiles && reads_pixels(p) && p.oh * p.ow >= bfloat16_block; }
 template <class T>
 T* at_image(T* first, std::int64_t numbers) {
     return first ? first + numbers : nullptr;
@@ -57921,7 +57935,7 @@ inline void gather_bfloat16_part(const bfloat16_kernels& kernel, const bfloat16_
 // Gathers part by part, and multiplies. `a` has all that is the same in them, and the pointers of the first image.
 inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* workspace, executor& pool) {
     const bfloat16_kernels& kernel = *bfloat16_products(set);
-    const bool in_place = a.narrow_x && reads_pixels(p) && p.oh * p.ow >= bfloat16_block;
+    const bool in_place = a.narrow_x && reads_in_place(set, p);
     const bfloat16_part part = in_place ? bfloat16_part{1, p.oh} : bfloat16_parts(p);
     const bfloat16_args all = a;
     const std::int64_t in_blocks = blocks_of_32(p.ic), out_blocks = blocks_of_32(p.oc);
@@ -58029,7 +58043,7 @@ GRAFT_INLINE std::int64_t bfloat16_product_workspace(const gemm_problem& p) { re
 
 GRAFT_INLINE void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias, const float* residual,
                                     float* y, void* workspace, executor& pool, const output_steps* steps, const narrow_images& narrow) {
-    const conv_problem p = steps ? problem : detail::as_gathered(problem, narrow.x);
+    const conv_problem p = steps ? problem : detail::as_gathered(problem, narrow.x && detail::reads_in_place(set, problem));
     const std::int64_t width = vector_width(set);
     bfloat16_args a;
     a.weights = static_cast<const std::uint16_t*>(packed), a.bias = bias;
@@ -58853,7 +58867,7 @@ inline void run_conv_pack_kernel(const kernel_call& c) {
     const conv_parameters& p = c.parameters<conv_parameters>();
     pack_conv_weights(c.level, p.problem, p.choice, c.input(0), c.out[0].data, c.pool);
 }
-inline const char* choose_conv_pack_kernel(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_conv_pack_kernel(const kernel_query& q, kernel_choice& choice) {
     const char* refused = choose_conv_kernel(q, choice);
     choice.workspace_bytes = 0;
     choice.note = "packs weights";
@@ -59061,7 +59075,7 @@ struct problem_fields<strided_product> {
         each(batch[0], batch[1], a[0], a[1], b[0], b[1], c[0], c[1], residual[0], residual[1], s.a_offset, s.b_offset);
     }
 };
-inline const char* choose_strided_product(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_strided_product(const kernel_query& q, kernel_choice& choice) {
     strided_product s;
     if (!problem_in(q.n, s) || !q.all_row_major() || !q.all_float32()) return "it is not float32, row-major";
     choice.workspace_bytes = s.problem.bfloat16 ? bfloat16_batch_workspace(s.problem) : gemm_workspace_bytes(q.level, s.problem);
@@ -59574,7 +59588,7 @@ struct activation_parameters {
     epilogue ep;
     std::int64_t elements;
 };
-inline const char* choose_activation(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_activation(const kernel_query& q, kernel_choice& choice) {
     if (!q.all_float32()) return "it is not float32";
     choice.set(activation_parameters{epilogue_of(q.n), stored_elements(q.out[0], q.out_layout[0])});
     choice.note = "activation";
@@ -59590,7 +59604,7 @@ struct unary_parameters {
     std::int64_t elements;
 };
 template <unary Op>
-inline const char* choose_unary(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_unary(const kernel_query& q, kernel_choice& choice) {
     if (!q.all_float32()) return "it is not float32";
     choice.set(unary_parameters{Op, q.out[0].elements()});
     choice.note = "elementwise";
@@ -59601,7 +59615,7 @@ inline void run_unary_kernel(const kernel_call& c) {
     run_unary(c.level, p.op, c.input(0), c.output(0), p.elements, c.pool);
 }
 
-inline const char* choose_binary_kernel(const kernel_query& q, kernel_choice& choice, binary op) {
+inline GRAFT_COLD const char* choose_binary_kernel(const kernel_query& q, kernel_choice& choice, binary op) {
     if (!q.all_float32() || q.inputs != 2) return "it is not float32 with two operands";
     if (q.n.domain.empty() && q.version() < 7 && q.in[0].extents != q.in[1].extents) return "it broadcasts as before opset 7";
     const layout lies = q.out_layout[0];
@@ -59628,12 +59642,12 @@ inline const char* choose_binary_kernel(const kernel_query& q, kernel_choice& ch
     return nullptr;
 }
 template <binary Op>
-inline const char* choose_binary(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_binary(const kernel_query& q, kernel_choice& choice) {
     return choose_binary_kernel(q, choice, Op);
 }
 inline void run_binary_kernel(const kernel_call& c) { run_binary(c.level, c.parameters<binary_problem>(), c.input(0), c.input(1), c.output(0), c.pool); }
 
-inline const char* choose_scale_shift(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_scale_shift(const kernel_query& q, kernel_choice& choice) {
     if (!q.all_float32()) return "it is not float32";
     channel_problem p;
     const shape& x = q.in[0].extents;
@@ -59750,7 +59764,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 // The problem of a node; else why it is none.
-inline const char* pool_problem_of(const kernel_query& q, pool_problem& p) {
+inline GRAFT_COLD const char* pool_problem_of(const kernel_query& q, pool_problem& p) {
     if (q.in[0].extents.rank() != 4 || q.out[0].elements() == 0) return "it is not two-dimensional";
     if (q.outputs > 1 && q.wants(1)) return "its indices are wanted";
     const shape &x = q.in[0].extents, &y = q.out[0].extents;
@@ -59764,7 +59778,7 @@ inline const char* pool_problem_of(const kernel_query& q, pool_problem& p) {
     p.l = q.in_layout[0].as;
     return nullptr;
 }
-inline const char* choose_pool(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_pool(const kernel_query& q, kernel_choice& choice) {
     if (!q.all_float32()) return "it is not float32";
     pool_problem p;
     if (const char* reason = pool_problem_of(q, p)) return reason;
@@ -59779,7 +59793,7 @@ struct plane_parameters {
     layout::kind l;
     std::int64_t n, c, pixels;
 };
-inline const char* choose_global_pool(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_global_pool(const kernel_query& q, kernel_choice& choice) {
     if (!q.all_float32() || q.in[0].extents.rank() < 3) return "it is not float32 images";
     const shape& x = q.in[0].extents;
     const plane_parameters p{q.in_layout[0].as, x[0], x[1], x.product(2, x.rank())};
@@ -59798,7 +59812,7 @@ inline void run_global_max_kernel(const kernel_call& c) {
 }
 
 // A change of layout.
-inline const char* choose_reorder(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_reorder(const kernel_query& q, kernel_choice& choice) {
     if (!q.all_float32()) return "it is not of float32";
     const shape& x = q.in[0].extents;
     choice.set(plane_parameters{q.in_layout[0].as, x[0], x[1], x.product(2, x.rank())});
@@ -59817,7 +59831,7 @@ inline void run_reorder(const kernel_call& c) {
 struct concat_parameters {
     std::int64_t block, element;  // channels, and bytes
 };
-inline const char* choose_concat(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_concat(const kernel_query& q, kernel_choice& choice) {
     for (int i = 0; i < q.inputs; ++i) {
         if (q.in[i].type != q.out[0].type || q.in_layout[i] != q.out_layout[0]) return "its images lie differently";
         if (i + 1 < q.inputs && q.in[i].extents[1] % q.out_layout[0].channels != 0) return "its blocks are not whole";
@@ -60082,7 +60096,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-inline const char* choose_conv_transpose(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_conv_transpose(const kernel_query& q, kernel_choice& choice) {
     const shape &x = q.in[0].extents, &w = q.in[1].extents, &y = q.out[0].extents;
     if (!q.all_float32() || !q.all_row_major() || x.rank() != 4 || x.elements() == 0 || y.elements() == 0) return "it is not float32 images";
     std::int64_t stride[2], dilation[2], padding[2], begin[2] = {0, 0};
@@ -60357,7 +60371,7 @@ struct transpose_parameters {
     std::int64_t extents[8];
     int permutation[8];
 };
-inline const char* choose_transpose(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_transpose(const kernel_query& q, kernel_choice& choice) {
     const shape& x = q.in[0].extents;
     if (q.in_layout[0] != layout::row_major || q.out_layout[0] != layout::row_major) return "a layout that it does not take";
     if (x.rank() > 8 || x.rank() == 0 || x.elements() == 0) return "its rank is 0 or over 8, or it is empty";
@@ -60385,7 +60399,7 @@ struct channels_last_parameters {
     int block;
     bool from_blocks;
 };
-inline const char* choose_channels_last(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_channels_last(const kernel_query& q, kernel_choice& choice) {
     const bool from = q.in_layout[0] == layout::blocked;
     if (!q.all_float32()) return "it is not float32";
     if (from == (q.out_layout[0] == layout::blocked)) return "neither side is blocked, or both are";
@@ -60418,7 +60432,7 @@ inline void run_channels_last(const kernel_call& c) {
 struct part_parameters {
     int axis;
 };
-inline const char* choose_parts(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_parts(const kernel_query& q, kernel_choice& choice) {
     if (!q.all_row_major()) return "a layout that it does not take";
     const bool concat = q.n.op_type == "Concat";
     const shape& whole = concat ? q.out[0].extents : q.in[0].extents;
@@ -60458,7 +60472,7 @@ inline void run_parts(const kernel_call& c) {
     }
 }
 
-inline const char* choose_cast(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_cast(const kernel_query& q, kernel_choice& choice) {
     const dtype from = q.in[0].type, to = q.out[0].type;
     const bool narrow = from == dtype::float32 && (to == dtype::float16 || to == dtype::bfloat16);
     const bool wide = to == dtype::float32 && (from == dtype::float16 || from == dtype::bfloat16);
@@ -60481,7 +60495,7 @@ inline void run_cast(const kernel_call& c) {
 }
 
 // QuantizeLinear and DequantizeLinear of float32 and 8 bits, per tensor or along one axis.
-inline const char* choose_quantize(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_quantize(const kernel_query& q, kernel_choice& choice) {
     const bool quantizes = graft::ops::row_of(q.n).traits.role == op_role::quantize;
     const tensor_view &narrow = quantizes ? q.out[0] : q.in[0], &wide = quantizes ? q.in[0] : q.out[0];
     if (!q.all_row_major() || wide.type != dtype::float32 || q.in[1].type != dtype::float32) return "it is not float32";
@@ -61045,7 +61059,7 @@ struct problem_fields<quantized_sum_problem> {
     }
 };
 
-inline const char* choose_quantized_conv(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_quantized_conv(const kernel_query& q, kernel_choice& choice) {
     quantized_conv_problem p;
     if (!problem_in(q.n, p)) return "its parameters are missing";
     choice.workspace_bytes = quantized_conv_workspace(p);
@@ -61070,7 +61084,7 @@ struct stored_sum_problem {
     quantized_sum_problem sum;
     std::int64_t codes;
 };
-inline const char* choose_quantized_sum(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_quantized_sum(const kernel_query& q, kernel_choice& choice) {
     stored_sum_problem p{};
     if (!problem_in(q.n, p.sum)) return "its parameters are missing";
     if (q.out_layout[0] == layout::blocked) {
@@ -61098,7 +61112,7 @@ struct code_plane_parameters {
     bool to_planes, is_signed;
     std::int64_t n, c, pixels;
 };
-inline const char* choose_reorder_of_codes(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_reorder_of_codes(const kernel_query& q, kernel_choice& choice) {
     const dtype type = q.in[0].type;
     if (type != dtype::uint8 && type != dtype::int8) return "it is not of 8 bits";
     const shape& x = q.in[0].extents;
@@ -61115,7 +61129,7 @@ struct code_pool_problem {
     pool_problem window;
     bool is_signed;
 };
-inline const char* choose_max_pool_of_codes(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_max_pool_of_codes(const kernel_query& q, kernel_choice& choice) {
     const dtype type = q.in[0].type;
     if (type != dtype::uint8 && type != dtype::int8) return "it is not of 8 bits";
     code_pool_problem p{{}, type == dtype::int8};
@@ -61379,7 +61393,7 @@ inline const char* read_rows(const kernel_query& q, int x, std::int64_t otherwis
     return nullptr;
 }
 
-inline const char* choose_softmax(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_softmax(const kernel_query& q, kernel_choice& choice) {
     rows_parameters p{};
     // Before opset 13 everything from the axis on is one row.
     const bool flat = q.version() < 13;
@@ -61394,7 +61408,7 @@ inline void run_softmax_kernel(const kernel_call& c) {
     run_softmax(c.level, c.input(0), c.output(0), p.outer, p.n, p.inner, p.option != 0, c.pool);
 }
 
-inline const char* choose_layer_norm(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_layer_norm(const kernel_query& q, kernel_choice& choice) {
     rows_parameters p{};
     const bool narrow = q.out[0].type == dtype::bfloat16 && q.in[0].type == dtype::float32 && q.outputs == 1;
     if (const char* reason = read_rows(q, 0, -1, true, p, -1, narrow)) return reason;
@@ -61417,7 +61431,7 @@ inline void run_layer_norm_kernel(const kernel_call& c) {
 }
 
 // InstanceNormalization, and GroupNormalization in the form of opset 21 and later (scale and bias by channel).
-inline const char* choose_group_norm(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_group_norm(const kernel_query& q, kernel_choice& choice) {
     if (!q.all_float32() || !q.all_row_major()) return "it is not float32, row-major";
     const shape& x = q.in[0].extents;
     if (x.rank() < 3 || x.elements() == 0) return "it is empty or has no images";
@@ -61435,7 +61449,7 @@ inline void run_group_norm_kernel(const kernel_call& c) {
 
 // Reductions over neighbouring axes.
 template <reduce_kind Kind>
-inline const char* choose_reduce(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_reduce(const kernel_query& q, kernel_choice& choice) {
     if (!q.has(0) || q.in[0].type != dtype::float32 || !q.all_row_major()) return "it is not float32, row-major";
     const shape& x = q.in[0].extents;
     if (x.elements() == 0 || x.rank() == 0) return "it is empty or a scalar";
@@ -61500,7 +61514,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// The first kernel that takes the node, or null: `refusal` says then what the last one asked had against it.
-inline const kernel_row* choose_kernel(const kernel_query& q, kernel_choice& choice, const char*& refusal) {
+inline GRAFT_COLD const kernel_row* choose_kernel(const kernel_query& q, kernel_choice& choice, const char*& refusal) {
     const kernel_rows tables[] = {bfloat16_kernel_rows(), conv_kernel_rows(), matmul_kernel_rows(),         pool_kernel_rows(),     elementwise_kernel_rows(),
                                   move_kernel_rows(),     rows_kernel_rows(), conv_transpose_kernel_rows(), quantized_kernel_rows()};
     refusal = "its first output is left out";
@@ -61553,7 +61567,7 @@ protected:
 
     layout lies(layout::kind as) const { return as == layout::blocked ? blocks_ : layout(); }
     // The value in the layout asked for.
-    value_id as(value_id id, layout wanted) {
+    GRAFT_COLD value_id as(value_id id, layout wanted) {
         if (id == no_value || at(id).layout == wanted) return id;
         other_.resize(g.values.size(), no_value);
         if (other_[id] != no_value) return other_[id];
@@ -61608,7 +61622,7 @@ protected:
     }
 
     // Other places have layouts of their own; what is copied to them lies row-major.
-    status place_other(node& n) {
+    GRAFT_COLD status place_other(node& n) {
         for (value_id& id : n.inputs)
             if (id != no_value && at(id).place == on_ && !at(id).constant) id = as(id, {});
         g.nodes.push_back(std::move(n));
@@ -61658,7 +61672,7 @@ protected:
         return kernel_for(n, lie, cpu::choose_kernel);
     }
     // Whether `choose` finds one for a node whose inputs, and behind them outputs, lie so.
-    bool kernel_for(const node& n, const std::vector<layout>& lie, decltype(&cpu::choose_kernel) choose) {
+    GRAFT_COLD bool kernel_for(const node& n, const std::vector<layout>& lie, decltype(&cpu::choose_kernel) choose) {
         std::vector<tensor_view> views;
         for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs})
             for (value_id id : *ids) views.push_back(id == no_value ? tensor_view{} : view_at_hand(at(id)));
@@ -61727,7 +61741,7 @@ protected:
     }
 
     // Between blocks of channels and channels last, pixels are copied in whole blocks, with no planes in between.
-    bool transpose_between_layouts(node& n) {
+    GRAFT_COLD bool transpose_between_layouts(node& n) {
         const attribute* perm = n.find("perm");
         if (!perm || perm->integers.size() != 4 || !is_float32(n.inputs[0]) || at(n.inputs[0]).extents.elements() == 0) return false;
         const std::int64_t* p = perm->integers.data();
@@ -61908,7 +61922,7 @@ private:
         return !reading.empty() && std::find(g.outputs.begin(), g.outputs.end(), id) == g.outputs.end();
     }
     void set_narrow(value_id id, bool narrow) {
-        narrow_[id] = narrow;
+        narrow_[id] = static_cast<char>(narrow);
         at(id).type = narrow ? dtype::bfloat16 : dtype::float32;
         if (at(id).layout == layout::blocked) at(id).layout = narrow ? layout(layout::blocked, cpu::bfloat16_block) : blocks_;
     }

@@ -51,7 +51,7 @@ void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, con
                        void* workspace, executor& pool, const output_steps* steps = nullptr, const narrow_images& narrow = {});
 void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias, const float* residual, float* c,
                           void* workspace, executor& pool, const narrow_images& narrow = {});
-/// Whether a product reads (`a`) and writes (`c`) matrices in bfloat16, row-major: narrow_images' x and y.
+/// Whether a product by tiles reads (`a`) and writes (`c`) matrices in bfloat16, row-major: narrow_images' x and y.
 bool takes_narrow_matrices(const gemm_problem& problem, bool a, bool c);
 
 }  // namespace cpu
@@ -114,6 +114,8 @@ inline std::int64_t bfloat16_workspace(const conv_problem& p) {
 inline bool reads_pixels(const conv_problem& p) {
     return p.kh == 1 && p.kw == 1 && p.sh == 1 && p.sw == 1 && p.pt == 0 && p.pl == 0 && p.oh == p.ih && p.ow == p.iw;
 }
+// Whether a narrow image is multiplied where it lies: tiles end with its last pixel, vectors do not.
+inline bool reads_in_place(isa set, const conv_problem& p) { return bfloat16_products(set)->tiles && reads_pixels(p) && p.oh * p.ow >= bfloat16_block; }
 template <class T>
 T* at_image(T* first, std::int64_t numbers) {
     return first ? first + numbers : nullptr;
@@ -142,7 +144,7 @@ inline void gather_bfloat16_part(const bfloat16_kernels& kernel, const bfloat16_
 // Gathers part by part, and multiplies. `a` has all that is the same in them, and the pointers of the first image.
 inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* workspace, executor& pool) {
     const bfloat16_kernels& kernel = *bfloat16_products(set);
-    const bool in_place = a.narrow_x && reads_pixels(p) && p.oh * p.ow >= bfloat16_block;
+    const bool in_place = a.narrow_x && reads_in_place(set, p);
     const bfloat16_part part = in_place ? bfloat16_part{1, p.oh} : bfloat16_parts(p);
     const bfloat16_args all = a;
     const std::int64_t in_blocks = blocks_of_32(p.ic), out_blocks = blocks_of_32(p.oc);
@@ -250,7 +252,7 @@ GRAFT_INLINE std::int64_t bfloat16_product_workspace(const gemm_problem& p) { re
 
 GRAFT_INLINE void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias, const float* residual,
                                     float* y, void* workspace, executor& pool, const output_steps* steps, const narrow_images& narrow) {
-    const conv_problem p = steps ? problem : detail::as_gathered(problem, narrow.x);
+    const conv_problem p = steps ? problem : detail::as_gathered(problem, narrow.x && detail::reads_in_place(set, problem));
     const std::int64_t width = vector_width(set);
     bfloat16_args a;
     a.weights = static_cast<const std::uint16_t*>(packed), a.bias = bias;

@@ -91,7 +91,7 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         if (before < inside) {
             clear_pixels(to, before);
             const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
-            const float* from = a.x + at;
+            const float* from = a.narrow_x ? nullptr : a.x + at;
             if (a.narrow_x) {
                 const std::uint16_t* narrow = a.narrow_x + at;
                 for (i = before; i < inside; ++i, narrow += step) std::memcpy(to + i * bfloat16_block, narrow, bfloat16_block * sizeof *to);
@@ -229,13 +229,15 @@ inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::
     if (function) activate_run(sum, bfloat16_block, a.ep.act, a.ep.alpha, a.ep.beta);
     for (int v = 0; v < bfloat16_block && v < channels; v += V::W) {
         const std::int64_t lanes = a.whole_vectors ? V::W : channels - v;
-        float* const to = a.y + at + v / V::W * a.y_vector;
         V y = V::load(sum + v);
         if (!function) y = clamp(y, low, high);
         if (e.residual && late) y = y + residual(v);
-        if (a.narrow_y)
+        if (a.narrow_y) {
             narrow_bfloat16(y, a.narrow_y + at + v);
-        else if (lanes >= V::W)
+            continue;
+        }
+        float* const to = a.y + at + v / V::W * a.y_vector;
+        if (lanes >= V::W)
             y.store(to);
         else
             y.store_partial(to, static_cast<int>(lanes));

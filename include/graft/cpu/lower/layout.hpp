@@ -43,7 +43,7 @@ protected:
 
     layout lies(layout::kind as) const { return as == layout::blocked ? blocks_ : layout(); }
     // The value in the layout asked for.
-    value_id as(value_id id, layout wanted) {
+    GRAFT_COLD value_id as(value_id id, layout wanted) {
         if (id == no_value || at(id).layout == wanted) return id;
         other_.resize(g.values.size(), no_value);
         if (other_[id] != no_value) return other_[id];
@@ -98,7 +98,7 @@ protected:
     }
 
     // Other places have layouts of their own; what is copied to them lies row-major.
-    status place_other(node& n) {
+    GRAFT_COLD status place_other(node& n) {
         for (value_id& id : n.inputs)
             if (id != no_value && at(id).place == on_ && !at(id).constant) id = as(id, {});
         g.nodes.push_back(std::move(n));
@@ -148,7 +148,7 @@ protected:
         return kernel_for(n, lie, cpu::choose_kernel);
     }
     // Whether `choose` finds one for a node whose inputs, and behind them outputs, lie so.
-    bool kernel_for(const node& n, const std::vector<layout>& lie, decltype(&cpu::choose_kernel) choose) {
+    GRAFT_COLD bool kernel_for(const node& n, const std::vector<layout>& lie, decltype(&cpu::choose_kernel) choose) {
         std::vector<tensor_view> views;
         for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs})
             for (value_id id : *ids) views.push_back(id == no_value ? tensor_view{} : view_at_hand(at(id)));
@@ -217,7 +217,7 @@ protected:
     }
 
     // Between blocks of channels and channels last, pixels are copied in whole blocks, with no planes in between.
-    bool transpose_between_layouts(node& n) {
+    GRAFT_COLD bool transpose_between_layouts(node& n) {
         const attribute* perm = n.find("perm");
         if (!perm || perm->integers.size() != 4 || !is_float32(n.inputs[0]) || at(n.inputs[0]).extents.elements() == 0) return false;
         const std::int64_t* p = perm->integers.data();

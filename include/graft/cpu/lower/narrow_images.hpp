@@ -52,7 +52,7 @@ private:
         return !reading.empty() && std::find(g.outputs.begin(), g.outputs.end(), id) == g.outputs.end();
     }
     void set_narrow(value_id id, bool narrow) {
-        narrow_[id] = narrow;
+        narrow_[id] = static_cast<char>(narrow);
         at(id).type = narrow ? dtype::bfloat16 : dtype::float32;
         if (at(id).layout == layout::blocked) at(id).layout = narrow ? layout(layout::blocked, cpu::bfloat16_block) : blocks_;
     }

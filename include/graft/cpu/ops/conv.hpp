@@ -80,7 +80,7 @@ inline void run_conv_pack_kernel(const kernel_call& c) {
     const conv_parameters& p = c.parameters<conv_parameters>();
     pack_conv_weights(c.level, p.problem, p.choice, c.input(0), c.out[0].data, c.pool);
 }
-inline const char* choose_conv_pack_kernel(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_conv_pack_kernel(const kernel_query& q, kernel_choice& choice) {
     const char* refused = choose_conv_kernel(q, choice);
     choice.workspace_bytes = 0;
     choice.note = "packs weights";

@@ -7,7 +7,7 @@
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-inline const char* choose_conv_transpose(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_conv_transpose(const kernel_query& q, kernel_choice& choice) {
     const shape &x = q.in[0].extents, &w = q.in[1].extents, &y = q.out[0].extents;
     if (!q.all_float32() || !q.all_row_major() || x.rank() != 4 || x.elements() == 0 || y.elements() == 0) return "it is not float32 images";
     std::int64_t stride[2], dilation[2], padding[2], begin[2] = {0, 0};

@@ -14,7 +14,7 @@ struct activation_parameters {
     epilogue ep;
     std::int64_t elements;
 };
-inline const char* choose_activation(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_activation(const kernel_query& q, kernel_choice& choice) {
     if (!q.all_float32()) return "it is not float32";
     choice.set(activation_parameters{epilogue_of(q.n), stored_elements(q.out[0], q.out_layout[0])});
     choice.note = "activation";
@@ -30,7 +30,7 @@ struct unary_parameters {
     std::int64_t elements;
 };
 template <unary Op>
-inline const char* choose_unary(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_unary(const kernel_query& q, kernel_choice& choice) {
     if (!q.all_float32()) return "it is not float32";
     choice.set(unary_parameters{Op, q.out[0].elements()});
     choice.note = "elementwise";
@@ -41,7 +41,7 @@ inline void run_unary_kernel(const kernel_call& c) {
     run_unary(c.level, p.op, c.input(0), c.output(0), p.elements, c.pool);
 }
 
-inline const char* choose_binary_kernel(const kernel_query& q, kernel_choice& choice, binary op) {
+inline GRAFT_COLD const char* choose_binary_kernel(const kernel_query& q, kernel_choice& choice, binary op) {
     if (!q.all_float32() || q.inputs != 2) return "it is not float32 with two operands";
     if (q.n.domain.empty() && q.version() < 7 && q.in[0].extents != q.in[1].extents) return "it broadcasts as before opset 7";
     const layout lies = q.out_layout[0];
@@ -68,12 +68,12 @@ inline const char* choose_binary_kernel(const kernel_query& q, kernel_choice& ch
     return nullptr;
 }
 template <binary Op>
-inline const char* choose_binary(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_binary(const kernel_query& q, kernel_choice& choice) {
     return choose_binary_kernel(q, choice, Op);
 }
 inline void run_binary_kernel(const kernel_call& c) { run_binary(c.level, c.parameters<binary_problem>(), c.input(0), c.input(1), c.output(0), c.pool); }
 
-inline const char* choose_scale_shift(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_scale_shift(const kernel_query& q, kernel_choice& choice) {
     if (!q.all_float32()) return "it is not float32";
     channel_problem p;
     const shape& x = q.in[0].extents;

@@ -90,7 +90,7 @@ struct problem_fields<strided_product> {
         each(batch[0], batch[1], a[0], a[1], b[0], b[1], c[0], c[1], residual[0], residual[1], s.a_offset, s.b_offset);
     }
 };
-inline const char* choose_strided_product(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_strided_product(const kernel_query& q, kernel_choice& choice) {
     strided_product s;
     if (!problem_in(q.n, s) || !q.all_row_major() || !q.all_float32()) return "it is not float32, row-major";
     choice.workspace_bytes = s.problem.bfloat16 ? bfloat16_batch_workspace(s.problem) : gemm_workspace_bytes(q.level, s.problem);

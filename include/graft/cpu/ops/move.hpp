@@ -12,7 +12,7 @@ struct transpose_parameters {
     std::int64_t extents[8];
     int permutation[8];
 };
-inline const char* choose_transpose(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_transpose(const kernel_query& q, kernel_choice& choice) {
     const shape& x = q.in[0].extents;
     if (q.in_layout[0] != layout::row_major || q.out_layout[0] != layout::row_major) return "a layout that it does not take";
     if (x.rank() > 8 || x.rank() == 0 || x.elements() == 0) return "its rank is 0 or over 8, or it is empty";
@@ -40,7 +40,7 @@ struct channels_last_parameters {
     int block;
     bool from_blocks;
 };
-inline const char* choose_channels_last(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_channels_last(const kernel_query& q, kernel_choice& choice) {
     const bool from = q.in_layout[0] == layout::blocked;
     if (!q.all_float32()) return "it is not float32";
     if (from == (q.out_layout[0] == layout::blocked)) return "neither side is blocked, or both are";
@@ -73,7 +73,7 @@ inline void run_channels_last(const kernel_call& c) {
 struct part_parameters {
     int axis;
 };
-inline const char* choose_parts(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_parts(const kernel_query& q, kernel_choice& choice) {
     if (!q.all_row_major()) return "a layout that it does not take";
     const bool concat = q.n.op_type == "Concat";
     const shape& whole = concat ? q.out[0].extents : q.in[0].extents;
@@ -113,7 +113,7 @@ inline void run_parts(const kernel_call& c) {
     }
 }
 
-inline const char* choose_cast(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_cast(const kernel_query& q, kernel_choice& choice) {
     const dtype from = q.in[0].type, to = q.out[0].type;
     const bool narrow = from == dtype::float32 && (to == dtype::float16 || to == dtype::bfloat16);
     const bool wide = to == dtype::float32 && (from == dtype::float16 || from == dtype::bfloat16);
@@ -136,7 +136,7 @@ inline void run_cast(const kernel_call& c) {
 }
 
 // QuantizeLinear and DequantizeLinear of float32 and 8 bits, per tensor or along one axis.
-inline const char* choose_quantize(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_quantize(const kernel_query& q, kernel_choice& choice) {
     const bool quantizes = graft::ops::row_of(q.n).traits.role == op_role::quantize;
     const tensor_view &narrow = quantizes ? q.out[0] : q.in[0], &wide = quantizes ? q.in[0] : q.out[0];
     if (!q.all_row_major() || wide.type != dtype::float32 || q.in[1].type != dtype::float32) return "it is not float32";

@@ -9,7 +9,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 // The problem of a node; else why it is none.
-inline const char* pool_problem_of(const kernel_query& q, pool_problem& p) {
+inline GRAFT_COLD const char* pool_problem_of(const kernel_query& q, pool_problem& p) {
     if (q.in[0].extents.rank() != 4 || q.out[0].elements() == 0) return "it is not two-dimensional";
     if (q.outputs > 1 && q.wants(1)) return "its indices are wanted";
     const shape &x = q.in[0].extents, &y = q.out[0].extents;
@@ -23,7 +23,7 @@ inline const char* pool_problem_of(const kernel_query& q, pool_problem& p) {
     p.l = q.in_layout[0].as;
     return nullptr;
 }
-inline const char* choose_pool(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_pool(const kernel_query& q, kernel_choice& choice) {
     if (!q.all_float32()) return "it is not float32";
     pool_problem p;
     if (const char* reason = pool_problem_of(q, p)) return reason;
@@ -38,7 +38,7 @@ struct plane_parameters {
     layout::kind l;
     std::int64_t n, c, pixels;
 };
-inline const char* choose_global_pool(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_global_pool(const kernel_query& q, kernel_choice& choice) {
     if (!q.all_float32() || q.in[0].extents.rank() < 3) return "it is not float32 images";
     const shape& x = q.in[0].extents;
     const plane_parameters p{q.in_layout[0].as, x[0], x[1], x.product(2, x.rank())};
@@ -57,7 +57,7 @@ inline void run_global_max_kernel(const kernel_call& c) {
 }
 
 // A change of layout.
-inline const char* choose_reorder(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_reorder(const kernel_query& q, kernel_choice& choice) {
     if (!q.all_float32()) return "it is not of float32";
     const shape& x = q.in[0].extents;
     choice.set(plane_parameters{q.in_layout[0].as, x[0], x[1], x.product(2, x.rank())});
@@ -76,7 +76,7 @@ inline void run_reorder(const kernel_call& c) {
 struct concat_parameters {
     std::int64_t block, element;  // channels, and bytes
 };
-inline const char* choose_concat(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_concat(const kernel_query& q, kernel_choice& choice) {
     for (int i = 0; i < q.inputs; ++i) {
         if (q.in[i].type != q.out[0].type || q.in_layout[i] != q.out_layout[0]) return "its images lie differently";
         if (i + 1 < q.inputs && q.in[i].extents[1] % q.out_layout[0].channels != 0) return "its blocks are not whole";

@@ -31,7 +31,7 @@ struct problem_fields<quantized_sum_problem> {
     }
 };
 
-inline const char* choose_quantized_conv(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_quantized_conv(const kernel_query& q, kernel_choice& choice) {
     quantized_conv_problem p;
     if (!problem_in(q.n, p)) return "its parameters are missing";
     choice.workspace_bytes = quantized_conv_workspace(p);
@@ -56,7 +56,7 @@ struct stored_sum_problem {
     quantized_sum_problem sum;
     std::int64_t codes;
 };
-inline const char* choose_quantized_sum(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_quantized_sum(const kernel_query& q, kernel_choice& choice) {
     stored_sum_problem p{};
     if (!problem_in(q.n, p.sum)) return "its parameters are missing";
     if (q.out_layout[0] == layout::blocked) {
@@ -84,7 +84,7 @@ struct code_plane_parameters {
     bool to_planes, is_signed;
     std::int64_t n, c, pixels;
 };
-inline const char* choose_reorder_of_codes(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_reorder_of_codes(const kernel_query& q, kernel_choice& choice) {
     const dtype type = q.in[0].type;
     if (type != dtype::uint8 && type != dtype::int8) return "it is not of 8 bits";
     const shape& x = q.in[0].extents;
@@ -101,7 +101,7 @@ struct code_pool_problem {
     pool_problem window;
     bool is_signed;
 };
-inline const char* choose_max_pool_of_codes(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_max_pool_of_codes(const kernel_query& q, kernel_choice& choice) {
     const dtype type = q.in[0].type;
     if (type != dtype::uint8 && type != dtype::int8) return "it is not of 8 bits";
     code_pool_problem p{{}, type == dtype::int8};

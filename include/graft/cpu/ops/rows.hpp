@@ -26,7 +26,7 @@ inline const char* read_rows(const kernel_query& q, int x, std::int64_t otherwis
     return nullptr;
 }
 
-inline const char* choose_softmax(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_softmax(const kernel_query& q, kernel_choice& choice) {
     rows_parameters p{};
     // Before opset 13 everything from the axis on is one row.
     const bool flat = q.version() < 13;
@@ -41,7 +41,7 @@ inline void run_softmax_kernel(const kernel_call& c) {
     run_softmax(c.level, c.input(0), c.output(0), p.outer, p.n, p.inner, p.option != 0, c.pool);
 }
 
-inline const char* choose_layer_norm(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_layer_norm(const kernel_query& q, kernel_choice& choice) {
     rows_parameters p{};
     const bool narrow = q.out[0].type == dtype::bfloat16 && q.in[0].type == dtype::float32 && q.outputs == 1;
     if (const char* reason = read_rows(q, 0, -1, true, p, -1, narrow)) return reason;
@@ -64,7 +64,7 @@ inline void run_layer_norm_kernel(const kernel_call& c) {
 }
 
 // InstanceNormalization, and GroupNormalization in the form of opset 21 and later (scale and bias by channel).
-inline const char* choose_group_norm(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_group_norm(const kernel_query& q, kernel_choice& choice) {
     if (!q.all_float32() || !q.all_row_major()) return "it is not float32, row-major";
     const shape& x = q.in[0].extents;
     if (x.rank() < 3 || x.elements() == 0) return "it is empty or has no images";
@@ -82,7 +82,7 @@ inline void run_group_norm_kernel(const kernel_call& c) {
 
 // Reductions over neighbouring axes.
 template <reduce_kind Kind>
-inline const char* choose_reduce(const kernel_query& q, kernel_choice& choice) {
+inline GRAFT_COLD const char* choose_reduce(const kernel_query& q, kernel_choice& choice) {
     if (!q.has(0) || q.in[0].type != dtype::float32 || !q.all_row_major()) return "it is not float32, row-major";
     const shape& x = q.in[0].extents;
     if (x.elements() == 0 || x.rank() == 0) return "it is empty or a scalar";
