@@ -49617,14 +49617,14 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         if (before < inside) {
             clear_pixels(to, before);
             const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
-            const float* from = a.narrow_x ? nullptr : a.x + at;
+            i = before;
             if (a.narrow_x) {
-                const std::uint16_t* narrow = a.narrow_x + at;
-                for (i = before; i < inside; ++i, narrow += step) std::memcpy(to + i * bfloat16_block, narrow, bfloat16_block * sizeof *to);
-            } else if (channels >= bfloat16_block)
-                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
-            else
-                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
+                const std::uint16_t* from = a.narrow_x + at;
+                for (; i < inside; ++i, from += step) std::memcpy(to + i * bfloat16_block, from, bfloat16_block * sizeof *to);
+            } else if (channels >= bfloat16_block) {
+                for (const float* from = a.x + at; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
+            } else
+                for (const float* from = a.x + at; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
         }
         clear_pixels(to + i * bfloat16_block, count - i);
         to += count * bfloat16_block;
@@ -51062,14 +51062,14 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         if (before < inside) {
             clear_pixels(to, before);
             const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
-            const float* from = a.narrow_x ? nullptr : a.x + at;
+            i = before;
             if (a.narrow_x) {
-                const std::uint16_t* narrow = a.narrow_x + at;
-                for (i = before; i < inside; ++i, narrow += step) std::memcpy(to + i * bfloat16_block, narrow, bfloat16_block * sizeof *to);
-            } else if (channels >= bfloat16_block)
-                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
-            else
-                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
+                const std::uint16_t* from = a.narrow_x + at;
+                for (; i < inside; ++i, from += step) std::memcpy(to + i * bfloat16_block, from, bfloat16_block * sizeof *to);
+            } else if (channels >= bfloat16_block) {
+                for (const float* from = a.x + at; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
+            } else
+                for (const float* from = a.x + at; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
         }
         clear_pixels(to + i * bfloat16_block, count - i);
         to += count * bfloat16_block;
@@ -52508,14 +52508,14 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         if (before < inside) {
             clear_pixels(to, before);
             const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
-            const float* from = a.narrow_x ? nullptr : a.x + at;
+            i = before;
             if (a.narrow_x) {
-                const std::uint16_t* narrow = a.narrow_x + at;
-                for (i = before; i < inside; ++i, narrow += step) std::memcpy(to + i * bfloat16_block, narrow, bfloat16_block * sizeof *to);
-            } else if (channels >= bfloat16_block)
-                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
-            else
-                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
+                const std::uint16_t* from = a.narrow_x + at;
+                for (; i < inside; ++i, from += step) std::memcpy(to + i * bfloat16_block, from, bfloat16_block * sizeof *to);
+            } else if (channels >= bfloat16_block) {
+                for (const float* from = a.x + at; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
+            } else
+                for (const float* from = a.x + at; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
         }
         clear_pixels(to + i * bfloat16_block, count - i);
         to += count * bfloat16_block;
@@ -53954,14 +53954,14 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         if (before < inside) {
             clear_pixels(to, before);
             const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
-            const float* from = a.narrow_x ? nullptr : a.x + at;
+            i = before;
             if (a.narrow_x) {
-                const std::uint16_t* narrow = a.narrow_x + at;
-                for (i = before; i < inside; ++i, narrow += step) std::memcpy(to + i * bfloat16_block, narrow, bfloat16_block * sizeof *to);
-            } else if (channels >= bfloat16_block)
-                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
-            else
-                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
+                const std::uint16_t* from = a.narrow_x + at;
+                for (; i < inside; ++i, from += step) std::memcpy(to + i * bfloat16_block, from, bfloat16_block * sizeof *to);
+            } else if (channels >= bfloat16_block) {
+                for (const float* from = a.x + at; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
+            } else
+                for (const float* from = a.x + at; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
         }
         clear_pixels(to + i * bfloat16_block, count - i);
         to += count * bfloat16_block;
@@ -55398,14 +55398,14 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         if (before < inside) {
             clear_pixels(to, before);
             const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
-            const float* from = a.narrow_x ? nullptr : a.x + at;
+            i = before;
             if (a.narrow_x) {
-                const std::uint16_t* narrow = a.narrow_x + at;
-                for (i = before; i < inside; ++i, narrow += step) std::memcpy(to + i * bfloat16_block, narrow, bfloat16_block * sizeof *to);
-            } else if (channels >= bfloat16_block)
-                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
-            else
-                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
+                const std::uint16_t* from = a.narrow_x + at;
+                for (; i < inside; ++i, from += step) std::memcpy(to + i * bfloat16_block, from, bfloat16_block * sizeof *to);
+            } else if (channels >= bfloat16_block) {
+                for (const float* from = a.x + at; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
+            } else
+                for (const float* from = a.x + at; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
         }
         clear_pixels(to + i * bfloat16_block, count - i);
         to += count * bfloat16_block;
@@ -56241,14 +56241,14 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         if (before < inside) {
             clear_pixels(to, before);
             const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
-            const float* from = a.narrow_x ? nullptr : a.x + at;
+            i = before;
             if (a.narrow_x) {
-                const std::uint16_t* narrow = a.narrow_x + at;
-                for (i = before; i < inside; ++i, narrow += step) std::memcpy(to + i * bfloat16_block, narrow, bfloat16_block * sizeof *to);
-            } else if (channels >= bfloat16_block)
-                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
-            else
-                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
+                const std::uint16_t* from = a.narrow_x + at;
+                for (; i < inside; ++i, from += step) std::memcpy(to + i * bfloat16_block, from, bfloat16_block * sizeof *to);
+            } else if (channels >= bfloat16_block) {
+                for (const float* from = a.x + at; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
+            } else
+                for (const float* from = a.x + at; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
         }
         clear_pixels(to + i * bfloat16_block, count - i);
         to += count * bfloat16_block;
@@ -57675,12 +57675,17 @@ struct gemm_plan {
     std::int64_t panels, b_matrices, b_floats, a_matrices, a_floats;  // floats: of one matrix in the workspace
 };
 
-// With every distance filled in; batches that walk A and C as one long matrix and share B are one product.
-inline gemm_problem joined_batches(gemm_problem p) {
+// With every distance between rows filled in.
+inline gemm_problem with_distances(gemm_problem p) {
     if (!p.lda) p.lda = p.trans_a ? p.m : p.k;
     if (!p.ldb) p.ldb = p.trans_b ? p.k : p.n;
     if (!p.ldc) p.ldc = p.n;
     if (!p.ld_residual) p.ld_residual = p.n;
+    return p;
+}
+// Likewise; batches that walk A and C as one long matrix and share B are one product.
+inline gemm_problem joined_batches(const gemm_problem& problem) {
+    gemm_problem p = with_distances(problem);
     for (int d = 1; d >= 0; --d) {
         const bool shared = p.packed_b || p.b_strides[d] == 0, inner = d == 1 || p.batch[1] == 1;
         if (p.batch[d] > 1 && inner && shared && !p.trans_a && p.bias != bias_kind::row && p.a_strides[d] == p.m * p.lda && p.c_strides[d] == p.m * p.ldc &&
@@ -57987,6 +57992,17 @@ inline conv_problem as_gathered(conv_problem p, bool in_place = false) {
     return p;
 }
 
+// Whether A lies in rows, and what is added is the same for each.
+inline bool rounds_product(const gemm_problem& p) { return !p.trans_a && p.bias != bias_kind::row; }
+// What is the same in all runs of a product whose distances are filled in.
+inline bfloat16_args product_args(isa set, const gemm_problem& p, const float* bias) {
+    bfloat16_args a;
+    a.bias = bias;
+    a.x_pixel = p.lda, a.y_pixel = p.ldc, a.residual_pixel = p.ld_residual;
+    a.x_vector = a.y_vector = vector_width(set);
+    return a;
+}
+
 // Rows of A, as many as are gathered together, as an image of one row.
 inline conv_problem image_of(const gemm_problem& p) {
     conv_problem image;
@@ -58012,9 +58028,7 @@ GRAFT_INLINE bool takes_bfloat16_planes(const conv_problem& p) {
     return p.in == layout::row_major && p.ic <= 4 && takes_bfloat16_conv(p) && p.ic * ((p.ow + beside) * p.sw + widest) <= bfloat16_row;
 }
 GRAFT_INLINE bool takes_bfloat16(const conv_problem& p) { return p.in == layout::row_major && p.ic <= 4 ? takes_bfloat16_planes(p) : takes_bfloat16_conv(p); }
-GRAFT_INLINE bool takes_bfloat16_product(const gemm_problem& p) {
-    return !p.trans_a && p.alpha == 1 && p.bias != bias_kind::row && p.m > 0 && p.n > 0 && p.k > 0;
-}
+GRAFT_INLINE bool takes_bfloat16_product(const gemm_problem& p) { return detail::rounds_product(p) && p.alpha == 1 && p.m > 0 && p.n > 0 && p.k > 0; }
 
 GRAFT_INLINE bfloat16_weights bfloat16_weights_of(const conv_problem& p) {
     const std::int64_t taps = std::int64_t(p.kh) * p.kw;
@@ -58075,11 +58089,9 @@ GRAFT_INLINE void run_bfloat16_product(isa set, const gemm_problem& problem, con
                                        float* c, void* workspace, executor& pool, const narrow_images& narrow) {
     const gemm_problem p = detail::joined_batches(problem);
     conv_problem image = detail::image_of(p);
-    bfloat16_args args;
+    bfloat16_args args = detail::product_args(set, p, bias);
+    args.weights = static_cast<const std::uint16_t*>(packed);
     if (narrow.x) image.iw = image.ow = p.m, args.source_pixel = p.lda, args.source_block = bfloat16_block;
-    args.weights = static_cast<const std::uint16_t*>(packed), args.bias = bias;
-    args.x_pixel = p.lda, args.y_pixel = p.ldc, args.residual_pixel = p.ld_residual;
-    args.x_vector = args.y_vector = vector_width(set);
     for (std::int64_t batch = 0; batch < p.batch[0] * p.batch[1]; ++batch) {
         const std::int64_t outer = batch / p.batch[1], inner = batch % p.batch[1];
         for (std::int64_t row = 0; row < p.m; row += image.ow) {
@@ -58932,32 +58944,27 @@ inline std::int64_t batch_at_once(const gemm_problem& p) {
 }  // namespace detail
 
 GRAFT_INLINE bool takes_bfloat16_batch(const gemm_problem& p) {
-    return !p.trans_a && p.bias != bias_kind::row && !p.packed_b && p.m >= bfloat16_block && p.n >= bfloat16_block && p.k >= bfloat16_block &&
+    return detail::rounds_product(p) && !p.packed_b && p.m >= bfloat16_block && p.n >= bfloat16_block && p.k >= bfloat16_block &&
            detail::member_of(p).gathered <= detail::bfloat16_room;
 }
 GRAFT_INLINE std::int64_t bfloat16_batch_workspace(const gemm_problem& p) { return detail::batch_at_once(p) * detail::member_of(p).bytes(); }
 
 GRAFT_INLINE void run_bfloat16_batch(isa set, const gemm_problem& problem, const float* a, const float* b, const float* bias, const float* residual, float* c,
                                      void* workspace, executor& pool) {
-    gemm_problem p = problem;
-    if (!p.lda) p.lda = p.k;
-    if (!p.ldc) p.ldc = p.n;
-    if (!p.ld_residual) p.ld_residual = p.n;
+    const gemm_problem p = detail::with_distances(problem);
     const bfloat16_kernels& kernel = *bfloat16_products(set);
     bfloat16_weights w = bfloat16_weights_of(p);
     w.factor = p.alpha;
     const detail::batch_member member = detail::member_of(p);
     const std::int64_t in_blocks = detail::blocks_of_32(p.k), out_blocks = detail::blocks_of_32(p.n), tiles = detail::blocks_of_32(p.m);
     static constexpr std::int64_t nothing[1] = {0};
-    bfloat16_args all;
+    bfloat16_args all = detail::product_args(set, p, bias);
     all.channels = p.k, all.out_channels = p.n, all.steps = in_blocks;
     all.iw = all.ow = all.from.pitch = all.pixels = all.block_pixels = p.m;
     all.from.rows = all.from.row_phases = all.from.column_phases = all.image_rows = 1;
     all.from.row_phase = all.from.column_phase = all.from.taps = nothing;
-    all.x_pixel = p.lda, all.y_pixel = p.ldc, all.residual_pixel = p.ld_residual;
-    all.x_vector = all.y_vector = vector_width(set);
     all.source_block = p.m * bfloat16_block;
-    all.bias = bias, all.ep = p.ep;
+    all.ep = p.ep;
     const std::int64_t batch = p.batch[0] * p.batch[1], at_once = detail::batch_at_once(p);
     for (std::int64_t first = 0; first < batch; first += at_once) {
         const std::int64_t here = std::min(at_once, batch - first);
@@ -61671,6 +61678,13 @@ protected:
         lie.push_back(lies);
         return kernel_for(n, lie, cpu::choose_kernel);
     }
+    // Whether `choose` finds one for a node as it is, its values lying as they do.
+    bool takes(const node& n, decltype(&cpu::choose_kernel) choose) {
+        std::vector<layout> lie;
+        for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs})
+            for (value_id id : *ids) lie.push_back(id == no_value ? layout() : at(id).layout);
+        return kernel_for(n, lie, choose);
+    }
     // Whether `choose` finds one for a node whose inputs, and behind them outputs, lie so.
     GRAFT_COLD bool kernel_for(const node& n, const std::vector<layout>& lie, decltype(&cpu::choose_kernel) choose) {
         std::vector<tensor_view> views;
@@ -61896,7 +61910,7 @@ public:
         while (!open_.empty()) {
             const node& n = g.nodes[static_cast<std::size_t>(open_.back())];
             open_.pop_back();
-            if (here(n) && any_narrow(n) && !takes(n)) widen(n);
+            if (here(n) && any_narrow(n) && !takes(n, cpu::choose_kernel)) widen(n);
         }
         return {};
     }
@@ -61933,12 +61947,6 @@ private:
                 if (is_narrow(id)) return true;
         return false;
     }
-    bool takes(const node& n) {
-        std::vector<layout> lie;
-        for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs})
-            for (value_id id : *ids) lie.push_back(id == no_value ? layout() : at(id).layout);
-        return kernel_for(n, lie, cpu::choose_kernel);
-    }
     GRAFT_COLD void widen(const node& n) {
         const auto back = [&](value_id id) {
             if (!is_narrow(id)) return;
@@ -61951,7 +61959,7 @@ private:
         if ((is(n, "Conv", "graft") || is(n, "MatMul", "graft")) && (is_narrow(n.outputs[0]) || (n.inputs.size() > 3 && is_narrow(n.inputs[3])))) {
             if (n.inputs.size() > 3) back(n.inputs[3]);
             back(n.outputs[0]);
-            if (!any_narrow(n) || takes(n)) return;
+            if (!any_narrow(n) || takes(n, cpu::choose_kernel)) return;
         }
         for (value_id id : n.inputs) back(id);
         for (value_id id : n.outputs) back(id);
@@ -61981,10 +61989,12 @@ public:
     strided_products(graph& target, const lowering& with, const cpu::arithmetic& by)
         : rewriter(target, with.on), exact_(with.exact), tiles_(by.bfloat16 && cpu::bfloat16_products(by.level)->tiles) {}
 
-    GRAFT_COLD void run() {
+    // Whether there were any: then what they have read before may be read no more.
+    GRAFT_COLD bool run() {
         for (node& n : g.nodes)
             if (is(n, "MatMul", "graft")) stride(n);
         finish();
+        return any_;
     }
 
 private:
@@ -62107,6 +62117,7 @@ private:
         node* const behind = transpose_behind(n, p);
         if (of_a.base == n.inputs[0] && of_b.base == n.inputs[1] && !behind) return;
         p.bfloat16 = tiles_ && cpu::takes_bfloat16_batch(p);
+        any_ = true;
         edit(n, [&] {
             n.inputs[0] = of_a.base, n.inputs[1] = of_b.base;
             become(n, "StridedMatMul", "graft");
@@ -62134,7 +62145,7 @@ private:
     }
 
     static constexpr int most_steps = 64;
-    bool exact_, tiles_;
+    bool exact_, tiles_, any_ = false;
 };
 
 }  // namespace detail
@@ -62533,10 +62544,8 @@ inline const kernel_set& inference_set() noexcept {
     constexpr bool quantized = quantized_conv_wanted() || quantized_sum_wanted();
     static constexpr kernel_set self = {choose_kernel, nullptr,
                                         [](graph& g, const lowering& with, const arithmetic& by) {
-                                            if constexpr (wanted("MatMul") && wanted("Transpose")) {
-                                                graft::detail::strided_products(g, with, by).run();
-                                                drop_unread(g);
-                                            }
+                                            if constexpr (wanted("MatMul") && wanted("Transpose"))
+                                                if (graft::detail::strided_products(g, with, by).run()) drop_unread(g);
                                             const bool images = by.bfloat16 && bfloat16_products(by.level)->tiles;
                                             return images ? graft::detail::narrow_layouter(g, with, by).run() : graft::detail::layouter(g, with, by).run();
                                         },

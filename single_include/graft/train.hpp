@@ -21939,17 +21939,10 @@ protected:
         bool any = false;
         for (value_id& id : n.inputs)
             if (const value_id narrow = kept(id); narrow != no_value) id = narrow, any = true;
-        if (any && !takes(n)) n.inputs = before;
+        if (any && !takes(n, cpu::choose_training_kernel)) n.inputs = before;
     }
     // What a value was widened from; none where it was not.
     value_id kept(value_id id) const { return id == no_value || static_cast<std::size_t>(id) >= kept_.size() ? no_value : kept_[id]; }
-    // Whether there is a kernel for the node as it is.
-    bool takes(const node& n) {
-        std::vector<layout> lie;
-        for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs})
-            for (value_id id : *ids) lie.push_back(id == no_value ? layout() : at(id).layout);
-        return kernel_for(n, lie, cpu::choose_training_kernel);
-    }
 
     // Normalisations and activations write what they read and what they make in bfloat16 as well, while they have it at hand.
     status place_narrow(node& n) {
@@ -21963,7 +21956,7 @@ protected:
             const std::size_t first = normalizes ? 5 : 1;  // of the two outputs, of what it reads and of what it makes
             by.outputs.resize(first + 2, no_value);
             by.outputs[first + (n.inputs[0] == by.outputs[0])] = n.outputs[0];
-            if (takes(by)) {
+            if (takes(by, cpu::choose_training_kernel)) {
                 g.nodes.back() = std::move(by);
                 return {};
             }

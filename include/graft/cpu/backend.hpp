@@ -36,10 +36,8 @@ inline const kernel_set& inference_set() noexcept {
     constexpr bool quantized = quantized_conv_wanted() || quantized_sum_wanted();
     static constexpr kernel_set self = {choose_kernel, nullptr,
                                         [](graph& g, const lowering& with, const arithmetic& by) {
-                                            if constexpr (wanted("MatMul") && wanted("Transpose")) {
-                                                graft::detail::strided_products(g, with, by).run();
-                                                drop_unread(g);
-                                            }
+                                            if constexpr (wanted("MatMul") && wanted("Transpose"))
+                                                if (graft::detail::strided_products(g, with, by).run()) drop_unread(g);
                                             const bool images = by.bfloat16 && bfloat16_products(by.level)->tiles;
                                             return images ? graft::detail::narrow_layouter(g, with, by).run() : graft::detail::layouter(g, with, by).run();
                                         },

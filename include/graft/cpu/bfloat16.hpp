@@ -196,6 +196,17 @@ inline conv_problem as_gathered(conv_problem p, bool in_place = false) {
     return p;
 }
 
+// Whether A lies in rows, and what is added is the same for each.
+inline bool rounds_product(const gemm_problem& p) { return !p.trans_a && p.bias != bias_kind::row; }
+// What is the same in all runs of a product whose distances are filled in.
+inline bfloat16_args product_args(isa set, const gemm_problem& p, const float* bias) {
+    bfloat16_args a;
+    a.bias = bias;
+    a.x_pixel = p.lda, a.y_pixel = p.ldc, a.residual_pixel = p.ld_residual;
+    a.x_vector = a.y_vector = vector_width(set);
+    return a;
+}
+
 // Rows of A, as many as are gathered together, as an image of one row.
 inline conv_problem image_of(const gemm_problem& p) {
     conv_problem image;
@@ -221,9 +232,7 @@ GRAFT_INLINE bool takes_bfloat16_planes(const conv_problem& p) {
     return p.in == layout::row_major && p.ic <= 4 && takes_bfloat16_conv(p) && p.ic * ((p.ow + beside) * p.sw + widest) <= bfloat16_row;
 }
 GRAFT_INLINE bool takes_bfloat16(const conv_problem& p) { return p.in == layout::row_major && p.ic <= 4 ? takes_bfloat16_planes(p) : takes_bfloat16_conv(p); }
-GRAFT_INLINE bool takes_bfloat16_product(const gemm_problem& p) {
-    return !p.trans_a && p.alpha == 1 && p.bias != bias_kind::row && p.m > 0 && p.n > 0 && p.k > 0;
-}
+GRAFT_INLINE bool takes_bfloat16_product(const gemm_problem& p) { return detail::rounds_product(p) && p.alpha == 1 && p.m > 0 && p.n > 0 && p.k > 0; }
 
 GRAFT_INLINE bfloat16_weights bfloat16_weights_of(const conv_problem& p) {
     const std::int64_t taps = std::int64_t(p.kh) * p.kw;
@@ -284,11 +293,9 @@ GRAFT_INLINE void run_bfloat16_product(isa set, const gemm_problem& problem, con
                                        float* c, void* workspace, executor& pool, const narrow_images& narrow) {
     const gemm_problem p = detail::joined_batches(problem);
     conv_problem image = detail::image_of(p);
-    bfloat16_args args;
+    bfloat16_args args = detail::product_args(set, p, bias);
+    args.weights = static_cast<const std::uint16_t*>(packed);
     if (narrow.x) image.iw = image.ow = p.m, args.source_pixel = p.lda, args.source_block = bfloat16_block;
-    args.weights = static_cast<const std::uint16_t*>(packed), args.bias = bias;
-    args.x_pixel = p.lda, args.y_pixel = p.ldc, args.residual_pixel = p.ld_residual;
-    args.x_vector = args.y_vector = vector_width(set);
     for (std::int64_t batch = 0; batch < p.batch[0] * p.batch[1]; ++batch) {
         const std::int64_t outer = batch / p.batch[1], inner = batch % p.batch[1];
         for (std::int64_t row = 0; row < p.m; row += image.ow) {

@@ -39,32 +39,27 @@ inline std::int64_t batch_at_once(const gemm_problem& p) {
 }  // namespace detail
 
 GRAFT_INLINE bool takes_bfloat16_batch(const gemm_problem& p) {
-    return !p.trans_a && p.bias != bias_kind::row && !p.packed_b && p.m >= bfloat16_block && p.n >= bfloat16_block && p.k >= bfloat16_block &&
+    return detail::rounds_product(p) && !p.packed_b && p.m >= bfloat16_block && p.n >= bfloat16_block && p.k >= bfloat16_block &&
            detail::member_of(p).gathered <= detail::bfloat16_room;
 }
 GRAFT_INLINE std::int64_t bfloat16_batch_workspace(const gemm_problem& p) { return detail::batch_at_once(p) * detail::member_of(p).bytes(); }
 
 GRAFT_INLINE void run_bfloat16_batch(isa set, const gemm_problem& problem, const float* a, const float* b, const float* bias, const float* residual, float* c,
                                      void* workspace, executor& pool) {
-    gemm_problem p = problem;
-    if (!p.lda) p.lda = p.k;
-    if (!p.ldc) p.ldc = p.n;
-    if (!p.ld_residual) p.ld_residual = p.n;
+    const gemm_problem p = detail::with_distances(problem);
     const bfloat16_kernels& kernel = *bfloat16_products(set);
     bfloat16_weights w = bfloat16_weights_of(p);
     w.factor = p.alpha;
     const detail::batch_member member = detail::member_of(p);
     const std::int64_t in_blocks = detail::blocks_of_32(p.k), out_blocks = detail::blocks_of_32(p.n), tiles = detail::blocks_of_32(p.m);
     static constexpr std::int64_t nothing[1] = {0};
-    bfloat16_args all;
+    bfloat16_args all = detail::product_args(set, p, bias);
     all.channels = p.k, all.out_channels = p.n, all.steps = in_blocks;
     all.iw = all.ow = all.from.pitch = all.pixels = all.block_pixels = p.m;
     all.from.rows = all.from.row_phases = all.from.column_phases = all.image_rows = 1;
     all.from.row_phase = all.from.column_phase = all.from.taps = nothing;
-    all.x_pixel = p.lda, all.y_pixel = p.ldc, all.residual_pixel = p.ld_residual;
-    all.x_vector = all.y_vector = vector_width(set);
     all.source_block = p.m * bfloat16_block;
-    all.bias = bias, all.ep = p.ep;
+    all.ep = p.ep;
     const std::int64_t batch = p.batch[0] * p.batch[1], at_once = detail::batch_at_once(p);
     for (std::int64_t first = 0; first < batch; first += at_once) {
         const std::int64_t here = std::min(at_once, batch - first);

@@ -55,12 +55,17 @@ struct gemm_plan {
     std::int64_t panels, b_matrices, b_floats, a_matrices, a_floats;  // floats: of one matrix in the workspace
 };
 
-// With every distance filled in; batches that walk A and C as one long matrix and share B are one product.
-inline gemm_problem joined_batches(gemm_problem p) {
+// With every distance between rows filled in.
+inline gemm_problem with_distances(gemm_problem p) {
     if (!p.lda) p.lda = p.trans_a ? p.m : p.k;
     if (!p.ldb) p.ldb = p.trans_b ? p.k : p.n;
     if (!p.ldc) p.ldc = p.n;
     if (!p.ld_residual) p.ld_residual = p.n;
+    return p;
+}
+// Likewise; batches that walk A and C as one long matrix and share B are one product.
+inline gemm_problem joined_batches(const gemm_problem& problem) {
+    gemm_problem p = with_distances(problem);
     for (int d = 1; d >= 0; --d) {
         const bool shared = p.packed_b || p.b_strides[d] == 0, inner = d == 1 || p.batch[1] == 1;
         if (p.batch[d] > 1 && inner && shared && !p.trans_a && p.bias != bias_kind::row && p.a_strides[d] == p.m * p.lda && p.c_strides[d] == p.m * p.ldc &&

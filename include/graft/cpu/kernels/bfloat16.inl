@@ -91,14 +91,14 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         if (before < inside) {
             clear_pixels(to, before);
             const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
-            const float* from = a.narrow_x ? nullptr : a.x + at;
+            i = before;
             if (a.narrow_x) {
-                const std::uint16_t* narrow = a.narrow_x + at;
-                for (i = before; i < inside; ++i, narrow += step) std::memcpy(to + i * bfloat16_block, narrow, bfloat16_block * sizeof *to);
-            } else if (channels >= bfloat16_block)
-                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
-            else
-                for (i = before; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
+                const std::uint16_t* from = a.narrow_x + at;
+                for (; i < inside; ++i, from += step) std::memcpy(to + i * bfloat16_block, from, bfloat16_block * sizeof *to);
+            } else if (channels >= bfloat16_block) {
+                for (const float* from = a.x + at; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, bfloat16_block, to + i * bfloat16_block);
+            } else
+                for (const float* from = a.x + at; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
         }
         clear_pixels(to + i * bfloat16_block, count - i);
         to += count * bfloat16_block;

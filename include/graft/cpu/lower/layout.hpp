@@ -147,6 +147,13 @@ protected:
         lie.push_back(lies);
         return kernel_for(n, lie, cpu::choose_kernel);
     }
+    // Whether `choose` finds one for a node as it is, its values lying as they do.
+    bool takes(const node& n, decltype(&cpu::choose_kernel) choose) {
+        std::vector<layout> lie;
+        for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs})
+            for (value_id id : *ids) lie.push_back(id == no_value ? layout() : at(id).layout);
+        return kernel_for(n, lie, choose);
+    }
     // Whether `choose` finds one for a node whose inputs, and behind them outputs, lie so.
     GRAFT_COLD bool kernel_for(const node& n, const std::vector<layout>& lie, decltype(&cpu::choose_kernel) choose) {
         std::vector<tensor_view> views;

@@ -26,7 +26,7 @@ public:
         while (!open_.empty()) {
             const node& n = g.nodes[static_cast<std::size_t>(open_.back())];
             open_.pop_back();
-            if (here(n) && any_narrow(n) && !takes(n)) widen(n);
+            if (here(n) && any_narrow(n) && !takes(n, cpu::choose_kernel)) widen(n);
         }
         return {};
     }
@@ -63,12 +63,6 @@ private:
                 if (is_narrow(id)) return true;
         return false;
     }
-    bool takes(const node& n) {
-        std::vector<layout> lie;
-        for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs})
-            for (value_id id : *ids) lie.push_back(id == no_value ? layout() : at(id).layout);
-        return kernel_for(n, lie, cpu::choose_kernel);
-    }
     GRAFT_COLD void widen(const node& n) {
         const auto back = [&](value_id id) {
             if (!is_narrow(id)) return;
@@ -81,7 +75,7 @@ private:
         if ((is(n, "Conv", "graft") || is(n, "MatMul", "graft")) && (is_narrow(n.outputs[0]) || (n.inputs.size() > 3 && is_narrow(n.inputs[3])))) {
             if (n.inputs.size() > 3) back(n.inputs[3]);
             back(n.outputs[0]);
-            if (!any_narrow(n) || takes(n)) return;
+            if (!any_narrow(n) || takes(n, cpu::choose_kernel)) return;
         }
         for (value_id id : n.inputs) back(id);
         for (value_id id : n.outputs) back(id);

@@ -15,10 +15,12 @@ public:
     strided_products(graph& target, const lowering& with, const cpu::arithmetic& by)
         : rewriter(target, with.on), exact_(with.exact), tiles_(by.bfloat16 && cpu::bfloat16_products(by.level)->tiles) {}
 
-    GRAFT_COLD void run() {
+    // Whether there were any: then what they have read before may be read no more.
+    GRAFT_COLD bool run() {
         for (node& n : g.nodes)
             if (is(n, "MatMul", "graft")) stride(n);
         finish();
+        return any_;
     }
 
 private:
@@ -141,6 +143,7 @@ private:
         node* const behind = transpose_behind(n, p);
         if (of_a.base == n.inputs[0] && of_b.base == n.inputs[1] && !behind) return;
         p.bfloat16 = tiles_ && cpu::takes_bfloat16_batch(p);
+        any_ = true;
         edit(n, [&] {
             n.inputs[0] = of_a.base, n.inputs[1] = of_b.base;
             become(n, "StridedMatMul", "graft");
@@ -168,7 +171,7 @@ private:
     }
 
     static constexpr int most_steps = 64;
-    bool exact_, tiles_;
+    bool exact_, tiles_, any_ = false;
 };
 
 }  // namespace detail
