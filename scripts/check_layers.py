@@ -2,7 +2,8 @@
 """Checks the house: includes point only towards the left of
     core <- tensor <- graph <- ops <- {io, passes} <- lower <- plan <- {cpu, gpu};  {io, plan} <- exec <- train <- dist
     data uses core and tensor only; neither plan nor exec knows a back end, and train knows the CPU alone
-and every header is reached from an umbrella. Prints each arrow that points the wrong way and exits 1."""
+and every header is reached from an umbrella. Scoped enumerations have the width of int: g++ hands narrower ones over with what else the register held, and
+clang reads the whole register, so that a program by the one and a library by the other would not agree. Prints each fault and exits 1."""
 import pathlib
 import re
 import sys
@@ -42,6 +43,8 @@ def main():
         for number, line in ((n, include) for n, line in lines for include in named.get(line, [line])):
             bodies |= line.strip() == "#if GRAFT_HAS_BODIES"
             match = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+            if narrow := re.match(r"\s*enum class \w+ : \S+", line):
+                faults.append(f"{path.relative_to(ROOT)}:{number}: `{narrow.group().strip()}` has to have the width of int")
             if not match:
                 continue
             target = (path.parent / match.group(1)).resolve()

@@ -11,7 +11,7 @@
 GRAFT_BEGIN_NAMESPACE
 
 // Errors and limits.
-enum class errc : unsigned char;
+enum class errc;
 class error;
 class status;
 template <class T>
@@ -19,7 +19,7 @@ class result;
 struct limits;
 
 // Tensors.
-enum class dtype : std::uint8_t;
+enum class dtype;
 struct float16;
 struct bfloat16;
 class shape;
@@ -78,7 +78,7 @@ namespace backends {
 struct cpu;
 }
 namespace cpu {
-enum class isa : std::uint8_t;
+enum class isa;
 struct machine_peak;
 class peak_meter;
 }  // namespace cpu
@@ -93,7 +93,7 @@ struct safetensors;
 struct safetensors_entry;
 
 // Pictures.
-enum class filter : std::uint8_t;
+enum class filter;
 struct image;
 struct preprocess_spec;
 struct input_format;
@@ -108,7 +108,7 @@ struct dataset_splits;
 struct labelled_picture;
 struct sample_bytes;
 struct split_indices;
-enum class entry_kind : std::uint8_t;
+enum class entry_kind;
 struct folder_entry;
 struct dataset_progress;
 
@@ -120,7 +120,7 @@ struct batch;
 struct bad_sample;
 struct augmentation;
 struct auto_augment;
-enum class augment_op : std::uint8_t;
+enum class augment_op;
 struct mix_plan;
 class image_cache;
 
@@ -149,17 +149,17 @@ struct cpu_training;
 }
 
 // Networks that learn.
-enum class initializer : std::uint8_t;
+enum class initializer;
 struct architecture_options;
 struct parameter;
 struct trunk_cut;
 struct grafted;
 struct prepared_trunk;
-enum class loss_kind : std::uint8_t;
+enum class loss_kind;
 struct loss_options;
-enum class optimizer_kind : std::uint8_t;
+enum class optimizer_kind;
 struct optimizer_options;
-enum class schedule_kind : std::uint8_t;
+enum class schedule_kind;
 struct schedule;
 struct schedule_position;
 struct plateau_state;
@@ -192,7 +192,7 @@ struct straggler;
 struct replica_work;
 struct stage_work;
 class training_observer;
-enum class training_verdict : std::uint8_t;
+enum class training_verdict;
 
 // What came of it.
 class classification_metrics;
@@ -221,7 +221,7 @@ struct prediction;
 class explainer;
 struct explanation;
 struct preprocess_choice;
-enum class preprocess_source : std::uint8_t;
+enum class preprocess_source;
 
 GRAFT_END_NAMESPACE
 

@@ -254,7 +254,7 @@ namespace detail {
 // What the members share: where each of them is, and what it brought.
 class thread_meeting {
 public:
-    enum class call : std::uint8_t { all_gather, broadcast, all_reduce, reduce, reduce_scatter, barrier };
+    enum class call { all_gather, broadcast, all_reduce, reduce, reduce_scatter, barrier };
     struct place {
         alignas(64) call what = call::barrier;
         std::int64_t size = 0;  // bytes or elements

@@ -75,7 +75,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 /// What a path leads to once links are followed.
-enum class entry_kind : std::uint8_t { file, folder, other };
+enum class entry_kind { file, folder, other };
 
 /// One name in a folder.
 struct folder_entry {
@@ -2222,7 +2222,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
 /// Why a device's clocks are lower than they could be.
-enum class throttle : std::uint8_t {
+enum class throttle {
     none,         ///< they are not, or the device is idle, or does not tell
     power_limit,  ///< the driver keeps it under its power limit, as it does with many a device that is busy
     heat,
@@ -2411,7 +2411,7 @@ struct kernel_query : op_context {
 
 /// What a kernel's parameter is filled with.
 struct argument {
-    enum class from : std::uint8_t { input, output, workspace, number, faults, fault_seen } kind = from::input;
+    enum class from { input, output, workspace, number, faults, fault_seen } kind = from::input;
     std::int64_t index = 0;  ///< of the input or output; for the workspace a byte offset; of a number itself
 };
 
@@ -3023,7 +3023,7 @@ private:
 };
 
 /// What a convolution reads and what it writes; x, w and y are named after the forward convolution.
-enum class convolution_direction : std::uint8_t { forward, backward_data, backward_weight };
+enum class convolution_direction { forward, backward_data, backward_weight };
 
 /// The spatial axes of a convolution, outermost first; groups follow from the extents of x and w.
 struct convolution_axes {
@@ -6396,7 +6396,7 @@ namespace gpu {
 
 /// How often a statement is run. A kernel is a loop over packs of neighbouring elements, with a loop over the elements inside;
 /// whatever uses a name stands at its level or deeper.
-enum class level : std::uint8_t {
+enum class level {
     thread,  ///< before the loop: constants, scalars in memory
     pack,    ///< once for each run of the loop
     lane,    ///< for each element of a pack; with packs of one element nothing is
@@ -17327,7 +17327,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
 /// What memory is used for, in reports.
-enum class purpose : std::uint8_t { constants, state, activations, measuring };
+enum class purpose { constants, state, activations, measuring };
 constexpr int purposes = 4;
 const char* name(purpose p) noexcept;
 

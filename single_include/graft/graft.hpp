@@ -343,7 +343,7 @@
 GRAFT_BEGIN_NAMESPACE
 
 /// The kind of an error; `text(errc)` is its stable name, such as "op.shape".
-enum class errc : unsigned char {
+enum class errc {
 #define GRAFT_X(id, name, meaning) id,
     GRAFT_ERROR_CODES(GRAFT_X)
 #undef GRAFT_X
@@ -741,7 +741,7 @@ public:
     class watch;
 
 private:
-    enum class kind : std::uint8_t { borrowed, allocated, lent };
+    enum class kind { borrowed, allocated, lent };
     struct lender;
     const lender& from() const noexcept;
     std::byte* copied() const;
@@ -1646,7 +1646,7 @@ inline bool is_pnm(const std::uint8_t* p, std::size_t n) noexcept {
 }
 inline bool is_webp(const std::uint8_t* p, std::size_t n) noexcept { return n >= 12 && std::memcmp(p, "RIFF", 4) == 0 && std::memcmp(p + 8, "WEBP", 4) == 0; }
 
-enum class file_family : std::uint8_t { unknown, picture, model, other_model, archive, other };
+enum class file_family { unknown, picture, model, other_model, archive, other };
 
 struct file_kind {
     const char* title = nullptr;    // behind "this is"; null where it is not known
@@ -3399,7 +3399,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 /// The type of a tensor's elements; the numbers are those of onnx.TensorProto.DataType.
-enum class dtype : std::uint8_t {
+enum class dtype {
     undefined = 0,
     float32 = 1,
     uint8 = 2,
@@ -4178,7 +4178,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 /// Pillow's resampling filters; all but `nearest` widen with the shrink ratio, so that nothing aliases.
-enum class filter : std::uint8_t { nearest, box, bilinear, hamming, bicubic, lanczos };
+enum class filter { nearest, box, bilinear, hamming, bicubic, lanczos };
 
 /// The picture scaled to `height` x `width` (aspect ignored), 8 bits again. Errors: image.dimensions, memory.oom.
 result<image> resize(const image& picture, std::int64_t height, std::int64_t width, filter kernel = filter::bilinear);
@@ -4456,10 +4456,10 @@ GRAFT_BEGIN_NAMESPACE
 
 /// How a picture becomes a tensor. Default: everything by the model, resized so that 0.875 of it is cropped, values 0..255.
 struct preprocess_spec {
-    enum class size_rule : std::uint8_t { fraction, shorter, exact, none };
-    enum class crop_rule : std::uint8_t { model, exact, none };
-    enum class channels : std::uint8_t { model, rgb, bgr, gray };
-    enum class axes : std::uint8_t { model, nchw, nhwc };
+    enum class size_rule { fraction, shorter, exact, none };
+    enum class crop_rule { model, exact, none };
+    enum class channels { model, rgb, bgr, gray };
+    enum class axes { model, nchw, nhwc };
 
     size_rule resize = size_rule::fraction;
     std::int64_t resize_height = 0, resize_width = 0;  ///< pixels; both the same number for `shorter`
@@ -4890,7 +4890,7 @@ GRAFT_BEGIN_NAMESPACE
 
 /// Where a specification of preprocessing comes from: the caller, the model's metadata, its 8-bit input (raw), or a guess by its input
 /// alone.
-enum class preprocess_source : std::uint8_t { given, metadata, raw_bytes, assumed };
+enum class preprocess_source { given, metadata, raw_bytes, assumed };
 
 /// A specification and where it comes from.
 struct preprocess_choice {
@@ -4990,7 +4990,7 @@ constexpr value_id no_value = -1;
 using place_id = std::uint8_t;
 
 /// What an attribute holds.
-enum class attribute_kind : std::uint8_t { none, real, integer, string, tensor, graph, reals, integers, strings };
+enum class attribute_kind { none, real, integer, string, tensor, graph, reals, integers, strings };
 
 /// A named attribute of a node, as ONNX has them.
 struct attribute {
@@ -5232,7 +5232,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 /// Functions of one element that can follow a convolution, a matrix product or a sum.
-enum class activation : std::uint8_t {
+enum class activation {
     none,
 #define GRAFT_X(name, first, second) name,
     GRAFT_ACTIVATION_LIST(GRAFT_X)
@@ -5353,7 +5353,7 @@ struct op_flag {
 };
 
 /// How an operator moves elements of its inputs; the values stay as they are.
-enum class motion : std::uint8_t {
+enum class motion {
     none,
     same,     ///< in the same order: Reshape
     permute,  ///< by another order of the axes: Transpose
@@ -5365,7 +5365,7 @@ enum class motion : std::uint8_t {
 };
 
 /// In what an operator is linear; elsewhere its inputs are factors, divisors, shapes.
-enum class linearity : std::uint8_t {
+enum class linearity {
     none,
     first,   ///< in its first input, for any others
     joint,   ///< in all of its inputs together: sums
@@ -5373,10 +5373,10 @@ enum class linearity : std::uint8_t {
 };
 
 /// The part that an operator plays in a network.
-enum class op_role : std::uint8_t { other, constant, convolution, product, pool, softmax, log_softmax, quantize, dequantize, drop, update };
+enum class op_role { other, constant, convolution, product, pool, softmax, log_softmax, quantize, dequantize, drop, update };
 
 /// What becomes of an operator where a float network is brought into eight bits.
-enum class eight_bits : std::uint8_t {
+enum class eight_bits {
     stays_float,
     multiplies,   ///< its input 1, stored as int8 where that is constant, by its input 0
     computes,     ///< on values of uint8
@@ -7422,7 +7422,7 @@ struct batch_axis {
 };
 
 /// How a node has to be changed, beside repeating inputs, to take any number of samples.
-enum class batch_change : std::uint8_t {
+enum class batch_change {
     none,
     view,      // where its samples do not go where they have to: becomes a Reshape to the extents of now, with -1 along the axis of the output
     reshape,   // a Reshape whose target does not do that gets such a one
@@ -8910,7 +8910,7 @@ inline void split_padding(std::int64_t total, bool lower, window_axis& a) noexce
 }
 
 /// Which padding rule a node asks for.
-enum class padding_rule : std::uint8_t { explicit_pads, same_upper, same_lower, valid };
+enum class padding_rule { explicit_pads, same_upper, same_lower, valid };
 
 inline status read_padding_rule(const op_context& c, padding_rule& rule) {
     const char* text = c.string("auto_pad", "NOTSET");
@@ -18901,7 +18901,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-enum class reduction : std::uint8_t { sum, mean, maximum, minimum, product, l1, l2, log_sum, log_sum_exp, sum_square };
+enum class reduction { sum, mean, maximum, minimum, product, l1, l2, log_sum, log_sum_exp, sum_square };
 
 // The axes to be reduced, as bits: from the second input (ReduceSum-13, the others since 18), or from the attribute.
 // Without any, all are reduced, or with noop_with_empty_axes none. Only to be called when the input's contents are known.
@@ -21586,7 +21586,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 /// What `json_reader::next` found.
-enum class json_token : std::uint8_t { end, begin_object, end_object, begin_array, end_array, key, string, number, boolean, null };
+enum class json_token { end, begin_object, end_object, begin_array, end_array, key, string, number, boolean, null };
 
 /// Reads a text token by token. The first fault ends it (`end`), and `finish` tells what it was: json.malformed with the offset.
 class json_reader {
@@ -21611,7 +21611,7 @@ public:
     status finish() const;
 
 private:
-    enum class state : std::uint8_t { value, first_item, first_key, key, after, done };
+    enum class state { value, first_item, first_key, key, after, done };
     json_token begin(char bracket, json_token token);
     json_token close(char bracket, json_token token);
     json_token scalar();
@@ -21636,7 +21636,7 @@ private:
 
 /// A JSON value with everything in it.
 struct json {
-    enum class kind : std::uint8_t { null, boolean, number, string, array, object };
+    enum class kind { null, boolean, number, string, array, object };
     kind type = kind::null;
     bool boolean = false;
     bool is_integer = false;  ///< a number written without point and exponent, in range of `integer`
@@ -22239,7 +22239,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 /// Functions of one element that can follow a convolution, a matrix product or a sum.
-enum class activation : std::uint8_t {
+enum class activation {
     none,
 #define GRAFT_X(name, first, second) name,
     GRAFT_ACTIVATION_LIST(GRAFT_X)
@@ -22360,7 +22360,7 @@ struct op_flag {
 };
 
 /// How an operator moves elements of its inputs; the values stay as they are.
-enum class motion : std::uint8_t {
+enum class motion {
     none,
     same,     ///< in the same order: Reshape
     permute,  ///< by another order of the axes: Transpose
@@ -22372,7 +22372,7 @@ enum class motion : std::uint8_t {
 };
 
 /// In what an operator is linear; elsewhere its inputs are factors, divisors, shapes.
-enum class linearity : std::uint8_t {
+enum class linearity {
     none,
     first,   ///< in its first input, for any others
     joint,   ///< in all of its inputs together: sums
@@ -22380,10 +22380,10 @@ enum class linearity : std::uint8_t {
 };
 
 /// The part that an operator plays in a network.
-enum class op_role : std::uint8_t { other, constant, convolution, product, pool, softmax, log_softmax, quantize, dequantize, drop, update };
+enum class op_role { other, constant, convolution, product, pool, softmax, log_softmax, quantize, dequantize, drop, update };
 
 /// What becomes of an operator where a float network is brought into eight bits.
-enum class eight_bits : std::uint8_t {
+enum class eight_bits {
     stays_float,
     multiplies,   ///< its input 1, stored as int8 where that is constant, by its input 0
     computes,     ///< on values of uint8
@@ -25381,7 +25381,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 /// Where the memory of a value is found in a run.
-enum class slot_kind : std::uint8_t { none, arena, input, output, constant };
+enum class slot_kind { none, arena, input, output, constant };
 
 /// A value as a step sees it. `extents` and `type` are those of the value; `index` is a byte offset into the arena of its place, or the
 /// number of an input, an output, or a value with a constant.
@@ -31214,7 +31214,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// An instruction set. avx2 means AVX2 with FMA and F16C; avx512 adds F, BW, DQ and VL; baseline is what every machine has.
-enum class isa : std::uint8_t {
+enum class isa {
 #define GRAFT_X(id, width, here) id,
     GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X
@@ -33203,10 +33203,10 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// Functions of one element beyond the activations. round: half to even; erf and exp within 2 ulp, log within 2.
-enum class unary : std::uint8_t { abs, neg, exp, log, sqrt, reciprocal, floor, ceil, round, sign, erf, square };
+enum class unary { abs, neg, exp, log, sqrt, reciprocal, floor, ceil, round, sign, erf, square };
 
 /// Functions of two elements. max and min hand NaN on; pow is powf; prelu is a < 0 ? a * b : a.
-enum class binary : std::uint8_t { add, sub, mul, div, max, min, pow, prelu };
+enum class binary { add, sub, mul, div, max, min, pow, prelu };
 
 /// Whether an operator that this build holds can come to need the function: by itself, or fused from several.
 constexpr bool unary_wanted(unary op) noexcept {
@@ -33272,7 +33272,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// What is added to the rows or columns of a product.
-enum class bias_kind : std::uint8_t { none, column, row };
+enum class bias_kind { none, column, row };
 
 /// A block of C = act(alpha * A * B + bias + residual), m rows by n columns, all of k.
 struct gemm_block {
@@ -33506,7 +33506,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// What a reduction adds up or looks for. max and min hand NaN on.
-enum class reduction : std::uint8_t { sum, max, min, sum_square, sum_abs };
+enum class reduction { sum, max, min, sum_square, sum_abs };
 
 /// Rows to normalise: y = (x - mean) / sqrt(variance + epsilon) * gamma + beta.
 struct normalize_rows {
@@ -57564,7 +57564,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// What is added to the rows or columns of a product.
-enum class bias_kind : std::uint8_t { none, column, row };
+enum class bias_kind { none, column, row };
 
 /// A block of C = act(alpha * A * B + bias + residual), m rows by n columns, all of k.
 struct gemm_block {
@@ -58120,7 +58120,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-enum class conv_algorithm : std::uint8_t {
+enum class conv_algorithm {
     direct,       ///< register tiles over the blocked input
     pointwise,    ///< the same with one tap and no border: a matrix product
     depthwise,    ///< as many groups as channels
@@ -59143,10 +59143,10 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// Functions of one element beyond the activations. round: half to even; erf and exp within 2 ulp, log within 2.
-enum class unary : std::uint8_t { abs, neg, exp, log, sqrt, reciprocal, floor, ceil, round, sign, erf, square };
+enum class unary { abs, neg, exp, log, sqrt, reciprocal, floor, ceil, round, sign, erf, square };
 
 /// Functions of two elements. max and min hand NaN on; pow is powf; prelu is a < 0 ? a * b : a.
-enum class binary : std::uint8_t { add, sub, mul, div, max, min, pow, prelu };
+enum class binary { add, sub, mul, div, max, min, pow, prelu };
 
 /// Whether an operator that this build holds can come to need the function: by itself, or fused from several.
 constexpr bool unary_wanted(unary op) noexcept {
@@ -61187,7 +61187,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// What a reduction adds up or looks for. max and min hand NaN on.
-enum class reduction : std::uint8_t { sum, max, min, sum_square, sum_abs };
+enum class reduction { sum, max, min, sum_square, sum_abs };
 
 /// Rows to normalise: y = (x - mean) / sqrt(variance + epsilon) * gamma + beta.
 struct normalize_rows {
@@ -61242,7 +61242,7 @@ void run_group_norm(isa set, const float* x, float* y, std::int64_t images, std:
                     const float* beta, float epsilon, executor& pool);
 
 /// What ReduceX gives: mean divides a sum, l2 is the root of a sum of squares. Empty sums are 0, max -infinity, min infinity.
-enum class reduce_kind : std::uint8_t { sum, mean, max, min, sum_square, l1, l2 };
+enum class reduce_kind { sum, mean, max, min, sum_square, l1, l2 };
 /// y[outer, inner] reduces the middle dimension of x[outer, n, inner].
 void run_reduce(isa set, reduce_kind kind, const float* x, float* y, std::int64_t outer, std::int64_t n, std::int64_t inner, executor& pool);
 /// y[outer, inner]: places in [0, n) of the highest (or lowest) elements of x[outer, n, inner], n >= 1; the first (or last) of
@@ -63106,7 +63106,7 @@ struct batch_axis {
 };
 
 /// How a node has to be changed, beside repeating inputs, to take any number of samples.
-enum class batch_change : std::uint8_t {
+enum class batch_change {
     none,
     view,      // where its samples do not go where they have to: becomes a Reshape to the extents of now, with -1 along the axis of the output
     reshape,   // a Reshape whose target does not do that gets such a one

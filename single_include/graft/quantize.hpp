@@ -68,7 +68,7 @@ GRAFT_BEGIN_NAMESPACE
 
 /// How a range is chosen from what was seen: all of it; what lies between two percentiles; where the quantised distribution is nearest to the true one
 /// by Kullback-Leibler divergence (Migacz, "8-bit inference with TensorRT", 2017).
-enum class calibration_method : std::uint8_t { minmax, percentile, entropy };
+enum class calibration_method { minmax, percentile, entropy };
 
 /// The numbers that the integers 0 to 255 stand for at their ends. `low > high`: nothing was seen.
 struct value_range {

@@ -135,7 +135,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 /// What random numbers are drawn for; each purpose has streams of its own.
-enum class random_purpose : std::uint8_t { order = 1, sample = 2, batch = 3 };
+enum class random_purpose { order = 1, sample = 2, batch = 3 };
 
 /// The stream of random numbers for (purpose, epoch, index); distinct for epochs below 2^24 and indices below 2^32.
 random_stream data_stream(std::uint64_t seed, random_purpose purpose, std::int64_t epoch, std::int64_t index) noexcept;
@@ -668,7 +668,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 /// The operations that both policies draw from, in torchvision's order.
-enum class augment_op : std::uint8_t {
+enum class augment_op {
     identity,
     shear_x,
     shear_y,
@@ -692,7 +692,7 @@ const char* text(augment_op op) noexcept;
 /// A policy: RandAugment (Cubuk et al. 2019) applies `num_ops` operations of one magnitude, TrivialAugmentWide (Müller and Hutter
 /// 2021) one of a random magnitude.
 struct auto_augment {
-    enum class policy : std::uint8_t { none, rand_augment, trivial_augment_wide };
+    enum class policy { none, rand_augment, trivial_augment_wide };
     policy kind = policy::none;
     int num_ops = 2;
     int magnitude = 9;  ///< of RandAugment; 0 <= magnitude < num_magnitude_bins
@@ -1420,7 +1420,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 /// What a path leads to once links are followed.
-enum class entry_kind : std::uint8_t { file, folder, other };
+enum class entry_kind { file, folder, other };
 
 /// One name in a folder.
 struct folder_entry {
@@ -1673,7 +1673,7 @@ inline std::string file_part(const std::string& path) {
 
 inline char ascii_lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
-enum class data_part : std::uint8_t { training, validation, test };
+enum class data_part { training, validation, test };
 
 // Samples of one raw file, equally large and equally far from each other.
 struct raw_block {
@@ -3567,7 +3567,7 @@ GRAFT_BEGIN_NAMESPACE
 /// What a check found.
 struct dataset_report {
     /// Pictures that are copies of others, by where the two lie: in one class of one part, in two classes, in two parts.
-    enum class overlap : std::uint8_t { in_class, across_classes, across_parts };
+    enum class overlap { in_class, across_classes, across_parts };
     struct copy {
         std::string path, of;  ///< the copy, and what it is a copy of, which comes first
         overlap where = overlap::in_class;
@@ -4127,7 +4127,7 @@ GRAFT_BEGIN_NAMESPACE
 
 /// What is done to one batch.
 struct mix_plan {
-    enum class way : std::uint8_t { none, mixup, cutmix };
+    enum class way { none, mixup, cutmix };
     way kind = way::none;
     double lambda = 1;  ///< share of the sample itself, also in its label; the rest is of the one before it
     crop_box box;       ///< of cutmix: what comes from the other sample
@@ -6968,7 +6968,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-enum class conv_grad_weight_algorithm : std::uint8_t {
+enum class conv_grad_weight_algorithm {
     direct,     ///< tiles of channels over blocked images; groups too
     planes,     ///< few input channels, read from planes
     depthwise,  ///< as many groups as channels
@@ -7000,7 +7000,7 @@ conv_grad_weight_choice choose_conv_grad_weight(isa set, const conv_problem& for
 void run_conv_grad_weight(isa set, const conv_problem& forward, const conv_grad_weight_choice& choice, const saved_activation& x, const float* dy, float* dw,
                           float* db, void* workspace, executor& pool);
 
-enum class conv_grad_input_algorithm : std::uint8_t {
+enum class conv_grad_input_algorithm {
     convolution,  ///< stride 1: a convolution of dy with the weights turned round
     phases,       ///< strides: a convolution of stride 1 for each phase of the pixels of dx
     depthwise,    ///< as many groups as channels, with strides
@@ -7161,7 +7161,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// What a gradient passes: everything, or only what went through a relu or a clip in the forward pass.
-enum class gradient_mask : std::uint8_t {
+enum class gradient_mask {
     none,
     relu,  ///< where y > 0
     clip,  ///< where low < y < high
@@ -20239,7 +20239,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// What a gradient passes: everything, or only what went through a relu or a clip in the forward pass.
-enum class gradient_mask : std::uint8_t {
+enum class gradient_mask {
     none,
     relu,  ///< where y > 0
     clip,  ///< where low < y < high
@@ -25381,7 +25381,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 /// How new weights are drawn; fan_in and fan_out are the inputs and outputs of one element, taps counted.
-enum class initializer : std::uint8_t {
+enum class initializer {
     zeros,
     ones,
     kaiming_uniform,         ///< within sqrt(6 / fan_in): He et al., "Delving Deep into Rectifiers" (2015)
@@ -26402,7 +26402,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 /// The schedules, named after torch's.
-enum class schedule_kind : std::uint8_t {
+enum class schedule_kind {
     constant,
     step,        ///< StepLR: times `factor` every `epochs` epochs
     multi_step,  ///< MultiStepLR: times `factor` at each of `milestones`
@@ -26702,7 +26702,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 /// What a network learns to make small, of one sample with logits x and targets t.
-enum class loss_kind : std::uint8_t {
+enum class loss_kind {
     cross_entropy,    ///< -sum_c t_c log softmax(x)_c; targets are probabilities, so smoothed, mixed and weighted ones need nothing more
     bce_with_logits,  ///< sum_c max(x, 0) - x t + log(1 + exp(-|x|)), the mean over c
     focal,            ///< -sum_c t_c (1 - p_c)^gamma log p_c, p = softmax(x): Lin et al., "Focal Loss for Dense Object Detection" (2017)
@@ -26917,7 +26917,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 /// The rule that weights are updated by.
-enum class optimizer_kind : std::uint8_t { sgd, adam, adamw };
+enum class optimizer_kind { sgd, adam, adamw };
 
 /// torch.optim's optimisers with its names, its defaults and its order of operations.
 struct optimizer_options {
@@ -27870,7 +27870,7 @@ namespace detail {
 
 // Which part of a step a graph computes: all of it, or, for batches in parts, the sums over one part, or the update by the sums over all;
 // or the forward part alone.
-enum class step_part : std::uint8_t { whole, sums, update, forward };
+enum class step_part { whole, sums, update, forward };
 
 // Places of the inputs of a step's graph; the state follows.
 struct step_inputs {
@@ -31193,7 +31193,7 @@ struct epoch_record {
 };
 
 /// Whether a run goes on.
-enum class training_verdict : std::uint8_t { go_on, stop };
+enum class training_verdict { go_on, stop };
 
 /// Is told what happens, and may end the run. Called from the thread that trains. A run that is stopped writes its checkpoint and ends without
 /// an error, see training_result::stopped; `resume` goes on from there to the bytes of one that was not.
@@ -31549,7 +31549,7 @@ GRAFT_BEGIN_NAMESPACE
 
 /// How a range is chosen from what was seen: all of it; what lies between two percentiles; where the quantised distribution is nearest to the true one
 /// by Kullback-Leibler divergence (Migacz, "8-bit inference with TensorRT", 2017).
-enum class calibration_method : std::uint8_t { minmax, percentile, entropy };
+enum class calibration_method { minmax, percentile, entropy };
 
 /// The numbers that the integers 0 to 255 stand for at their ends. `low > high`: nothing was seen.
 struct value_range {
@@ -36461,7 +36461,7 @@ struct epoch_record {
 };
 
 /// Whether a run goes on.
-enum class training_verdict : std::uint8_t { go_on, stop };
+enum class training_verdict { go_on, stop };
 
 /// Is told what happens, and may end the run. Called from the thread that trains. A run that is stopped writes its checkpoint and ends without
 /// an error, see training_result::stopped; `resume` goes on from there to the bytes of one that was not.
@@ -39063,7 +39063,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 /// What a path leads to once links are followed.
-enum class entry_kind : std::uint8_t { file, folder, other };
+enum class entry_kind { file, folder, other };
 
 /// One name in a folder.
 struct folder_entry {

@@ -70,7 +70,7 @@ public:
     class watch;
 
 private:
-    enum class kind : std::uint8_t { borrowed, allocated, lent };
+    enum class kind { borrowed, allocated, lent };
     struct lender;
     const lender& from() const noexcept;
     std::byte* copied() const;

@@ -11,7 +11,7 @@
 GRAFT_BEGIN_NAMESPACE
 
 /// What a path leads to once links are followed.
-enum class entry_kind : std::uint8_t { file, folder, other };
+enum class entry_kind { file, folder, other };
 
 /// One name in a folder.
 struct folder_entry {

@@ -10,7 +10,7 @@
 GRAFT_BEGIN_NAMESPACE
 
 /// The type of a tensor's elements; the numbers are those of onnx.TensorProto.DataType.
-enum class dtype : std::uint8_t {
+enum class dtype {
     undefined = 0,
     float32 = 1,
     uint8 = 2,

@@ -99,7 +99,7 @@
 GRAFT_BEGIN_NAMESPACE
 
 /// The kind of an error; `text(errc)` is its stable name, such as "op.shape".
-enum class errc : unsigned char {
+enum class errc {
 #define GRAFT_X(id, name, meaning) id,
     GRAFT_ERROR_CODES(GRAFT_X)
 #undef GRAFT_X

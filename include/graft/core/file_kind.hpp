@@ -21,7 +21,7 @@ inline bool is_pnm(const std::uint8_t* p, std::size_t n) noexcept {
 }
 inline bool is_webp(const std::uint8_t* p, std::size_t n) noexcept { return n >= 12 && std::memcmp(p, "RIFF", 4) == 0 && std::memcmp(p + 8, "WEBP", 4) == 0; }
 
-enum class file_family : std::uint8_t { unknown, picture, model, other_model, archive, other };
+enum class file_family { unknown, picture, model, other_model, archive, other };
 
 struct file_kind {
     const char* title = nullptr;    // behind "this is"; null where it is not known

@@ -13,7 +13,7 @@
 GRAFT_BEGIN_NAMESPACE
 
 /// What `json_reader::next` found.
-enum class json_token : std::uint8_t { end, begin_object, end_object, begin_array, end_array, key, string, number, boolean, null };
+enum class json_token { end, begin_object, end_object, begin_array, end_array, key, string, number, boolean, null };
 
 /// Reads a text token by token. The first fault ends it (`end`), and `finish` tells what it was: json.malformed with the offset.
 class json_reader {
@@ -38,7 +38,7 @@ public:
     status finish() const;
 
 private:
-    enum class state : std::uint8_t { value, first_item, first_key, key, after, done };
+    enum class state { value, first_item, first_key, key, after, done };
     json_token begin(char bracket, json_token token);
     json_token close(char bracket, json_token token);
     json_token scalar();
@@ -63,7 +63,7 @@ private:
 
 /// A JSON value with everything in it.
 struct json {
-    enum class kind : std::uint8_t { null, boolean, number, string, array, object };
+    enum class kind { null, boolean, number, string, array, object };
     kind type = kind::null;
     bool boolean = false;
     bool is_integer = false;  ///< a number written without point and exponent, in range of `integer`

@@ -9,7 +9,7 @@
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-enum class conv_algorithm : std::uint8_t {
+enum class conv_algorithm {
     direct,       ///< register tiles over the blocked input
     pointwise,    ///< the same with one tap and no border: a matrix product
     depthwise,    ///< as many groups as channels

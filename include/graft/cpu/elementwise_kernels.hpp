@@ -10,10 +10,10 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// Functions of one element beyond the activations. round: half to even; erf and exp within 2 ulp, log within 2.
-enum class unary : std::uint8_t { abs, neg, exp, log, sqrt, reciprocal, floor, ceil, round, sign, erf, square };
+enum class unary { abs, neg, exp, log, sqrt, reciprocal, floor, ceil, round, sign, erf, square };
 
 /// Functions of two elements. max and min hand NaN on; pow is powf; prelu is a < 0 ? a * b : a.
-enum class binary : std::uint8_t { add, sub, mul, div, max, min, pow, prelu };
+enum class binary { add, sub, mul, div, max, min, pow, prelu };
 
 /// Whether an operator that this build holds can come to need the function: by itself, or fused from several.
 constexpr bool unary_wanted(unary op) noexcept {

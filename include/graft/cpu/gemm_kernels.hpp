@@ -17,7 +17,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// What is added to the rows or columns of a product.
-enum class bias_kind : std::uint8_t { none, column, row };
+enum class bias_kind { none, column, row };
 
 /// A block of C = act(alpha * A * B + bias + residual), m rows by n columns, all of k.
 struct gemm_block {

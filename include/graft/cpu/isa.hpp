@@ -22,7 +22,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// An instruction set. avx2 means AVX2 with FMA and F16C; avx512 adds F, BW, DQ and VL; baseline is what every machine has.
-enum class isa : std::uint8_t {
+enum class isa {
 #define GRAFT_X(id, width, here) id,
     GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X

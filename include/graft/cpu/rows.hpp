@@ -25,7 +25,7 @@ void run_group_norm(isa set, const float* x, float* y, std::int64_t images, std:
                     const float* beta, float epsilon, executor& pool);
 
 /// What ReduceX gives: mean divides a sum, l2 is the root of a sum of squares. Empty sums are 0, max -infinity, min infinity.
-enum class reduce_kind : std::uint8_t { sum, mean, max, min, sum_square, l1, l2 };
+enum class reduce_kind { sum, mean, max, min, sum_square, l1, l2 };
 /// y[outer, inner] reduces the middle dimension of x[outer, n, inner].
 void run_reduce(isa set, reduce_kind kind, const float* x, float* y, std::int64_t outer, std::int64_t n, std::int64_t inner, executor& pool);
 /// y[outer, inner]: places in [0, n) of the highest (or lowest) elements of x[outer, n, inner], n >= 1; the first (or last) of

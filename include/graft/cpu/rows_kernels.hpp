@@ -9,7 +9,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// What a reduction adds up or looks for. max and min hand NaN on.
-enum class reduction : std::uint8_t { sum, max, min, sum_square, sum_abs };
+enum class reduction { sum, max, min, sum_square, sum_abs };
 
 /// Rows to normalise: y = (x - mean) / sqrt(variance + epsilon) * gamma + beta.
 struct normalize_rows {

@@ -8,7 +8,7 @@
 GRAFT_BEGIN_NAMESPACE
 
 /// The operations that both policies draw from, in torchvision's order.
-enum class augment_op : std::uint8_t {
+enum class augment_op {
     identity,
     shear_x,
     shear_y,
@@ -32,7 +32,7 @@ const char* text(augment_op op) noexcept;
 /// A policy: RandAugment (Cubuk et al. 2019) applies `num_ops` operations of one magnitude, TrivialAugmentWide (Müller and Hutter
 /// 2021) one of a random magnitude.
 struct auto_augment {
-    enum class policy : std::uint8_t { none, rand_augment, trivial_augment_wide };
+    enum class policy { none, rand_augment, trivial_augment_wide };
     policy kind = policy::none;
     int num_ops = 2;
     int magnitude = 9;  ///< of RandAugment; 0 <= magnitude < num_magnitude_bins

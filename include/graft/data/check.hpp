@@ -9,7 +9,7 @@ GRAFT_BEGIN_NAMESPACE
 /// What a check found.
 struct dataset_report {
     /// Pictures that are copies of others, by where the two lie: in one class of one part, in two classes, in two parts.
-    enum class overlap : std::uint8_t { in_class, across_classes, across_parts };
+    enum class overlap { in_class, across_classes, across_parts };
     struct copy {
         std::string path, of;  ///< the copy, and what it is a copy of, which comes first
         overlap where = overlap::in_class;

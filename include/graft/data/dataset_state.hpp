@@ -30,7 +30,7 @@ inline std::string file_part(const std::string& path) {
 
 inline char ascii_lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
-enum class data_part : std::uint8_t { training, validation, test };
+enum class data_part { training, validation, test };
 
 // Samples of one raw file, equally large and equally far from each other.
 struct raw_block {

@@ -8,7 +8,7 @@ GRAFT_BEGIN_NAMESPACE
 
 /// What is done to one batch.
 struct mix_plan {
-    enum class way : std::uint8_t { none, mixup, cutmix };
+    enum class way { none, mixup, cutmix };
     way kind = way::none;
     double lambda = 1;  ///< share of the sample itself, also in its label; the rest is of the one before it
     crop_box box;       ///< of cutmix: what comes from the other sample

@@ -9,7 +9,7 @@ GRAFT_BEGIN_NAMESPACE
 
 /// Where a specification of preprocessing comes from: the caller, the model's metadata, its 8-bit input (raw), or a guess by its input
 /// alone.
-enum class preprocess_source : std::uint8_t { given, metadata, raw_bytes, assumed };
+enum class preprocess_source { given, metadata, raw_bytes, assumed };
 
 /// A specification and where it comes from.
 struct preprocess_choice {

@@ -11,10 +11,10 @@ GRAFT_BEGIN_NAMESPACE
 
 /// How a picture becomes a tensor. Default: everything by the model, resized so that 0.875 of it is cropped, values 0..255.
 struct preprocess_spec {
-    enum class size_rule : std::uint8_t { fraction, shorter, exact, none };
-    enum class crop_rule : std::uint8_t { model, exact, none };
-    enum class channels : std::uint8_t { model, rgb, bgr, gray };
-    enum class axes : std::uint8_t { model, nchw, nhwc };
+    enum class size_rule { fraction, shorter, exact, none };
+    enum class crop_rule { model, exact, none };
+    enum class channels { model, rgb, bgr, gray };
+    enum class axes { model, nchw, nhwc };
 
     size_rule resize = size_rule::fraction;
     std::int64_t resize_height = 0, resize_width = 0;  ///< pixels; both the same number for `shorter`

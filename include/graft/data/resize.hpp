@@ -6,7 +6,7 @@
 GRAFT_BEGIN_NAMESPACE
 
 /// Pillow's resampling filters; all but `nearest` widen with the shrink ratio, so that nothing aliases.
-enum class filter : std::uint8_t { nearest, box, bilinear, hamming, bicubic, lanczos };
+enum class filter { nearest, box, bilinear, hamming, bicubic, lanczos };
 
 /// The picture scaled to `height` x `width` (aspect ignored), 8 bits again. Errors: image.dimensions, memory.oom.
 result<image> resize(const image& picture, std::int64_t height, std::int64_t width, filter kernel = filter::bilinear);

@@ -10,7 +10,7 @@
 GRAFT_BEGIN_NAMESPACE
 
 /// What random numbers are drawn for; each purpose has streams of its own.
-enum class random_purpose : std::uint8_t { order = 1, sample = 2, batch = 3 };
+enum class random_purpose { order = 1, sample = 2, batch = 3 };
 
 /// The stream of random numbers for (purpose, epoch, index); distinct for epochs below 2^24 and indices below 2^32.
 random_stream data_stream(std::uint64_t seed, random_purpose purpose, std::int64_t epoch, std::int64_t index) noexcept;

@@ -19,7 +19,7 @@ namespace detail {
 // Keyed bodies begin with the key: its length in 2 bytes, and its text. The store says `welcome` when all ranks have come, or `refused`; before that
 // nobody asks for anything. A rank has one request open at a time; a new one takes the place of an older one. A connection that ends before `goodbye` is
 // a rank that is lost, and all others are told so by `left`. Nothing is encrypted or proven: it is for networks whose machines trust each other.
-enum class store_kind : std::uint8_t {
+enum class store_kind {
     set = 1,       // key, value -> done
     get = 2,       // key -> done with the value, when there is one
     add = 3,       // key, 8 bytes -> done with the sum, 8 bytes; what is not there counts as 0
@@ -31,7 +31,7 @@ enum class store_kind : std::uint8_t {
     welcome = 18,  // number 0
     left = 19,     // number 0; rank in 4 bytes, text
 };
-enum class store_refusal : std::uint8_t { mismatch = 1, late = 2, lost = 3, full = 4 };
+enum class store_refusal { mismatch = 1, late = 2, lost = 3, full = 4 };
 
 constexpr char store_magic[17] = "graft store 01\r\n";
 constexpr std::size_t store_magic_bytes = 16, store_hello_bytes = 24;

@@ -50,7 +50,7 @@ struct kernel_query : op_context {
 
 /// What a kernel's parameter is filled with.
 struct argument {
-    enum class from : std::uint8_t { input, output, workspace, number, faults, fault_seen } kind = from::input;
+    enum class from { input, output, workspace, number, faults, fault_seen } kind = from::input;
     std::int64_t index = 0;  ///< of the input or output; for the workspace a byte offset; of a number itself
 };
 

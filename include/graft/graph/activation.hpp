@@ -26,7 +26,7 @@
 GRAFT_BEGIN_NAMESPACE
 
 /// Functions of one element that can follow a convolution, a matrix product or a sum.
-enum class activation : std::uint8_t {
+enum class activation {
     none,
 #define GRAFT_X(name, first, second) name,
     GRAFT_ACTIVATION_LIST(GRAFT_X)

@@ -18,7 +18,7 @@ struct batch_axis {
 };
 
 /// How a node has to be changed, beside repeating inputs, to take any number of samples.
-enum class batch_change : std::uint8_t {
+enum class batch_change {
     none,
     view,      // where its samples do not go where they have to: becomes a Reshape to the extents of now, with -1 along the axis of the output
     reshape,   // a Reshape whose target does not do that gets such a one

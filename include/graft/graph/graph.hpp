@@ -25,7 +25,7 @@ constexpr value_id no_value = -1;
 using place_id = std::uint8_t;
 
 /// What an attribute holds.
-enum class attribute_kind : std::uint8_t { none, real, integer, string, tensor, graph, reals, integers, strings };
+enum class attribute_kind { none, real, integer, string, tensor, graph, reals, integers, strings };
 
 /// A named attribute of a node, as ONNX has them.
 struct attribute {

@@ -48,7 +48,7 @@ struct op_flag {
 };
 
 /// How an operator moves elements of its inputs; the values stay as they are.
-enum class motion : std::uint8_t {
+enum class motion {
     none,
     same,     ///< in the same order: Reshape
     permute,  ///< by another order of the axes: Transpose
@@ -60,7 +60,7 @@ enum class motion : std::uint8_t {
 };
 
 /// In what an operator is linear; elsewhere its inputs are factors, divisors, shapes.
-enum class linearity : std::uint8_t {
+enum class linearity {
     none,
     first,   ///< in its first input, for any others
     joint,   ///< in all of its inputs together: sums
@@ -68,10 +68,10 @@ enum class linearity : std::uint8_t {
 };
 
 /// The part that an operator plays in a network.
-enum class op_role : std::uint8_t { other, constant, convolution, product, pool, softmax, log_softmax, quantize, dequantize, drop, update };
+enum class op_role { other, constant, convolution, product, pool, softmax, log_softmax, quantize, dequantize, drop, update };
 
 /// What becomes of an operator where a float network is brought into eight bits.
-enum class eight_bits : std::uint8_t {
+enum class eight_bits {
     stays_float,
     multiplies,   ///< its input 1, stored as int8 where that is constant, by its input 0
     computes,     ///< on values of uint8

@@ -6,7 +6,7 @@
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-enum class reduction : std::uint8_t { sum, mean, maximum, minimum, product, l1, l2, log_sum, log_sum_exp, sum_square };
+enum class reduction { sum, mean, maximum, minimum, product, l1, l2, log_sum, log_sum_exp, sum_square };
 
 // The axes to be reduced, as bits: from the second input (ReduceSum-13, the others since 18), or from the attribute.
 // Without any, all are reduced, or with noop_with_empty_axes none. Only to be called when the input's contents are known.

@@ -146,7 +146,7 @@ inline void split_padding(std::int64_t total, bool lower, window_axis& a) noexce
 }
 
 /// Which padding rule a node asks for.
-enum class padding_rule : std::uint8_t { explicit_pads, same_upper, same_lower, valid };
+enum class padding_rule { explicit_pads, same_upper, same_lower, valid };
 
 inline status read_padding_rule(const op_context& c, padding_rule& rule) {
     const char* text = c.string("auto_pad", "NOTSET");

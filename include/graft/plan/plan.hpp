@@ -13,7 +13,7 @@
 GRAFT_BEGIN_NAMESPACE
 
 /// Where the memory of a value is found in a run.
-enum class slot_kind : std::uint8_t { none, arena, input, output, constant };
+enum class slot_kind { none, arena, input, output, constant };
 
 /// A value as a step sees it. `extents` and `type` are those of the value; `index` is a byte offset into the arena of its place, or the
 /// number of an input, an output, or a value with a constant.

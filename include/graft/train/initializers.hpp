@@ -9,7 +9,7 @@
 GRAFT_BEGIN_NAMESPACE
 
 /// How new weights are drawn; fan_in and fan_out are the inputs and outputs of one element, taps counted.
-enum class initializer : std::uint8_t {
+enum class initializer {
     zeros,
     ones,
     kaiming_uniform,         ///< within sqrt(6 / fan_in): He et al., "Delving Deep into Rectifiers" (2015)

@@ -8,7 +8,7 @@
 GRAFT_BEGIN_NAMESPACE
 
 /// What a network learns to make small, of one sample with logits x and targets t.
-enum class loss_kind : std::uint8_t {
+enum class loss_kind {
     cross_entropy,    ///< -sum_c t_c log softmax(x)_c; targets are probabilities, so smoothed, mixed and weighted ones need nothing more
     bce_with_logits,  ///< sum_c max(x, 0) - x t + log(1 + exp(-|x|)), the mean over c
     focal,            ///< -sum_c t_c (1 - p_c)^gamma log p_c, p = softmax(x): Lin et al., "Focal Loss for Dense Object Detection" (2017)

@@ -9,7 +9,7 @@
 GRAFT_BEGIN_NAMESPACE
 
 /// The rule that weights are updated by.
-enum class optimizer_kind : std::uint8_t { sgd, adam, adamw };
+enum class optimizer_kind { sgd, adam, adamw };
 
 /// torch.optim's optimisers with its names, its defaults and its order of operations.
 struct optimizer_options {

@@ -12,7 +12,7 @@
 GRAFT_BEGIN_NAMESPACE
 
 /// The schedules, named after torch's.
-enum class schedule_kind : std::uint8_t {
+enum class schedule_kind {
     constant,
     step,        ///< StepLR: times `factor` every `epochs` epochs
     multi_step,  ///< MultiStepLR: times `factor` at each of `milestones`

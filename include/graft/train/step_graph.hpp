@@ -20,7 +20,7 @@ namespace detail {
 
 // Which part of a step a graph computes: all of it, or, for batches in parts, the sums over one part, or the update by the sums over all;
 // or the forward part alone.
-enum class step_part : std::uint8_t { whole, sums, update, forward };
+enum class step_part { whole, sums, update, forward };
 
 // Places of the inputs of a step's graph; the state follows.
 struct step_inputs {

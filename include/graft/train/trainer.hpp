@@ -47,7 +47,7 @@ struct epoch_record {
 };
 
 /// Whether a run goes on.
-enum class training_verdict : std::uint8_t { go_on, stop };
+enum class training_verdict { go_on, stop };
 
 /// Is told what happens, and may end the run. Called from the thread that trains. A run that is stopped writes its checkpoint and ends without
 /// an error, see training_result::stopped; `resume` goes on from there to the bytes of one that was not.

@@ -8,7 +8,7 @@
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-enum class conv_grad_weight_algorithm : std::uint8_t {
+enum class conv_grad_weight_algorithm {
     direct,     ///< tiles of channels over blocked images; groups too
     planes,     ///< few input channels, read from planes
     depthwise,  ///< as many groups as channels
@@ -40,7 +40,7 @@ conv_grad_weight_choice choose_conv_grad_weight(isa set, const conv_problem& for
 void run_conv_grad_weight(isa set, const conv_problem& forward, const conv_grad_weight_choice& choice, const saved_activation& x, const float* dy, float* dw,
                           float* db, void* workspace, executor& pool);
 
-enum class conv_grad_input_algorithm : std::uint8_t {
+enum class conv_grad_input_algorithm {
     convolution,  ///< stride 1: a convolution of dy with the weights turned round
     phases,       ///< strides: a convolution of stride 1 for each phase of the pixels of dx
     depthwise,    ///< as many groups as channels, with strides

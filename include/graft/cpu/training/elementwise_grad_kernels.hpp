@@ -10,7 +10,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// What a gradient passes: everything, or only what went through a relu or a clip in the forward pass.
-enum class gradient_mask : std::uint8_t {
+enum class gradient_mask {
     none,
     relu,  ///< where y > 0
     clip,  ///< where low < y < high

@@ -14,7 +14,7 @@ namespace gpu {
 
 /// How often a statement is run. A kernel is a loop over packs of neighbouring elements, with a loop over the elements inside;
 /// whatever uses a name stands at its level or deeper.
-enum class level : std::uint8_t {
+enum class level {
     thread,  ///< before the loop: constants, scalars in memory
     pack,    ///< once for each run of the loop
     lane,    ///< for each element of a pack; with packs of one element nothing is

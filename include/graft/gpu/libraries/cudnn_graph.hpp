@@ -54,7 +54,7 @@ private:
 };
 
 /// What a convolution reads and what it writes; x, w and y are named after the forward convolution.
-enum class convolution_direction : std::uint8_t { forward, backward_data, backward_weight };
+enum class convolution_direction { forward, backward_data, backward_weight };
 
 /// The spatial axes of a convolution, outermost first; groups follow from the extents of x and w.
 struct convolution_axes {

@@ -12,7 +12,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
 /// What memory is used for, in reports.
-enum class purpose : std::uint8_t { constants, state, activations, measuring };
+enum class purpose { constants, state, activations, measuring };
 constexpr int purposes = 4;
 const char* name(purpose p) noexcept;
 

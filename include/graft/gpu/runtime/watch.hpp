@@ -10,7 +10,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
 /// Why a device's clocks are lower than they could be.
-enum class throttle : std::uint8_t {
+enum class throttle {
     none,         ///< they are not, or the device is idle, or does not tell
     power_limit,  ///< the driver keeps it under its power limit, as it does with many a device that is busy
     heat,
