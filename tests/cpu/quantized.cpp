@@ -76,12 +76,14 @@ std::vector<std::uint8_t> computed_codes(isa set, const example& e, executor& po
         return y;
     }
     // What lies behind an image belongs to somebody else.
-    const std::size_t behind = 64, bytes_of_y = static_cast<std::size_t>(p.n * p.lanes(p.oc) * 4 * p.oh * p.ow);
-    std::vector<std::uint8_t> x_lanes(static_cast<std::size_t>(p.n * p.lanes(p.ic) * 4 * p.ih * p.iw)), y_lanes(bytes_of_y + behind, 77);
-    codes_to_lanes(set, p.x_signed, e.x.data(), p.n, p.ic, p.ih * p.iw, x_lanes.data(), pool);
-    run_quantized_conv(set, p, x_lanes.data(), packed.data(), e.scale.data(), bias.data(), y_lanes.data(), memory.data(), pool);
+    const std::int64_t together = p.tiles ? code_pixel : 4;
+    const auto stored = [&](std::int64_t channels) { return (channels + together - 1) / together * together; };
+    const std::size_t behind = 64, bytes_of_y = static_cast<std::size_t>(p.n * stored(p.oc) * p.oh * p.ow);
+    std::vector<std::uint8_t> x_lanes(static_cast<std::size_t>(p.n * stored(p.ic) * p.ih * p.iw)), y_lanes(bytes_of_y + behind, 77);
+    (p.tiles ? codes_to_pixels : codes_to_lanes)(set, p.x_signed, e.x.data(), p.n, p.ic, p.ih * p.iw, x_lanes.data(), pool);
+    run_quantized_conv(set, p, p.planes ? e.x.data() : x_lanes.data(), packed.data(), e.scale.data(), bias.data(), y_lanes.data(), memory.data(), pool);
     for (std::size_t i = 0; i < behind; ++i) CHECK(y_lanes[bytes_of_y + i] == 77);
-    lanes_to_codes(set, p.y_signed, y_lanes.data(), p.n, p.oc, p.oh * p.ow, y.data(), pool);
+    (p.tiles ? pixels_to_codes : lanes_to_codes)(set, p.y_signed, y_lanes.data(), p.n, p.oc, p.oh * p.ow, y.data(), pool);
     return y;
 }
 
@@ -166,11 +168,14 @@ TEST_CASE("cpu quantized: convolutions by tiles give the same codes, of any numb
     random_source random;
     pool_executor three(3);
     executor alone;
-    int checked = 0;
-    for (int round = 0; round < 60; ++round) {
-        example e = draw(random, false, 150);
-        if (!e.p.bytes || e.p.ih * e.p.iw * e.p.ic * e.p.oc > 3000000) continue;
+    int checked = 0, of_planes = 0, depthwise = 0;
+    for (int round = 0; round < 120; ++round) {
+        example e = draw(random, round % 4 == 0, round % 4 == 1 ? 4 : 150, round % 4 == 2);
+        if (!e.p.bytes || e.p.ih * e.p.iw * (e.p.depthwise() ? 1 : e.p.ic) * e.p.oc > 3000000) continue;
         e.p.tiles = true;
+        REQUIRE(takes_quantized_tiles(e.p));
+        e.p.planes = round % 4 == 1 && takes_quantized_planes(e.p);
+        of_planes += e.p.planes, depthwise += e.p.depthwise();
         INFO("round " << round << ", " << e.p.ic << " to " << e.p.oc << " channels, " << e.p.oh << "x" << e.p.ow << ", kernel " << e.p.kh << "x" << e.p.kw);
         const std::vector<std::uint8_t> wanted = wanted_codes(e);
         for (const char* emulated : {"amx", ""}) {
@@ -184,7 +189,9 @@ TEST_CASE("cpu quantized: convolutions by tiles give the same codes, of any numb
         }
     }
     if (checked == 0) return say_skipped("neither this machine nor this build has tiles of bytes");
-    CHECK(checked >= 20);
+    CHECK(checked >= 40);
+    CHECK(of_planes >= 3);
+    CHECK(depthwise >= 10);
 }
 
 TEST_CASE("cpu quantized: many channels and pixels, so that tasks share an image") {

@@ -19,6 +19,7 @@ GRAFT_END_NAMESPACE
 #include "lower/narrow_images.hpp"
 #include "lower/strided_products.hpp"
 #include "lower/quantized.hpp"
+#include "lower/quantized_sums.hpp"
 #include "ops/ops.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -27,6 +28,9 @@ namespace cpu {
 /// Quantised networks in integers; what that leaves unread is dropped.
 inline status in_integers(graph& g, const lowering& with, isa level) {
     GRAFT_TRY(graft::detail::quantized_lowering(g, with, level).run());
+    drop_unread(g);
+    if (!multiplies_tiles(level)) return {};
+    graft::detail::quantized_sums(g, with).run();
     drop_unread(g);
     return {};
 }

@@ -115,7 +115,7 @@ inline bool reads_pixels(const conv_problem& p) {
     return p.kh == 1 && p.kw == 1 && p.sh == 1 && p.sw == 1 && p.pt == 0 && p.pl == 0 && p.oh == p.ih && p.ow == p.iw;
 }
 // Whether a narrow image is multiplied where it lies: tiles end with its last pixel, vectors do not.
-inline bool reads_in_place(isa set, const conv_problem& p) { return bfloat16_products(set)->tiles && reads_pixels(p) && p.oh * p.ow >= bfloat16_block; }
+inline bool reads_in_place(const pixel_kernels& kernel, const conv_problem& p) { return kernel.tiles && reads_pixels(p) && p.oh * p.ow >= bfloat16_block; }
 template <class T>
 T* at_image(T* first, std::int64_t numbers) {
     return first ? first + numbers : nullptr;
@@ -130,9 +130,9 @@ struct bfloat16_cut {
     std::int64_t piece(std::int64_t task, std::int64_t blocks, std::int64_t pieces) const { return by_pixels ? task / blocks : task % pieces; }
 };
 
-inline void gather_bfloat16_part(const bfloat16_kernels& kernel, const bfloat16_args& a, std::int64_t in_blocks, std::int64_t behind, bfloat16_cut cut,
+inline void gather_part(const pixel_kernels& kernel, const bfloat16_args& a, std::int64_t in_blocks, std::int64_t behind, bfloat16_cut cut,
                                  executor& pool) {
-    std::memset(a.gathered + in_blocks * a.block_pixels * bfloat16_block, 0, static_cast<std::size_t>(behind) * bfloat16_block * 2);
+    std::memset(a.gathered + in_blocks * a.block_pixels * bfloat16_block, a.padding, static_cast<std::size_t>(behind) * bfloat16_block * 2);
     const std::int64_t most = 512, piece = cut.by_pixels ? std::min(most, a.block_pixels / pool.threads() + 1) : most;
     const std::int64_t pieces = (a.block_pixels + piece - 1) / piece;
     parallel_for(pool, in_blocks * pieces, [&](std::int64_t task) {
@@ -142,9 +142,8 @@ inline void gather_bfloat16_part(const bfloat16_kernels& kernel, const bfloat16_
 }
 
 // Gathers part by part, and multiplies. `a` has all that is the same in them, and the pointers of the first image.
-inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* workspace, executor& pool) {
-    const bfloat16_kernels& kernel = *bfloat16_products(set);
-    const bool in_place = a.narrow_x && reads_in_place(set, p);
+inline void run_pixels(const pixel_kernels& kernel, const conv_problem& p, bfloat16_args a, void* workspace, executor& pool) {
+    const bool in_place = a.narrow_x && reads_in_place(kernel, p);
     const bfloat16_part part = in_place ? bfloat16_part{1, p.oh} : bfloat16_parts(p);
     const bfloat16_args all = a;
     const std::int64_t in_blocks = blocks_of_32(p.ic), out_blocks = blocks_of_32(p.oc);
@@ -165,10 +164,12 @@ inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* 
             a.pixels = ((images - 1) * a.image_rows + a.oh - 1) * a.from.pitch + a.ow;
             a.x = at_image(all.x, image * a.x_image), a.narrow_x = at_image(all.narrow_x, image * a.x_image);
             a.y = at_image(all.y, image * a.y_image), a.narrow_y = at_image(all.narrow_y, image * a.y_image);
+            a.code_x = at_image(all.code_x, image * a.x_image), a.code_y = at_image(all.code_y, image * a.y_image);
+            a.code_residual = at_image(all.code_residual, image * a.y_image);
             a.residual = at_image(all.residual, image * a.y_image), a.narrow_residual = at_image(all.narrow_residual, image * a.y_image);
             a.source = in_place ? a.narrow_x : a.gathered;
             if (!in_place) a.source_pixel = bfloat16_block, a.source_block = a.block_pixels * bfloat16_block;
-            if (!in_place) gather_bfloat16_part(kernel, a, in_blocks, behind, cut, pool);
+            if (!in_place) gather_part(kernel, a, in_blocks, behind, cut, pool);
             const std::int64_t tiles = blocks_of_32(a.pixels), most = kernel.steps_at_once / (a.steps + kernel.end_steps) + 1;
             const std::int64_t at_once = cut.by_pixels ? std::min(most, (tiles + pool.threads() - 1) / pool.threads()) : most;
             const std::int64_t runs = (tiles + at_once - 1) / at_once, together = cut.by_pixels ? std::min(most / at_once, out_blocks / 4) + 1 : 1,
@@ -261,7 +262,7 @@ GRAFT_INLINE std::int64_t bfloat16_product_workspace(const gemm_problem& p) { re
 
 GRAFT_INLINE void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias, const float* residual,
                                     float* y, void* workspace, executor& pool, const output_steps* steps, const narrow_images& narrow) {
-    const conv_problem p = steps ? problem : detail::as_gathered(problem, narrow.x && detail::reads_in_place(set, problem));
+    const conv_problem p = steps ? problem : detail::as_gathered(problem, narrow.x && detail::reads_in_place(*bfloat16_products(set), problem));
     const std::int64_t width = vector_width(set);
     bfloat16_args a;
     a.weights = static_cast<const std::uint16_t*>(packed), a.bias = bias;
@@ -280,7 +281,7 @@ GRAFT_INLINE void run_bfloat16_conv(isa set, const conv_problem& problem, const 
     }
     if (steps) a.y_row = steps->row, a.y_pixel = steps->pixel, a.y_vector = steps->vector, a.y_image = steps->image;
     a.whole_vectors = true;
-    detail::run_bfloat16(set, p, a, workspace, pool);
+    detail::run_pixels(*bfloat16_products(set), p, a, workspace, pool);
 }
 
 GRAFT_INLINE bool takes_narrow_matrices(const gemm_problem& problem, bool a, bool c) {
@@ -306,7 +307,7 @@ GRAFT_INLINE void run_bfloat16_product(isa set, const gemm_problem& problem, con
             args.x = narrow.x ? nullptr : a + of_a, args.narrow_x = detail::at_image(narrow.x, of_a);
             args.y = narrow.y ? nullptr : c + of_c, args.narrow_y = detail::at_image(narrow.y, of_c);
             args.residual = residual ? residual + outer * p.residual_strides[0] + inner * p.residual_strides[1] + row * p.ld_residual : nullptr;
-            detail::run_bfloat16(set, rows, args, workspace, pool);
+            detail::run_pixels(*bfloat16_products(set), rows, args, workspace, pool);
         }
     }
 }

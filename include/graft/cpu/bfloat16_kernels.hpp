@@ -27,6 +27,18 @@ struct bfloat16_weights {
     float factor = 1;  // what they are multiplied by before they are rounded
 };
 
+struct quantized_sum_problem;
+/// How sums of products of bytes become codes: low and the like are unsigned ones.
+struct code_end {
+    const float* scale;        // [out_channels]
+    const std::int32_t* bias;  // [out_channels]
+    float most;                // steps from the zero point
+    int zero, low;
+    bool bytes;         // whether all steps fit int32, and codes go up to the largest byte
+    std::uint8_t flip;                 // of the codes of planes that are signed
+    const quantized_sum_problem* sum;  // null, or what is added to them: codes in lanes
+};
+
 /// One run of a sum of products over taps and channels, as its tasks read it. Pixels are float32, and rounded to bfloat16 as they are gathered; a matrix
 /// is a row of pixels whose channels are its columns. Distances count floats; `vector` is that from a vector of channels to the next. Where a `narrow` pointer
 /// takes the place of another, they count numbers of bfloat16, and a pixel's 32 channels lie side by side.
@@ -59,6 +71,14 @@ struct bfloat16_args {
     std::int64_t residual_pixel = 0;  // where it is a matrix; else that of y
     bool whole_vectors = false;       // y has room for lanes past out_channels
     epilogue ep;
+
+    // Where it is not null, pixels are 64 codes, of which narrow pointers and distances count two as one; sums are integers, and become codes.
+    const code_end* codes = nullptr;
+    const std::uint8_t* code_x = nullptr;  // planes
+    std::uint8_t* code_y = nullptr;
+    const std::uint8_t* code_residual = nullptr;  // null, or as code_y: where there is a sum
+    std::int64_t code_block = 0;  // bytes from a block of 64 output channels to the next
+    int padding = 0;              // the byte that stands round an image
 };
 
 /// Kernels of images in bfloat16, [n][ceil(c / 32)][pixels][32]; lanes past c hold numbers that are finite. A group is the channels of each pixel that fill two
@@ -74,17 +94,20 @@ struct bfloat16_image_kernels {
     void (*sum)(const std::uint16_t* a, const std::uint16_t* b, std::int64_t n, float low, float high, std::uint16_t* y);  ///< n: whole pixels
 };
 
-/// `pack` rounds the weights of 32 output channels, of which there are `count`, and writes them in the order in which products read them. Tasks: `gather` (of
-/// planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by some blocks of output channels.
-struct bfloat16_kernels {
-    void (*pack)(const bfloat16_weights&, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to);
+/// Tasks: `gather` (of planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by some blocks of output
+/// channels.
+struct pixel_kernels {
     void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*gather_planes)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
     void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last);
-    const bfloat16_image_kernels* images;
     bool tiles;         // else vectors
     int steps_at_once;  // of 32 pixels, that make a task
     int end_steps;      // what follows the last step of 32 pixels takes as long as so many
+};
+/// `pack` rounds the weights of 32 output channels, of which there are `count`, and writes them in the order in which products read them.
+struct bfloat16_kernels : pixel_kernels {
+    void (*pack)(const bfloat16_weights&, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to);
+    const bfloat16_image_kernels* images;
 };
 
 }  // namespace cpu

@@ -11,12 +11,10 @@ namespace cpu {
 
 /// The kernels of an available instruction set; those of baseline for one of another architecture.
 const kernel_table& kernels(isa set) noexcept;
-/// A kernel of convolutions of 8-bit images, for one task.
-using quantized_task = void (*)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
 /// The kernels that multiply four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI, AVX-VNNI); else null.
 const byte_kernels* byte_products(isa set) noexcept;
-/// Their convolution by tiles (AMX); asks the system for the use of them.
-quantized_task byte_tiles(isa set) noexcept;
+/// Those of bytes by tiles (AMX; asks the system for the use of them), of a set and a machine that have `byte_products` too; else null.
+const code_pixel_kernels* byte_tiles(isa set) noexcept;
 /// The kernels of bfloat16, of a set and a machine that multiply it: tiles (AMX; asks the system for the use of them), else pairs (AVX-512 BF16); else null.
 const bfloat16_kernels* bfloat16_products(isa set) noexcept;
 
@@ -103,7 +101,7 @@ using namespace vnni;
 #include "simd/amx.inl"
 
 #include "kernels/bfloat16_tiles.inl"
-#include "kernels/quantized_amx.inl"
+#include "kernels/quantized_pixels.inl"
 }  // namespace amx
 #endif
 }  // namespace bf16
@@ -165,14 +163,14 @@ GRAFT_INLINE const bfloat16_kernels* bfloat16_products(isa set) noexcept {
     return nullptr;
 }
 
-GRAFT_INLINE quantized_task byte_tiles(isa set) noexcept {
+GRAFT_INLINE const code_pixel_kernels* byte_tiles(isa set) noexcept {
 #if GRAFT_EMULATED_PRODUCTS
-#define GRAFT_X(id, width, here) GRAFT_ISA_HERE(here, if (set == isa::id && emulates("amx")) return &id::emulated::conv_quantized_tiles;)
+#define GRAFT_X(id, width, here) GRAFT_ISA_HERE(here, if (set == isa::id && emulates("amx")) return id::emulated::codes_by_tiles();)
     GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X
 #endif
 #if GRAFT_HAS_AMX
-    if (set == isa::avx512 && has_tiles()) return quantized_conv_wanted() ? &avx512::bf16::amx::conv_quantized_tiles : nullptr;
+    if (set == isa::avx512 && has_tiles()) return quantized_conv_wanted() ? avx512::bf16::amx::codes_by_tiles() : nullptr;
 #endif
     static_cast<void>(set);
     return nullptr;

@@ -16,6 +16,7 @@ struct move_kernels;
 struct quantized_kernels;
 struct quantized_conv_args;
 struct byte_kernels;
+struct code_pixel_kernels;
 struct bfloat16_kernels;
 
 /// The kernels of one instruction set. A null function means that GRAFT_OPS left its operators out.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../core/executor.hpp"
+#include "bfloat16.hpp"
 #include "isa.hpp"
 #include "quantized_kernels.hpp"
 
@@ -15,8 +16,13 @@ bool takes_quantized_conv(const quantized_conv_problem& problem);
 bool takes_quantized_winograd(const quantized_conv_problem& problem);
 /// Whether the set and this machine multiply bytes four a lane, for weights whose differences from their zero points fit int8.
 bool multiplies_bytes(isa set) noexcept;
-/// The same by tiles, of which the convolution has channels enough to fill a third of the first.
-bool multiplies_tiles(isa set, const quantized_conv_problem& problem) noexcept;
+/// The same by tiles.
+bool multiplies_tiles(isa set) noexcept;
+/// Whether these are worth pixels of 64 channels, where images have few: half empty, they take twice the memory and the time of all that is not multiplied.
+bool prefers_tiles(const quantized_conv_problem& problem) noexcept;
+/// Whether they take such a convolution, and whether one of a few planes reads them as they lie.
+bool takes_quantized_tiles(const quantized_conv_problem& problem);
+bool takes_quantized_planes(const quantized_conv_problem& problem);
 /// Whether products of 16 bits, two a lane, are faster than those of floats on the set: a multiplication and an addition for twice as many.
 constexpr bool pairs_of_16_bits_pay(isa set) noexcept { return set == isa::avx2; }
 /// Whether a convolution of bytes is faster with vectors of output channels: where too many of a tile's neighbouring pixels are none of an output.
@@ -27,16 +33,22 @@ std::int64_t quantized_conv_workspace(const quantized_conv_problem& problem);
 /// Packs the weights of block `block` of problem.rows() output channels, given as differences from their zero points: [oc of the block][ic / groups]
 /// [kh][kw] of int16. `packed` is room for all blocks.
 void pack_quantized_rows(const quantized_conv_problem& problem, std::int64_t block, const std::int16_t* weights, void* packed);
-/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each, for `bytes` both in lanes of four channels, or matrices; scale and bias are [oc]. For
+/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each, for `bytes` both in lanes of four channels or pixels of 64, or matrices; scale and bias are [oc]. For
 /// `unsigned_pixels()` the bias is less the sum of the channel's weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The memory
 /// of `workspace` is aligned to 64 bytes.
 void run_quantized_conv(isa set, const quantized_conv_problem& problem, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
-                        void* y, void* workspace, executor& pool);
+                        void* y, void* workspace, executor& pool, const void* residual = nullptr);
 /// The bias of a channel as the run wants it: `weights` are the channel's differences, [ic / groups * kh * kw].
 std::int32_t quantized_bias(const quantized_conv_problem& problem, const std::int16_t* weights, std::int32_t bias);
 /// Codes [n][c][pixels], signed or not, to lanes of four channels [n][ceil(c / 4)][pixels][4] (see byte_kernels), and back. On a set that `multiplies_bytes`.
 void codes_to_lanes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
 void lanes_to_codes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
+/// The same to pixels of 64 channels [n][ceil(c / 64)][pixels][64] (see code_pixel_kernels), on a set that `multiplies_tiles`.
+void codes_to_pixels(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
+void pixels_to_codes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
+/// Lanes to pixels, and back, likewise.
+void lanes_to_pixels(isa set, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
+void pixels_to_lanes(isa set, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
 /// y = a + b, requantised; n codes each, whole lanes where the problem says so.
 void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool);
 /// Whether the windows of a row are no wider than the kernel has room for.
@@ -44,6 +56,8 @@ bool takes_max_pool_of_codes(const pool_problem& problem);
 /// The largest code of each window; padding never wins. x is [n][c][ih][iw] and y [n][c][oh][ow], or both in lanes of four channels where the problem's layout
 /// is blocked, in which all codes are unsigned.
 void run_max_pool_of_codes(isa set, const pool_problem& problem, bool is_signed, const void* x, void* y, executor& pool);
+/// The same of images in pixels of 64 channels, on a set that `multiplies_tiles`.
+void run_max_pool_of_pixels(isa set, const pool_problem& problem, const void* x, void* y, executor& pool);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -51,6 +65,7 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include "dispatch.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 GRAFT_BEGIN_NAMESPACE
@@ -90,8 +105,17 @@ inline void transform_quantized_weights(const std::int16_t* low, const std::int1
         for (int i = 0; i < 4; ++i) out[4 * i + j] = column[i] + ((column[i] & 0x8000u) << 1);
     }
 }
+// The image as pixels of 32 numbers, each two codes.
+inline conv_problem image_of_codes(const quantized_conv_problem& p) {
+    conv_problem image;
+    image.n = p.n, image.ih = p.ih, image.iw = p.iw, image.oc = p.oc, image.oh = p.oh, image.ow = p.ow;
+    image.kh = p.kh, image.kw = p.kw, image.sh = p.sh, image.sw = p.sw, image.dh = p.dh, image.dw = p.dw, image.pt = p.pt, image.pl = p.pl;
+    image.ic = p.planes ? p.ic : (p.ic + code_pixel - 1) / code_pixel * bfloat16_block;
+    image.in = p.planes ? layout::row_major : layout::blocked;
+    return image;
+}
 // Of a block of rows, as quantized_conv_args has it, with Width channels a lane.
-template <int Width, int Rows, bool Tiles>
+template <int Width, int Rows>
 inline void pack_quantized_lanes(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
     constexpr std::int64_t rows = Rows;
     constexpr std::uint32_t mask = Width == 4 ? 0xffu : 0xffffu;
@@ -105,7 +129,7 @@ inline void pack_quantized_lanes(const quantized_conv_problem& p, std::int64_t b
         std::int64_t lane = 0;
         for (std::int64_t left = p.ic; left > 0; left -= Width, from += Width * taps, ++lane)
             for (std::int64_t tap = 0; tap < taps; ++tap) {
-                std::uint32_t* const at = to + (Tiles ? (lane / 16 * taps + tap) * 512 + m * 16 + lane % 16 : (lane * taps + tap) * rows + m);
+                std::uint32_t* const at = to + (lane * taps + tap) * rows + m;
                 if (left >= Width) {
                     std::uint32_t all = 0;
                     GRAFT_UNROLL
@@ -115,6 +139,34 @@ inline void pack_quantized_lanes(const quantized_conv_problem& p, std::int64_t b
                     for (std::int64_t c = 0; c < left; ++c) *at |= shifted(from[c * taps + tap], c);
             }
     }
+}
+// For tiles: in the order of bfloat16_args, four channels of a pixel in place of two.
+inline void pack_quantized_tiles(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint8_t* to) {
+    constexpr std::int64_t step = 2 * bfloat16_step;
+    const conv_problem image = as_gathered(image_of_codes(p));
+    const std::int64_t taps = std::int64_t(image.kh) * image.kw, size = blocks_of_32(image.ic) * taps * step, first = block * quantized_rows_of_tiles;
+    to += block * size;
+    std::memset(to, 0, static_cast<std::size_t>(size));
+    const int beside = p.planes ? p.kw : 1;  // taps that are channels of a pixel
+    for (std::int64_t m = 0; m < quantized_rows_of_tiles && first + m < p.oc; ++m) {
+        std::uint8_t* const of_row = to + m / 16 * (step / 2) + m % 16 * 4;
+        for (std::int64_t c = 0; c < p.ic; ++c)
+            for (std::int64_t t = 0; t < p.kh * p.kw; ++t, ++weights) {
+                const std::int64_t channel = c * beside + t % beside;
+                of_row[(channel / code_pixel * taps + t / beside) * step + channel % code_pixel / 4 * 64 + channel % 4] = static_cast<std::uint8_t>(*weights);
+            }
+    }
+}
+// Of 64 channels of a depthwise convolution.
+inline void pack_depthwise_pixels(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
+    const std::int64_t size = std::int64_t(p.fours_of_taps()) * code_pixel, first = block * code_pixel;
+    to += block * size;
+    std::memset(to, 0, static_cast<std::size_t>(size) * sizeof *to);
+    for (int m = 0; m < code_pixel && first + m < p.oc; ++m)
+        for (int t = 0; t < p.kh * p.kw; ++t) {
+            const int slot = p.slot_of_tap(t);
+            to[slot / 4 * code_pixel + word_of_channel(m)] |= (static_cast<std::uint32_t>(*weights++) & 0xffu) << (8 * (slot % 4));
+        }
 }
 // Of the same, [16][lanes][8]: two channels a lane.
 inline void pack_quantized_winograd(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
@@ -151,7 +203,15 @@ GRAFT_INLINE bool takes_quantized_winograd(const quantized_conv_problem& p) {
            p.oc >= 16 && p.ow <= quantized_winograd_width;
 }
 GRAFT_INLINE bool multiplies_bytes(isa set) noexcept { return byte_products(set) != nullptr; }
-GRAFT_INLINE bool multiplies_tiles(isa set, const quantized_conv_problem& p) noexcept { return !p.depthwise() && p.ic >= 24 && byte_tiles(set) != nullptr; }
+GRAFT_INLINE bool multiplies_tiles(isa set) noexcept { return byte_tiles(set) != nullptr; }
+GRAFT_INLINE bool prefers_tiles(const quantized_conv_problem& p) noexcept {
+    constexpr std::int64_t few = 32;
+    return p.ic > few || p.oc > few || (!p.depthwise() && p.ic * p.kh * p.kw * p.oc > 2560);
+}
+GRAFT_INLINE bool takes_quantized_tiles(const quantized_conv_problem& p) { return p.depthwise() || takes_bfloat16_conv(detail::image_of_codes(p)); }
+GRAFT_INLINE bool takes_quantized_planes(const quantized_conv_problem& p) {
+    return !p.depthwise() && p.ic <= 4 && p.kw <= 8 && p.dw == 1 && p.ic * ((p.ow + 1) * p.sw + 8) <= bfloat16_row;
+}
 
 GRAFT_INLINE bool prefers_few_pixels(const quantized_conv_problem& p) noexcept {
     if (!p.bytes || p.tiles || p.depthwise()) return false;
@@ -164,12 +224,18 @@ GRAFT_INLINE bool prefers_few_pixels(const quantized_conv_problem& p) noexcept {
 
 GRAFT_INLINE std::int64_t packed_quantized_bytes(const quantized_conv_problem& p) {
     const std::int64_t taps = std::int64_t(p.kh) * p.kw;
+    if (p.tiles && !p.depthwise()) {
+        const conv_problem image = detail::as_gathered(detail::image_of_codes(p));
+        return 2 * bfloat16_step * p.blocks() * detail::blocks_of_32(image.ic) * image.kh * image.kw;
+    }
+    if (p.tiles) return 4 * p.blocks() * p.fours_of_taps() * code_pixel;
     if (p.depthwise()) return p.bytes ? 16 * p.lanes(p.oc) * p.fours_of_taps() : 4 * p.oc * ((taps + 1) / 2);
     if (p.winograd) return 4 * ((p.oc + quantized_rows - 1) / quantized_rows) * quantized_rows * p.lanes_of_channels() * 16;
     return 4 * p.blocks() * p.rows() * p.lanes_of_channels() * taps;
 }
 
 GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem& p) {
+    if (p.tiles && !p.depthwise()) return detail::bfloat16_workspace(detail::as_gathered(detail::image_of_codes(p)));
     const std::int64_t lists = detail::plane_list_bytes(p);
     if (p.depthwise() || p.in_place()) return lists;
     if (!p.bytes) return lists + 4 * detail::quantized_slots(p) * detail::quantized_slot(p);
@@ -180,11 +246,11 @@ GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem&
 GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, void* packed) {
     std::uint32_t* to = static_cast<std::uint32_t*>(packed);
     if (p.winograd) return detail::pack_quantized_winograd(p, block, weights, to);
+    if (p.tiles) return p.depthwise() ? detail::pack_depthwise_pixels(p, block, weights, to) : detail::pack_quantized_tiles(p, block, weights, static_cast<std::uint8_t*>(packed));
     if (!p.depthwise())
-        return (p.tiles   ? detail::pack_quantized_lanes<4, quantized_rows_of_tiles, true>
-                : p.few   ? detail::pack_quantized_lanes<4, quantized_rows_of_tiles, false>
-                : p.bytes ? detail::pack_quantized_lanes<4, quantized_rows, false>
-                          : detail::pack_quantized_lanes<2, quantized_rows, false>)(p, block, weights, to);
+        return (p.few     ? detail::pack_quantized_lanes<4, quantized_rows_of_tiles>
+                : p.bytes ? detail::pack_quantized_lanes<4, quantized_rows>
+                          : detail::pack_quantized_lanes<2, quantized_rows>)(p, block, weights, to);
     const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * quantized_rows, rows = p.oc - first < quantized_rows ? p.oc - first : quantized_rows;
     if (p.bytes) {
         // Four taps of a channel a word, the channels of a lane beside each other.
@@ -220,8 +286,43 @@ GRAFT_INLINE std::int32_t quantized_bias(const quantized_conv_problem& p, const 
     return static_cast<std::int32_t>(bias - sum * p.unsigned_zero());
 }
 
+namespace detail {
+
+inline std::uint8_t flip_of_planes(bool is_signed) { return is_signed ? 0x80 : 0; }
+
+inline void run_quantized_tiles(const code_pixel_kernels& kernel, isa set, const quantized_conv_problem& q, const void* x, const void* packed,
+                                const float* scale, const std::int32_t* bias, void* y, const void* residual, void* workspace, executor& pool) {
+    const std::int64_t width = vector_width(set), lift = q.y_signed ? 128 : 0;
+    const conv_problem image = image_of_codes(q);
+    conv_problem p = as_gathered(image, reads_in_place(kernel, image));
+    const code_end end = {scale,      bias, static_cast<float>(q.high - q.y_zero), q.y_zero + static_cast<int>(lift), q.low + static_cast<int>(lift),
+                          q.high + lift == 255 && *std::max_element(scale, scale + q.oc) < 1,
+                          flip_of_planes(q.x_signed), q.adds ? &q.sum : nullptr};
+    bfloat16_args a;
+    a.codes = &end, a.padding = q.unsigned_zero();
+    a.weights = static_cast<const std::uint16_t*>(packed);
+    a.source_block = p.ih * p.iw * bfloat16_block;
+    a.iw = p.iw;
+    if (q.planes) {
+        a.code_x = static_cast<const std::uint8_t*>(x);
+        a.unrolled = q.kw, a.unrolled_step = q.sw, a.unrolled_pad = q.pl;
+        a.iw = a.x_row = q.iw, a.x_vector = q.ih * q.iw, a.x_image = q.ic * a.x_vector;
+    } else {
+        a.narrow_x = static_cast<const std::uint16_t*>(x);
+        a.x_vector = p.ih * p.iw * width, a.x_pixel = bfloat16_block, a.x_row = p.iw * bfloat16_block, a.x_image = p.ic * p.ih * p.iw;
+    }
+    a.code_y = static_cast<std::uint8_t*>(y), a.code_block = p.oh * p.ow * code_pixel;
+    a.y_pixel = code_pixel, a.y_row = p.ow * code_pixel, a.y_image = (q.oc + code_pixel - 1) / code_pixel * a.code_block;
+    a.code_residual = static_cast<const std::uint8_t*>(residual);
+    run_pixels(kernel, p, a, workspace, pool);
+}
+
+}  // namespace detail
+
 GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
-                                     void* y, void* workspace, executor& pool) {
+                                     void* y, void* workspace, executor& pool, const void* residual) {
+    const code_pixel_kernels* const tiles_of_set = p.tiles ? byte_tiles(set) : nullptr;
+    if (tiles_of_set && !p.depthwise()) return detail::run_quantized_tiles(*tiles_of_set, set, p, x, packed, scale, bias, y, residual, workspace, pool);
     quantized_conv_args a;
     a.p = p;
     a.from = detail::planes_of(p);
@@ -239,17 +340,27 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
     a.tap = depthwise_taps;
     const quantized_kernels& k = *kernels(set).quantized;
     const byte_kernels* const bytes = p.bytes ? byte_products(set) : nullptr;
-    const std::int64_t x_image = bytes ? p.lanes(p.ic) * 4 * p.ih * p.iw : p.ic * p.ih * p.iw,
-                       y_image = bytes ? p.lanes(p.oc) * 4 * p.oh * p.ow : p.oc * p.oh * p.ow;
+    const std::int64_t together = p.tiles ? code_pixel : bytes ? 4 : 1;
+    const auto stored = [&](std::int64_t channels) { return (channels + together - 1) / together * together; };
+    const std::int64_t x_image = stored(p.ic) * p.ih * p.iw, y_image = stored(p.oc) * p.oh * p.ow;
     const std::int64_t tiles = detail::tiles_of(p), blocks = p.blocks();
-    // About a million products a task, as many times eight by tiles, whatever the number of threads.
+    // About a million products a task, whatever the number of threads.
     const std::int64_t products = p.rows() * quantized_pixels * p.ic * (p.winograd ? 16 : p.kh * p.kw);
-    a.blocks_a_task = products ? (std::int64_t(1) << (p.tiles ? 23 : 20)) / products + 1 : 1;
+    a.blocks_a_task = products ? (std::int64_t(1) << 20) / products + 1 : 1;
     a.blocks_a_task = a.blocks_a_task < blocks ? a.blocks_a_task : blocks;
-    const quantized_task conv = p.winograd ? k.winograd : p.tiles ? byte_tiles(set) : p.few ? bytes->conv_few : bytes ? bytes->conv : k.conv;
+    const auto conv = p.winograd ? k.winograd : p.few ? bytes->conv_few : bytes ? bytes->conv : k.conv;
     for (std::int64_t image = 0; image < p.n; ++image) {
         a.x = static_cast<const std::uint8_t*>(x) + image * x_image;
         a.y = static_cast<std::uint8_t*>(y) + image * y_image;
+        if (p.tiles) {
+            // About 20 us a task.
+            const std::int64_t rows = 4096 / (p.ow * p.fours_of_taps()) + 1, bands = (p.oh + rows - 1) / rows;
+            parallel_for(pool, p.blocks() * bands, [&](std::int64_t task) {
+                const std::int64_t first = task % bands * rows;
+                tiles_of_set->depthwise(a, task / bands, first, first + rows < p.oh ? first + rows : p.oh);
+            });
+            continue;
+        }
         if (p.depthwise()) {
             const auto depthwise = bytes ? bytes->depthwise : k.depthwise;
             parallel_for(pool, bytes ? p.lanes(p.oc) : p.oc, [&](std::int64_t channels) { depthwise(a, channels); });
@@ -295,6 +406,25 @@ inline void for_lanes(std::int64_t n, std::int64_t c, std::int64_t pixels, execu
 }
 inline std::int32_t flip_of(bool is_signed) { return is_signed ? static_cast<std::int32_t>(0x80808080u) : 0; }
 
+// A task takes some pixels of a block of 64 channels.
+template <class Kernel>
+inline void for_pixels(bool lanes, std::int32_t flip, void* planes, std::int64_t n, std::int64_t c, std::int64_t count, void* pixels, executor& pool,
+                       Kernel kernel) {
+    constexpr std::int64_t band = code_pixels_at_once;
+    const std::int64_t blocks = (c + code_pixel - 1) / code_pixel, bands = (count + band - 1) / band;
+    parallel_for(pool, n * blocks * bands, [&](std::int64_t task) {
+        const std::int64_t first = task % bands * band, block = task / bands % blocks, image = task / bands / blocks, left = c - block * code_pixel;
+        const std::int64_t stored = lanes ? 4 * quantized_conv_problem::lanes(c) : c;
+        const code_image m = {static_cast<std::uint8_t*>(planes) + (image * stored + block * code_pixel) * count,
+                              static_cast<std::uint8_t*>(pixels) + (image * blocks + block) * count * code_pixel,
+                              count,
+                              static_cast<int>(left < code_pixel ? left : code_pixel),
+                              flip,
+                              lanes};
+        kernel(m, first, count - first < band ? count - first : band);
+    });
+}
+
 }  // namespace detail
 
 GRAFT_INLINE void codes_to_lanes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool) {
@@ -308,6 +438,19 @@ GRAFT_INLINE void lanes_to_codes(isa set, bool is_signed, const void* x, std::in
     detail::for_lanes(n, c, pixels, pool, [&](std::int64_t code, std::int64_t lane, int channels, std::int64_t count) {
         k.to_planes(static_cast<const std::int32_t*>(x) + lane, pixels, channels, detail::flip_of(is_signed), count, static_cast<std::uint8_t*>(y) + code);
     });
+}
+
+GRAFT_INLINE void codes_to_pixels(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool) {
+    detail::for_pixels(false, detail::flip_of(is_signed), const_cast<void*>(x), n, c, pixels, y, pool, byte_tiles(set)->to_pixels);
+}
+GRAFT_INLINE void pixels_to_codes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool) {
+    detail::for_pixels(false, detail::flip_of(is_signed), y, n, c, pixels, const_cast<void*>(x), pool, byte_tiles(set)->to_planes);
+}
+GRAFT_INLINE void lanes_to_pixels(isa set, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool) {
+    detail::for_pixels(true, 0, const_cast<void*>(x), n, c, pixels, y, pool, byte_tiles(set)->to_pixels);
+}
+GRAFT_INLINE void pixels_to_lanes(isa set, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool) {
+    detail::for_pixels(true, 0, y, n, c, pixels, const_cast<void*>(x), pool, byte_tiles(set)->to_planes);
 }
 
 GRAFT_INLINE void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool) {
@@ -334,6 +477,14 @@ GRAFT_INLINE void run_max_pool_of_codes(isa set, const pool_problem& p, bool is_
     parallel_for(pool, p.n * p.c, [&](std::int64_t plane) {
         kernels(set).quantized->max_pool(p, is_signed, static_cast<const std::uint8_t*>(x) + plane * p.ih * p.iw,
                                          static_cast<std::uint8_t*>(y) + plane * p.oh * p.ow);
+    });
+}
+GRAFT_INLINE void run_max_pool_of_pixels(isa set, const pool_problem& p, const void* x, void* y, executor& pool) {
+    const auto kernel = byte_tiles(set)->max_pool;
+    parallel_for(pool, p.n * ((p.c + code_pixel - 1) / code_pixel) * p.oh, [&](std::int64_t task) {
+        const std::int64_t block = task / p.oh;
+        kernel(p, task % p.oh, static_cast<const std::uint8_t*>(x) + block * p.ih * p.iw * code_pixel,
+               static_cast<std::uint8_t*>(y) + block * p.oh * p.ow * code_pixel);
     });
 }
 

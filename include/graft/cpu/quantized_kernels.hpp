@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../core/wanted.hpp"
+#include "bfloat16_kernels.hpp"
 #include "planes.hpp"
 #include "pool_kernels.hpp"
 
@@ -17,6 +18,33 @@ constexpr bool quantized_conv_wanted() noexcept { return wanted("QLinearConv") |
 constexpr bool quantized_sum_wanted() noexcept { return quantized_pairs_wanted() && wanted("Add"); }
 constexpr bool quantized_max_pool_wanted() noexcept { return quantized_pairs_wanted() && wanted("MaxPool"); }
 
+/// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
+struct quantized_sum_problem {
+    bool a_signed = false, b_signed = false, y_signed = false;
+    int a_zero = 0, b_zero = 0, y_zero = 0, low = 0, high = 255;
+    float a_scale = 1, b_scale = 1, y_scale = 1;
+    bool lanes = false;  ///< of images in lanes of four channels, all of whose codes are unsigned
+
+    /// With its operands changed round.
+    quantized_sum_problem turned() const noexcept {
+        quantized_sum_problem p = *this;
+        p.a_signed = b_signed, p.a_zero = b_zero, p.a_scale = b_scale;
+        p.b_signed = a_signed, p.b_zero = a_zero, p.b_scale = a_scale;
+        return p;
+    }
+    /// Of the same codes as images in lanes hold them: all are unsigned.
+    quantized_sum_problem in_lanes() const noexcept {
+        quantized_sum_problem p = *this;
+        p.lanes = true;
+        p.a_zero += a_signed ? 128 : 0, p.b_zero += b_signed ? 128 : 0;
+        for (int* code : {&p.y_zero, &p.low, &p.high}) *code += y_signed ? 128 : 0;
+        p.a_signed = p.b_signed = p.y_signed = false;
+        return p;
+    }
+    /// Whether all quotients by y_scale are far inside of int32.
+    bool fits_int32() const noexcept { return (a_scale + b_scale) * 255 < y_scale * 1e9f; }
+};
+
 /// A two-dimensional convolution of 8-bit images, row-major, whose sums are requantised: y = clamp(rint(sum * scale) + y_zero, low, high), the sum
 /// of (x - x_zero) * w over the window plus the bias, in int32. Groups: 1, or one for each channel (depthwise).
 struct quantized_conv_problem {
@@ -25,15 +53,18 @@ struct quantized_conv_problem {
     bool x_signed = false, y_signed = false;
     int x_zero = 0, y_zero = 0, low = 0, high = 255;
     bool bytes = false;     ///< four 8-bit products a sum, of images in lanes of four channels; else two of 16 bits, of planes. The integers are the same
-    bool tiles = false;     ///< of bytes: sixteen lanes of channels at once, by the machine's tiles. The integers are the same
+    bool tiles = false;     ///< of bytes: by the machine's tiles, of images in pixels of 64 channels. The integers are the same
+    bool planes = false;    ///< of tiles: x is planes, row-major codes
     bool few = false;       ///< of bytes: vectors of output channels, not of neighbouring pixels, of which there are few. The integers are the same
     bool matrix = false;    ///< of few: x is a matrix [ow][ic] and y [ow][oc], row-major codes; the window is one tap
     bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
+    bool adds = false;      ///< of tiles: what is stored are the codes of `sum`, whose `a` the convolution's are and whose `b` lie as y does
+    quantized_sum_problem sum;
 
     bool depthwise() const noexcept { return groups != 1; }
     /// Whether pixels are multiplied as unsigned numbers: their zero point is the bias's to take back.
     bool unsigned_pixels() const noexcept { return bytes || depthwise(); }
-    /// Whether neighbours are read where they lie: one tap, no border, no steps. Tiles want whole ones of channels.
+    /// Whether neighbours are read where they lie: one tap, no border, no steps.
     bool in_place() const noexcept {
         return bytes && !tiles && !matrix && !depthwise() && kh * kw == 1 && sh == 1 && sw == 1 && pt == 0 && pl == 0 && oh == ih && ow == iw;
     }
@@ -41,11 +72,7 @@ struct quantized_conv_problem {
     int unsigned_zero() const noexcept { return x_zero + (x_signed ? 128 : 0); }
     /// Channels that one 32-bit lane holds.
     int channels_a_lane() const noexcept { return bytes ? 4 : 2; }
-    /// Whole tiles of them, where those are multiplied.
-    std::int64_t lanes_of_channels() const noexcept {
-        const std::int64_t lanes = (ic + channels_a_lane() - 1) / channels_a_lane();
-        return tiles ? (lanes + 15) / 16 * 16 : lanes;
-    }
+    std::int64_t lanes_of_channels() const noexcept { return (ic + channels_a_lane() - 1) / channels_a_lane(); }
     /// Output channels that are computed together.
     int rows() const noexcept;
     std::int64_t blocks() const noexcept { return (oc + rows() - 1) / rows(); }
@@ -61,6 +88,8 @@ struct quantized_conv_problem {
 
 constexpr int quantized_rows = 8;                 ///< output channels of a tile of sums
 constexpr int quantized_rows_of_tiles = 32;       ///< the same by the machine's tiles, and of few pixels
+constexpr int code_pixel = 64;                    ///< channels, and bytes, of a pixel as tiles read it
+constexpr int code_pixels_at_once = 256;          ///< that are moved between planes and pixels
 constexpr int quantized_taps = 256;               ///< at most, of a window
 constexpr int quantized_pixels = 48;              ///< pixels of a tile, which are neighbours in the padded image
 constexpr int quantized_winograd_width = 512;     ///< of an image, at most, where the convolution is Winograd's
@@ -69,7 +98,11 @@ constexpr int quantized_depthwise_pixels = 8192;  ///< of a channel's image that
 
 constexpr int quantized_pixels_of_few = 50;  ///< of a task where vectors are of output channels, ten at a time
 
-inline int quantized_conv_problem::rows() const noexcept { return tiles || few ? quantized_rows_of_tiles : quantized_rows; }
+inline int quantized_conv_problem::rows() const noexcept {
+    return tiles && depthwise() ? code_pixel : tiles || few ? quantized_rows_of_tiles : quantized_rows;
+}
+/// Where the weights of a pixel's channel stand, four taps a word: of each sixteen channels the first four are beside those of the other sixteens.
+constexpr int word_of_channel(int channel) { return channel % 16 / 4 * 16 + channel / 16 * 4 + channel % 4; }
 
 /// Numbers of a row of the image that a depthwise task makes: the first pixel that is none of padding is to stand at a multiple of the lead.
 constexpr int depthwise_lead = 16;
@@ -86,8 +119,8 @@ struct quantized_conv_args {
     image_planes from;
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
-    const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles [oc / 32][lanes / 16][taps][2][16][16
-                                            // lanes], of few pixels [oc / 32][lanes][taps][32]; depthwise: [oc][taps / 2], of bytes [oc / 4][fours of taps][4]
+    const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles those of bfloat16_args, of few pixels [oc / 32][lanes][taps][32]; depthwise: [oc][taps / 2], of bytes [oc / 4][fours of taps][4], of
+                                            // tiles [oc / 64][fours of taps][64 words of channels]
     const float* scale = nullptr;           // [oc]
     const std::int32_t* bias = nullptr;     // [oc]
     std::int32_t* gathered =
@@ -95,17 +128,6 @@ struct quantized_conv_args {
     std::int64_t slot = 0;               // numbers of a slot
     std::int64_t blocks_a_task = 1;      // of output channels
     const depthwise_tap* tap = nullptr;  // [taps], where it is depthwise
-};
-
-/// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
-struct quantized_sum_problem {
-    bool a_signed = false, b_signed = false, y_signed = false;
-    int a_zero = 0, b_zero = 0, y_zero = 0, low = 0, high = 255;
-    float a_scale = 1, b_scale = 1, y_scale = 1;
-    bool lanes = false;  ///< of images in lanes of four channels, all of whose codes are unsigned
-
-    /// Whether all quotients by y_scale are far inside of int32.
-    bool fits_int32() const noexcept { return (a_scale + b_scale) * 255 < y_scale * 1e9f; }
 };
 
 /// Tasks: `gather_winograd` takes one lane of channels of some tiles, `gather_tile` the tile of pixels for a slot of the memory, `conv` and `winograd` a tile,
@@ -134,6 +156,23 @@ struct byte_kernels {
     void (*depthwise)(const quantized_conv_args&, std::int64_t lane);
     void (*sum)(const quantized_sum_problem&, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count);
     void (*max_pool)(const pool_problem&, const std::int32_t* x, std::int32_t* y);
+};
+
+/// Codes of some channels, of one block, in planes (or lanes of four channels) and in pixels.
+struct code_image {
+    std::uint8_t *planes, *pixels;
+    std::int64_t plane;  // codes of one
+    int channels;
+    std::int32_t flip;
+    bool lanes;
+};
+/// Kernels of images in pixels of 64 channels, [ceil(c / 64)][pixels][64], as unsigned numbers; lanes past c hold anything. `to_pixels` and `to_planes` take up
+/// to code_pixels_at_once pixels from `first` on, `depthwise` some rows of a block, `max_pool` one row of it.
+struct code_pixel_kernels : pixel_kernels {
+    void (*to_pixels)(const code_image&, std::int64_t first, std::int64_t count);
+    void (*to_planes)(const code_image&, std::int64_t first, std::int64_t count);
+    void (*depthwise)(const quantized_conv_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*max_pool)(const pool_problem&, std::int64_t row, const std::uint8_t* x, std::uint8_t* y);
 };
 
 }  // namespace cpu

@@ -28,7 +28,7 @@ inline status call_run(run_context& c) {
 ///   Activation(X)                      by the attributes activation, alpha, beta
 ///   Reorder(X)                         between row-major and the blocked layout
 ///   Concat(X...)                       along the channels, blocked
-///   QuantizedConv(X, packed W, scale, bias)  of 8-bit images or rows, requantised; its parameters are the integers "problem"
+///   QuantizedConv(X, packed W, scale, bias, B?)  of 8-bit images or rows, requantised, and the sum with B of that; its parameters are the integers "problem"
 ///   QuantizedSum(A, B)                 of 8-bit tensors of equal shapes, requantised; likewise
 inline op_table lowered_ops() {
     static constexpr op_row rows[] = {

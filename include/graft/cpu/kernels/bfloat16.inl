@@ -74,7 +74,9 @@ GRAFT_VECTOR bfloat16_source source_of(const bfloat16_args& a, std::int64_t row,
     s.inside = s.iy >= 0 && s.iy < a.ih;
     return s;
 }
-GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
+GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count, int with = 0) {
+    std::memset(to, with, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to);
+}
 
 inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
@@ -89,7 +91,7 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         const std::int64_t inside = in_image && before < count ? (end < count ? end : count) : 0;
         std::int64_t i = 0;
         if (before < inside) {
-            clear_pixels(to, before);
+            clear_pixels(to, before, a.padding);
             const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
             i = before;
             if (a.narrow_x) {
@@ -100,7 +102,7 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
             } else
                 for (const float* from = a.x + at; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
         }
-        clear_pixels(to + i * bfloat16_block, count - i);
+        clear_pixels(to + i * bfloat16_block, count - i, a.padding);
         to += count * bfloat16_block;
         first += count;
     }
@@ -195,19 +197,25 @@ constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
 struct bfloat16_sums {
     alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
     std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // at below 0: no output; the other where residual_pixel tells of it
+    std::int64_t first, step;                                      // where it is not 0: all are outputs, so far apart, and `at` says nothing
     int next, pixels;
+    std::int64_t place(int pixel) const { return step ? first + pixel * step : at[pixel]; }
 };
 
 // What becomes of the sums of one block of output channels.
 struct bfloat16_end {
-    const bfloat16_args& a;
+    const bfloat16_args* args;
     std::int64_t channels;  // from the block's first one on
     bool function, simple;  // function: of all sums before they are handed out; simple: whole vectors, and no more than a residual and a clamp then
     bool residual;
     float low, high;
+    alignas(64) float start[bfloat16_block];  // what sums begin with: the bias
+    std::int64_t at;                          // where the block lies in y
 };
-inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
-    bfloat16_end e{a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0};
+inline bfloat16_end bfloat16_end_of(const bfloat16_args& a, std::int64_t block) {
+    bfloat16_end e{&a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0, {}, 0};
+    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < e.channels; ++c) e.start[c] = a.bias[block * bfloat16_block + c];
+    e.at = block * (bfloat16_block / V::W) * a.y_vector;
     const bool clamped = bounds_of(a.ep, e.low, e.high), late = a.ep.residual_after_activation;
     e.function = functions_wanted() && !clamped && (!e.residual || late);
     e.simple = (clamped ? !(e.residual && late) : e.function) && (a.whole_vectors || e.channels >= bfloat16_block);
@@ -216,7 +224,7 @@ inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
 
 // Any other pixel.
 inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
-    const bfloat16_args& a = e.a;
+    const bfloat16_args& a = *e.args;
     float none = 0;
     const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.function && !bounds_of(a.ep, none, none);
     const V low = V::set1(e.low), high = V::set1(e.high);
@@ -250,26 +258,27 @@ GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, 
     static_assert(bfloat16_block % (2 * V::W) == 0, "vectors are rounded two at a time");
     const V low = V::set1(e.low), high = V::set1(e.high);
     const bool capped = e.high < std::numeric_limits<float>::infinity();
-    const bfloat16_args& a = e.a;
+    const bfloat16_args& a = *e.args;
     const float* const residual = a.residual;
     const std::uint16_t* const narrow_residual = a.narrow_residual;
     float* const y = a.y;
     std::uint16_t* const narrow_y = a.narrow_y;
-    const std::int64_t vector = a.y_vector, channels = e.channels, *const residual_at = a.residual_pixel ? of.residual_at : of.at;
+    const std::int64_t vector = a.y_vector, channels = e.channels, *const residual_at = of.residual_at;
     const auto bounded = [&](V sum) {
         sum = max(low, sum);
         return capped ? min(high, sum) : sum;
     };
     for (; next < end; ++next) {
-        const std::int64_t at = of.at[next];
+        const std::int64_t at = of.place(next);
         if (at < 0) continue;
+        const std::int64_t from = a.residual_pixel ? residual_at[next] : at;
         const float* const sum = of.sum[next];
         if constexpr (Narrow) {
             GRAFT_UNROLL
             for (int v = 0; v < bfloat16_block; v += 2 * V::W) {
                 V first = V::load(sum + v), second = V::load(sum + v + V::W);
                 if constexpr (Residual) {
-                    const std::uint16_t* const add = narrow_residual + residual_at[next] + v;
+                    const std::uint16_t* const add = narrow_residual + from + v;
                     first = first + load_bf16(add), second = second + load_bf16(add + V::W);
                 }
                 narrow_neighbours(bounded(first), bounded(second), narrow_y + at + v);
@@ -279,7 +288,7 @@ GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, 
             for (int v = 0; v < bfloat16_block / V::W; ++v) {
                 if (v * V::W >= channels) break;
                 V total = V::load(sum + v * V::W);
-                if constexpr (Residual) total = total + V::load(residual + residual_at[next] + v * vector);
+                if constexpr (Residual) total = total + V::load(residual + from + v * vector);
                 bounded(total).store(y + at + v * vector);
             }
         }
@@ -290,14 +299,14 @@ inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, bfloat16_sums& of,
     int next = of.next;
     const int end = of.pixels < next + count ? of.pixels : next + count;
     if (next >= end) return;
-    if (e.function && next == 0) activate_run(of.sum[0], of.pixels * bfloat16_block, e.a.ep.act, e.a.ep.alpha, e.a.ep.beta);
+    if (e.function && next == 0) activate_run(of.sum[0], of.pixels * bfloat16_block, e.args->ep.act, e.args->ep.alpha, e.args->ep.beta);
     of.next = end;
     if (!e.simple) {
         for (; next < end; ++next)
-            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], e.a.residual_pixel ? of.residual_at[next] : of.at[next]);
+            if (const std::int64_t at = of.place(next); at >= 0) finish_pixel(e, of.sum[next], at, e.args->residual_pixel ? of.residual_at[next] : at);
         return;
     }
-    if (e.a.narrow_y)
+    if (e.args->narrow_y)
         e.residual ? finish_simple<true, true>(e, of, next, end) : finish_simple<true, false>(e, of, next, end);
     else
         e.residual ? finish_simple<false, true>(e, of, next, end) : finish_simple<false, false>(e, of, next, end);
@@ -310,24 +319,30 @@ struct weights_ahead {
     int lines;
 };
 
-// By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
-template <class Unit>
-inline void multiply_block(Unit& unit, const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+// The sums of the last tiles, perhaps of other blocks. Those before the last are handed out while the next are made: the last ones' stores may be on their way.
+template <class End>
+struct last_sums {
+    static constexpr int count = 2;
+    bfloat16_sums sums[count];
+    const End* ends[count];
+    int turn;  // which are the next
+    int behind(int tiles) const { return (turn + count - tiles) % count; }
+};
+
+// By tiles or by vectors: `Unit` says whose sum_block it is, and what becomes of the sums.
+template <class Unit, class End>
+inline void multiply_block(Unit& unit, const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last, const End& end,
+                           last_sums<End>& of) {
     const image_planes& g = a.from;
-    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
-    alignas(64) float bias[bfloat16_block] = {};
-    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
-    const bfloat16_end end = end_of(a, block);
-    bfloat16_sums sums[2];
-    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
+    const std::int64_t channels = a.out_channels - block * bfloat16_block;
     const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
-    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
     const std::int64_t row = first * bfloat16_block / g.pitch;
     std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
     const std::int64_t tiles = last - first;
     const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
     for (std::int64_t tile = first; tile < last; ++tile) {
-        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
+        bfloat16_sums &here = of.sums[of.turn], &before = of.sums[of.behind(1)];
+        const End& end_before = *of.ends[of.behind(1)];
         const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
         // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
         const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2,
@@ -335,27 +350,45 @@ inline void multiply_block(Unit& unit, const bfloat16_args& a, std::int64_t bloc
         const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
         const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
         here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;
-        sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
-        finish_some(end, before, bfloat16_block);
+        sum_block(unit, a, x, w, next, end.start, here, end_before, before);
+        finish_some(end_before, before, bfloat16_block);
+        of.ends[of.turn] = &end;
+        of.turn = (of.turn + 1) % last_sums<End>::count;
         here.next = 0;
+        here.first = end.at + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
+        here.step = again == 0 && oy < a.oh && column + here.pixels <= a.ow && !a.residual_pixel ? a.y_pixel : 0;
+        if (here.step && column + here.pixels < g.pitch) {
+            column += here.pixels;
+            continue;
+        }
         for (int i = 0; i < again; ++i) here.at[i] = -1;
         for (int i = static_cast<int>(again); i < here.pixels;) {
             const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
             const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
-            const std::int64_t at = vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
+            const std::int64_t at = end.at + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
             for (std::int64_t k = 0; k < count; ++k) here.at[i + k] = k < outputs ? at + k * a.y_pixel : -1;
             if (a.residual_pixel)
-                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = vector + (column + k) * a.residual_pixel;
+                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = end.at + (column + k) * a.residual_pixel;
             i += static_cast<int>(count), column += count;
             if (column < g.pitch) continue;
             column = 0;
             if (++oy == a.image_rows) oy = 0, ++image;
         }
     }
-    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
 }
 template <class Unit>
-inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
+inline void multiply_pixels(const bfloat16_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
+    using end_type = decltype(Unit::end_of(a, block));
     Unit unit;
-    for (const std::int64_t end = block + blocks; block < end; ++block) multiply_block(unit, a, block, first, last);
+    last_sums<end_type> of;
+    end_type ends[] = {Unit::end_of(a, block), Unit::end_of(a, block), Unit::end_of(a, block)};
+    of.turn = 0;
+    for (int i = 0; i < of.count; ++i) of.ends[i] = ends, of.sums[i].next = of.sums[i].pixels = 0;
+    int next = 0;
+    for (const std::int64_t end = block + blocks; block < end; ++block) {
+        end_type& here = ends[next++ % of.count];
+        here = Unit::end_of(a, block);
+        multiply_block(unit, a, block, first, last, here, of);
+    }
+    for (const int tiles : {1}) finish_some(*of.ends[of.behind(tiles)], of.sums[of.behind(tiles)], bfloat16_block);
 }

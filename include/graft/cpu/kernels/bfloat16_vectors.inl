@@ -1,6 +1,8 @@
 // Sums of products of bfloat16 by vectors, a pair of channels of a pixel at a time: text, included for each set that multiplies pairs.
 
-struct pair_unit {};
+struct pair_unit {
+    static bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) { return bfloat16_end_of(a, block); }
+};
 
 // Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
 // registers. `pair_step`: numbers from a pair to the next.
@@ -34,14 +36,14 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
 }
 
-inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* bias,
-                         bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
+inline void sum_block(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start,
+                      bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
     constexpr int many = 11, few = 3;
     static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
         const bool rest = to.pixels - p <= 2 * few;
         const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;
-        sum(a, x + p * bfloat16_block, 2, w, {bias, 0}, to.sum[p], bfloat16_block);
+        sum(a, x + p * bfloat16_block, 2, w, {start, 0}, to.sum[p], bfloat16_block);
         p += rest ? few : many;
     }
 }
@@ -49,6 +51,6 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
     static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, &bfloat16_images, false, 33, 0};
+        {&gather_bfloat16, &gather_bfloat16_planes, &multiply_pixels<pair_unit>, false, 33, 0}, &pack_bfloat16_weights, &bfloat16_images};
     return &all;
 }

@@ -11,5 +11,5 @@ namespace emulated {
 
 #include "../simd/amx_emulated.inl"
 #include "bfloat16_tiles.inl"
-#include "quantized_amx.inl"
+#include "quantized_pixels.inl"
 }  // namespace emulated

@@ -46,7 +46,8 @@ protected:
     GRAFT_COLD value_id as(value_id id, layout wanted) {
         if (id == no_value || at(id).layout == wanted) return id;
         other_.resize(g.values.size(), no_value);
-        if (other_[id] != no_value) return other_[id];
+        for (value_id other = other_[id]; other != no_value && other != id; other = other_[other])
+            if (at(other).layout == wanted) return other;
         const value_id made = like(id, wanted == layout::blocked ? "_blocked" : "_rows");
         at(made).layout = wanted;
         at(made).place = on_;
@@ -60,8 +61,8 @@ protected:
         n.outputs = {made};
         g.nodes.push_back(std::move(n));
         other_.resize(g.values.size(), no_value);
+        other_[made] = other_[id] == no_value ? id : other_[id];
         other_[id] = made;
-        other_[made] = id;
         return made;
     }
 
@@ -70,7 +71,7 @@ protected:
         if (!here(n)) return place_other(n);
         if (is(n, "Conv", "graft")) return place_conv(n);
         if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
-        const layout lies = takes_blocks(n) ? blocks_ : takes_lanes(n) ? lanes_ : layout();
+        const layout lies = takes_blocks(n) ? blocks_ : layout_of_codes(n);
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const value_id id = n.inputs[i];
             if (id == no_value) continue;
@@ -107,7 +108,9 @@ protected:
 
     // Whether input i has to lie as the output does; per-channel constants and numbers stay as they are.
     bool follows_layout(const node& n, std::size_t i) {
-        if (is(n, "ScaleShift", "graft") || is(n, "QuantizedConv", "graft")) return i == 0;
+        cpu::quantized_conv_problem p;
+        if (is(n, "QuantizedConv", "graft")) return i == 4 || (i == 0 && !(cpu::problem_in(n, p) && p.planes));
+        if (is(n, "ScaleShift", "graft")) return i == 0;
         const shape& x = at(n.inputs[i]).extents;
         return x.rank() == 4 && (x.elements() != 1 || !broadcasts(n));
     }
@@ -125,15 +128,17 @@ protected:
         if (!any || y.rank() != 4 || !is_float32(n.outputs[0])) return false;
         return may_take_blocks(n) && kernel_on(n, blocks_);
     }
-    // Whether a node works on codes in lanes of four channels: a convolution of bytes does, others where an input lies so.
-    bool takes_lanes(const node& n) {
+    // Whether a node works on codes in lanes of four channels or in pixels of 64: a convolution of bytes does, others as the first input that lies so.
+    layout layout_of_codes(const node& n) {
+        if constexpr (!cpu::quantized_conv_wanted()) return {};
         cpu::quantized_conv_problem p;
-        if (is(n, "QuantizedConv", "graft")) return cpu::problem_in(n, p) && p.bytes && !p.matrix;
-        bool any = false;
-        for (const value_id id : n.inputs) any |= blocked(id) && !is_float32(id);
-        if (!any || n.outputs.size() != 1 || at(n.outputs[0]).extents.rank() != 4) return false;
-        const bool may = is(n, "QuantizedSum", "graft") || (is(n, "MaxPool") && pool_on_blocks(n)) || (is(n, "Concat") && concat_on(n, lanes_));
-        return may && kernel_on(n, lanes_);
+        if (is(n, "QuantizedConv", "graft")) return !cpu::problem_in(n, p) || !p.bytes || p.matrix ? layout() : p.tiles ? layout(layout::blocked, cpu::code_pixel) : lanes_;
+        layout lies;
+        for (const value_id id : n.inputs)
+            if (lies == layout() && blocked(id) && !is_float32(id)) lies = at(id).layout;
+        if (lies == layout() || n.outputs.size() != 1 || at(n.outputs[0]).extents.rank() != 4) return {};
+        const bool may = is(n, "QuantizedSum", "graft") || (is(n, "MaxPool") && pool_on_blocks(n)) || (is(n, "Concat") && concat_on(n, lies));
+        return may && kernel_on(n, lies) ? lies : layout();
     }
     // Images put together are another operator where they lie in blocks.
     void be_on_blocks(node& n) {
@@ -349,7 +354,7 @@ protected:
     layout blocks_;           // of this instruction set
     layout lanes_;            // of codes, where bytes are multiplied
     bool convolves_ = false;  // whether the graph has a convolution, so that blocks are wanted
-    std::vector<value_id> other_;
+    std::vector<value_id> other_;  // the same value in another layout: a ring of them
 };
 
 }  // namespace detail

@@ -314,9 +314,10 @@ private:
         }
         GRAFT_TRY_ASSIGN(scale, tensor::make(dtype::float32, {p.oc}, with_.budget));
         GRAFT_TRY_ASSIGN(bias, tensor::make(dtype::int32, {p.oc}, with_.budget));
-        p.tiles = !p.matrix && cpu::multiplies_tiles(level_, p);
-        p.bytes = cpu::multiplies_bytes(level_) && fit_bytes(k, weight, p.oc, per_channel);
+        p.tiles = !p.matrix && cpu::multiplies_tiles(level_) && cpu::prefers_tiles(p);
+        p.bytes = cpu::multiplies_bytes(level_) && (!p.tiles || cpu::takes_quantized_tiles(p)) && fit_bytes(k, weight, p.oc, per_channel);
         p.tiles &= p.bytes;
+        p.planes = p.tiles && at(image).extents[1] == p.ic && cpu::takes_quantized_planes(p);
         if (p.matrix && !p.bytes) return {};
         p.few = p.matrix || cpu::prefers_few_pixels(p);
         p.winograd = cpu::takes_quantized_winograd(p);
@@ -330,7 +331,7 @@ private:
             if (!std::isnormal(of_sum) || of_sum < 0 || !std::isnormal(scale.data<float>()[m]) || !(std::fabs(steps) <= 1 << 30)) return {};
             bias.data<std::int32_t>()[m] = static_cast<std::int32_t>(steps);
         }
-        std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.tiles) + std::to_string(p.few) + std::to_string(p.winograd) +
+        std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.tiles) + std::to_string(p.planes) + std::to_string(p.few) + std::to_string(p.winograd) +
                           std::to_string(p.matrix) + std::to_string(columns) + " " + std::to_string(p.groups);
         for (std::int64_t m = 0; m < (zeros > 1 ? p.oc : 1); ++m) key += " " + std::to_string(zero_of(k, m));
         // Differences of all rows, which the bias may be less the sum of; `to` (or null): where they are packed.

@@ -5,22 +5,9 @@
 #include "attributes.hpp"
 #include "pool.hpp"
 
-#include <initializer_list>
-
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-template <>
-struct problem_fields<quantized_conv_problem> {
-    template <class Problem, class Field>
-    static void visit(Problem& p, const Field& field) {
-        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, few, matrix,
-               winograd] = p;
-        const auto each = [&](auto&... fields) { (field(fields), ...); };
-        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, few, matrix,
-             winograd);
-    }
-};
 template <>
 struct problem_fields<quantized_sum_problem> {
     template <class Problem, class Field>
@@ -30,13 +17,25 @@ struct problem_fields<quantized_sum_problem> {
         each(a_signed, b_signed, y_signed, a_zero, b_zero, y_zero, low, high, a_scale, b_scale, y_scale, lanes);
     }
 };
+template <>
+struct problem_fields<quantized_conv_problem> {
+    template <class Problem, class Field>
+    static void visit(Problem& p, const Field& field) {
+        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, planes, few, matrix,
+               winograd, adds, sum] = p;
+        const auto each = [&](auto&... fields) { (field(fields), ...); };
+        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, planes, few, matrix,
+             winograd, adds);
+        problem_fields<quantized_sum_problem>::visit(sum, field);
+    }
+};
 
 inline GRAFT_COLD const char* choose_quantized_conv(const kernel_query& q, kernel_choice& choice) {
     quantized_conv_problem p;
     if (!problem_in(q.n, p)) return "its parameters are missing";
     choice.workspace_bytes = quantized_conv_workspace(p);
     const bool lanes = p.bytes && !p.matrix;
-    if (lanes != (q.in_layout[0] == layout::blocked) || lanes != (q.out_layout[0] == layout::blocked))
+    if ((lanes && !p.planes) != (q.in_layout[0] == layout::blocked) || lanes != (q.out_layout[0] == layout::blocked))
         return "its images lie otherwise than it was lowered for";
     choice.note = p.depthwise() ? "8 bits, depthwise"
                   : p.winograd  ? "8 bits, Winograd F(2x2, 3x3)"
@@ -50,7 +49,7 @@ inline GRAFT_COLD const char* choose_quantized_conv(const kernel_query& q, kerne
 }
 inline void run_quantized_conv_kernel(const kernel_call& c) {
     run_quantized_conv(c.level, c.parameters<quantized_conv_problem>(), c.in[0].data, c.in[1].data, c.input(2), c.in[3].as<const std::int32_t>(), c.out[0].data,
-                       c.workspace, c.pool);
+                       c.workspace, c.pool, c.inputs > 4 ? c.in[4].data : nullptr);
 }
 struct stored_sum_problem {
     quantized_sum_problem sum;
@@ -59,17 +58,7 @@ struct stored_sum_problem {
 inline GRAFT_COLD const char* choose_quantized_sum(const kernel_query& q, kernel_choice& choice) {
     stored_sum_problem p{};
     if (!problem_in(q.n, p.sum)) return "its parameters are missing";
-    if (q.out_layout[0] == layout::blocked) {
-        // In lanes all codes are unsigned.
-        const auto lift = [](bool& is_signed, std::initializer_list<int*> codes) {
-            for (int* const code : codes) *code += is_signed ? 128 : 0;
-            is_signed = false;
-        };
-        p.sum.lanes = true;
-        lift(p.sum.a_signed, {&p.sum.a_zero});
-        lift(p.sum.b_signed, {&p.sum.b_zero});
-        lift(p.sum.y_signed, {&p.sum.y_zero, &p.sum.low, &p.sum.high});
-    }
+    if (q.out_layout[0] == layout::blocked) p.sum = p.sum.in_lanes();
     p.codes = stored_bytes(q.out[0].type, q.out[0].extents, q.out_layout[0]);
     choice.note = "8 bits";
     choice.set(p);
@@ -80,39 +69,48 @@ inline void run_quantized_sum_kernel(const kernel_call& c) {
     run_quantized_sum(c.level, p.sum, c.in[0].data, c.in[1].data, c.out[0].data, p.codes, c.pool);
 }
 
-struct code_plane_parameters {
-    bool to_planes, is_signed;
+// Channels that lie together, before and behind: 0, 4 or 64.
+struct code_order_parameters {
+    int from, to;
+    bool is_signed;
     std::int64_t n, c, pixels;
 };
 inline GRAFT_COLD const char* choose_reorder_of_codes(const kernel_query& q, kernel_choice& choice) {
     const dtype type = q.in[0].type;
     if (type != dtype::uint8 && type != dtype::int8) return "it is not of 8 bits";
     const shape& x = q.in[0].extents;
-    choice.set(code_plane_parameters{q.in_layout[0] == layout::blocked, type == dtype::int8, x[0], x[1], x.product(2, x.rank())});
-    choice.note = q.in_layout[0] == layout::blocked ? "codes to planes" : "codes to lanes";
+    const code_order_parameters p{q.in_layout[0].channels, q.out_layout[0].channels, type == dtype::int8, x[0], x[1], x.product(2, x.rank())};
+    choice.set(p);
+    choice.note = p.to == 0 ? "codes to planes" : p.to == 4 ? "codes to lanes" : "codes to pixels";
     return nullptr;
 }
 inline void run_reorder_of_codes(const kernel_call& c) {
-    const auto& p = c.parameters<code_plane_parameters>();
-    (p.to_planes ? lanes_to_codes : codes_to_lanes)(c.level, p.is_signed, c.in[0].data, p.n, p.c, p.pixels, c.out[0].data, c.pool);
+    const auto& p = c.parameters<code_order_parameters>();
+    const void* const x = c.in[0].data;
+    void* const y = c.out[0].data;
+    if (p.from == 4 && p.to == code_pixel) return lanes_to_pixels(c.level, x, p.n, p.c, p.pixels, y, c.pool);
+    if (p.from == code_pixel && p.to == 4) return pixels_to_lanes(c.level, x, p.n, p.c, p.pixels, y, c.pool);
+    const auto move = p.from == 4 ? lanes_to_codes : p.to == 4 ? codes_to_lanes : p.from == code_pixel ? pixels_to_codes : codes_to_pixels;
+    move(c.level, p.is_signed, x, p.n, p.c, p.pixels, y, c.pool);
 }
 
 struct code_pool_problem {
     pool_problem window;
-    bool is_signed;
+    bool is_signed, pixels;
 };
 inline GRAFT_COLD const char* choose_max_pool_of_codes(const kernel_query& q, kernel_choice& choice) {
     const dtype type = q.in[0].type;
     if (type != dtype::uint8 && type != dtype::int8) return "it is not of 8 bits";
-    code_pool_problem p{{}, type == dtype::int8};
+    code_pool_problem p{{}, type == dtype::int8, q.in_layout[0].channels == code_pixel};
     if (const char* reason = pool_problem_of(q, p.window)) return reason;
     if (!takes_max_pool_of_codes(p.window)) return "its rows are too long";
     choice.set(p);
-    choice.note = p.window.l == layout::blocked ? "8 bits, lanes" : "8 bits, planes";
+    choice.note = p.pixels ? "8 bits, pixels" : p.window.l == layout::blocked ? "8 bits, lanes" : "8 bits, planes";
     return nullptr;
 }
 inline void run_max_pool_of_codes_kernel(const kernel_call& c) {
     const auto& p = c.parameters<code_pool_problem>();
+    if (p.pixels) return run_max_pool_of_pixels(c.level, p.window, c.in[0].data, c.out[0].data, c.pool);
     run_max_pool_of_codes(c.level, p.window, p.is_signed, c.in[0].data, c.out[0].data, c.pool);
 }
 

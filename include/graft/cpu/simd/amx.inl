@@ -34,11 +34,11 @@ struct tile_unit {
         static_assert(C != A && C != B && A != B, "the tiles of a product differ");
         __asm__ __volatile__("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
     }
-    /// C += A B: 16 x 16 sums, by 16 rows of 64 signed bytes and 16 rows of 16 times four unsigned ones. What leaves int32 wraps.
+    /// C += A B: 16 x 16 sums, by 16 rows of 64 unsigned bytes and 16 rows of 16 times four signed ones. What leaves int32 wraps.
     template <int C, int A, int B>
     GRAFT_VECTOR void multiply_bytes() {
         static_assert(C != A && C != B && A != B, "the tiles of a product differ");
-        __asm__ __volatile__("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
+        __asm__ __volatile__("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
     }
     /// Into the second cache.
     static GRAFT_VECTOR void fetch(const void* line) { _mm_prefetch(static_cast<const char*>(line), _MM_HINT_T1); }

@@ -23,7 +23,7 @@ struct tile_unit {
                 std::uint32_t sum;
                 std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
                 for (int k = 0; k < 64; ++k)
-                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
+                    sum += static_cast<std::uint32_t>(int(tile[A][64 * r + k]) * static_cast<std::int8_t>(tile[B][64 * (k / 4) + 4 * j + k % 4]));
                 std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
             }
     }

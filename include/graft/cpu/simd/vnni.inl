@@ -16,6 +16,12 @@ GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d, I added) {
 GRAFT_VECTOR I turn_fours(I a) {
     return {_mm512_shuffle_epi8(a.r, _mm512_maskz_broadcast_i32x4(0xffff, _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)))};
 }
+/// Of each sixteen bytes the first four, behind each other, to `first`, the second four to 16 bytes behind that, and the others to `second` likewise.
+GRAFT_VECTOR void store_fours(I a, std::uint8_t* first, std::uint8_t* second) {
+    const __m512i apart = _mm512_maskz_permutexvar_epi32(0xffff, _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), a.r);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(first), _mm512_maskz_extracti64x4_epi64(0xf, apart, 0));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(second), _mm512_maskz_extracti64x4_epi64(0xf, apart, 1));
+}
 /// The smaller of unsigned bytes.
 GRAFT_VECTOR I min_bytes(I a, I b) { return {_mm512_min_epu8(a.r, b.r)}; }
 /// Every other lane of two vectors behind each other, from the first on.

@@ -59,6 +59,10 @@ GRAFT_VECTOR I turn_fours(I a) {
     for (int i = 0; i < 4 * V::W; ++i) made.byte[i] = x.byte[i / 16 * 16 + i % 4 * 4 + i % 16 / 4];
     return lanes_of(made);
 }
+GRAFT_VECTOR void store_fours(I a, std::uint8_t* first, std::uint8_t* second) {
+    const lane_bytes x = bytes_of(a);
+    for (int i = 0; i < 4 * V::W; ++i) (i % 16 < 8 ? first : second)[i % 8 / 4 * 16 + i / 16 * 4 + i % 4] = x.byte[i];
+}
 GRAFT_VECTOR I min_bytes(I a, I b) {
     lane_bytes x = bytes_of(a);
     const lane_bytes y = bytes_of(b);

@@ -1,7 +1,7 @@
 // Rows of gradients by tiles: text, included for each kind of them. Whole tiles are computed: there is room for the rows that are none.
 
 // [row][32 pixels]: sixteen rows are one load of a tile.
-inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
                                  std::uint16_t* to) {
     gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
         std::uint16_t* const rows = to + row * bfloat16_block;
@@ -17,19 +17,19 @@ inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int sh
 }
 
 // Whole tiles: there is room behind the last row.
-GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
                                     std::int64_t to_row, const bfloat16_rows& of) {
     constexpr int half = bfloat16_block / 2;
-    const bfloat16_end nothing{a, 0, false, true, false, 0, 0};
+    const bfloat16_end nothing{&a, 0, false, true, false, 0, 0, {}, 0};
     bfloat16_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
-        const auto sum = of.rows - r > half ? &sum_tiles<2> : &sum_tiles<1>;
+        const auto sum = of.rows - r > half ? &sum_tiles<2, bfloat16_tiles, bfloat16_end> : &sum_tiles<1, bfloat16_tiles, bfloat16_end>;
         sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
     }
 }
 
 inline const bfloat16_grad_kernels* bfloat16_grad_by_tiles() {
-    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<true>, &grad_sum_bfloat16<tile_unit, true>, &grad_end_bfloat16};
+    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<true>, &grad_sum_bfloat16<bfloat16_tiles, true>, &grad_end_bfloat16};
     return &all;
 }
