@@ -115,8 +115,9 @@ example draw(random_source& random, bool depthwise, std::int64_t channels = 21, 
     const bool wide = random.between(0, 2) == 0, extreme = random.between(0, 3) == 0;
     e.weights.resize(static_cast<std::size_t>(p.oc * (depthwise ? 1 : p.ic) * p.kh * p.kw));
     for (std::int16_t& w : e.weights)
-        w = static_cast<std::int16_t>(wide ? random.between(-255, 255) : extreme ? (random.between(0, 1) ? 127 : -128) : random.between(-128, 127));
-    p.bytes = !wide;
+        w = static_cast<std::int16_t>(wide ? random.between(-255, 254) : extreme ? (random.between(0, 1) ? 127 : -128) : random.between(-128, 127));
+    p.bytes = true;
+    p.wide = wide;
     for (std::int64_t m = 0; m < p.oc; ++m) {
         const bool halves = random.between(0, 1) != 0;
         e.scale.push_back(halves ? 1.0f / static_cast<float>(1 << random.between(1, 12)) : 0.0005f + 0.01f * std::fabs(random.real()));
@@ -141,7 +142,7 @@ TEST_CASE("cpu quantized: convolutions give the codes of a loop over int32, on e
         const std::vector<std::uint8_t> wanted = wanted_codes(e);
         kernel_test::on_every_isa([&](isa set) {
             example pairs = e;
-            pairs.p.bytes = false;
+            pairs.p.bytes = pairs.p.wide = false;
             CHECK(computed_codes(set, pairs, alone) == wanted);
             CHECK(computed_codes(set, pairs, three) == wanted);
             for (const char* emulated : {"avx512_vnni", ""}) {

@@ -105,9 +105,9 @@ inline bfloat16_part bfloat16_parts(const conv_problem& p) {
                        rows = one < bfloat16_room ? 1 + (bfloat16_room - one) / (two - one) : 1;
     return {1, std::min(rows, p.oh)};
 }
-inline std::int64_t bfloat16_workspace(const conv_problem& p) {
+inline std::int64_t bfloat16_workspace(const conv_problem& p, int parts = 1) {
     const bfloat16_part part = bfloat16_parts(p);
-    return plane_list_bytes(p) + bfloat16_gathered(p, part.images, part.rows);
+    return plane_list_bytes(p, parts) + bfloat16_gathered(p, part.images, part.rows);
 }
 
 // Whether pixels are read one by one, whatever rows they lie in: no border and no steps.
@@ -148,18 +148,18 @@ inline void run_pixels(const pixel_kernels& kernel, const conv_problem& p, bfloa
     const bfloat16_args all = a;
     const std::int64_t in_blocks = blocks_of_32(p.ic), out_blocks = blocks_of_32(p.oc);
     a.channels = p.ic, a.out_channels = p.oc;
-    a.taps = p.kh * p.kw, a.steps = in_blocks * a.taps;
+    a.taps = p.kh * p.kw * a.parts, a.steps = in_blocks * a.taps;
     a.sh = p.sh, a.sw = p.sw, a.pt = p.pt, a.pl = p.pl, a.ih = p.ih, a.ow = p.ow;
     a.ep = p.ep;
     const bfloat16_cut cut{pool.threads() > 1 && 3 * p.ih * p.iw * in_blocks > a.steps * out_blocks * bfloat16_block};
-    a.gathered = reinterpret_cast<std::uint16_t*>(static_cast<char*>(workspace) + plane_list_bytes(p));
+    a.gathered = reinterpret_cast<std::uint16_t*>(static_cast<char*>(workspace) + plane_list_bytes(p, a.parts));
     for (std::int64_t image = 0; image < p.n; image += part.images)
         for (a.first_row = 0; a.first_row < p.oh; a.first_row += part.rows) {
             const std::int64_t images = std::min(part.images, p.n - image);
             a.oh = std::min(part.rows, p.oh - a.first_row);
             std::int64_t behind = 0;
             a.from = bfloat16_planes(p, images, a.oh, a.image_rows, behind);
-            list_taps(p, a.from, workspace);
+            list_taps(p, a.from, workspace, a.parts);
             a.block_pixels = a.from.planes();
             a.pixels = ((images - 1) * a.image_rows + a.oh - 1) * a.from.pitch + a.ow;
             a.x = at_image(all.x, image * a.x_image), a.narrow_x = at_image(all.narrow_x, image * a.x_image);

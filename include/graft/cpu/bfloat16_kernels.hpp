@@ -44,6 +44,7 @@ struct code_end {
 /// takes the place of another, they count numbers of bfloat16, and a pixel's 32 channels lie side by side.
 struct bfloat16_args {
     std::int64_t channels = 0, out_channels = 0, steps = 0;  // steps: blocks of channels by taps
+    int parts = 1;  // of each weight: a tap's pixels are multiplied by as many, and taps are counted as often
     int taps = 1, sh = 1, sw = 1, pt = 0, pl = 0;
     std::int64_t ih = 1, iw = 1, oh = 1, ow = 1;  // of one image
     std::int64_t first_row = 0;                   // of the outputs that are computed

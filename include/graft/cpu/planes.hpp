@@ -15,7 +15,7 @@ struct image_planes {
     std::int64_t row_phases = 0, column_phases = 0;
     const std::int64_t* row_phase = nullptr;     // the remainders, [row_phases]
     const std::int64_t* column_phase = nullptr;  // [column_phases]
-    const std::int64_t* taps = nullptr;          // [kh * kw]
+    const std::int64_t* taps = nullptr;          // [kh * kw], perhaps more than once
 
     std::int64_t plane() const noexcept { return pitch * rows; }
     std::int64_t planes() const noexcept { return plane() * row_phases * column_phases; }
@@ -47,16 +47,17 @@ image_planes planes_of(const Problem& p) {
     return g;
 }
 
-// Bytes of those lists.
+// Bytes of those lists; `times`: how often the taps stand there, one list behind the other.
 template <class Problem>
-std::int64_t plane_list_bytes(const Problem& p) {
-    return (8 * (std::int64_t(p.kh) * p.kw + p.kh + p.kw) + 63) / 64 * 64;
+std::int64_t plane_list_bytes(const Problem& p, int times = 1) {
+    return (8 * (std::int64_t(p.kh) * p.kw * times + p.kh + p.kw) + 63) / 64 * 64;
 }
 
 // Writes them for planes of these sizes, and points there.
 template <class Problem>
-void list_taps(const Problem& p, image_planes& g, void* lists) {
-    std::int64_t *const taps = static_cast<std::int64_t*>(lists), *const row_phase = taps + std::int64_t(p.kh) * p.kw, *const column_phase = row_phase + p.kh;
+void list_taps(const Problem& p, image_planes& g, void* lists, int times = 1) {
+    const std::int64_t count = std::int64_t(p.kh) * p.kw;
+    std::int64_t *const taps = static_cast<std::int64_t*>(lists), *const row_phase = taps + count * times, *const column_phase = row_phase + p.kh;
     tap_phases(p.kh, p.dh, p.sh, row_phase);
     tap_phases(p.kw, p.dw, p.sw, column_phase);
     for (int ky = 0; ky < p.kh; ++ky)
@@ -67,6 +68,7 @@ void list_taps(const Problem& p, image_planes& g, void* lists) {
             while (column_phase[px] != beside % p.sw) ++px;
             taps[ky * p.kw + kx] = (py * g.column_phases + px) * g.plane() + below / p.sh * g.pitch + beside / p.sw;
         }
+    for (std::int64_t i = count; i < count * times; ++i) taps[i] = taps[i - count];
     g.taps = taps;
     g.row_phase = row_phase;
     g.column_phase = column_phase;

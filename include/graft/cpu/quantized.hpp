@@ -119,7 +119,7 @@ template <int Width, int Rows>
 inline void pack_quantized_lanes(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
     constexpr std::int64_t rows = Rows;
     constexpr std::uint32_t mask = Width == 4 ? 0xffu : 0xffffu;
-    const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * rows, size = p.lanes_of_channels() * taps * rows;
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw, window = p.window(), first = block * rows, size = p.lanes_of_channels() * window * rows;
     to += block * size;
     // What rows and lanes beyond the channels hold.
     std::memset(to, 0, static_cast<std::size_t>(size) * sizeof(std::uint32_t));
@@ -129,8 +129,11 @@ inline void pack_quantized_lanes(const quantized_conv_problem& p, std::int64_t b
         std::int64_t lane = 0;
         for (std::int64_t left = p.ic; left > 0; left -= Width, from += Width * taps, ++lane)
             for (std::int64_t tap = 0; tap < taps; ++tap) {
-                std::uint32_t* const at = to + (lane * taps + tap) * rows + m;
-                if (left >= Width) {
+                std::uint32_t* const at = to + (lane * window + tap) * rows + m;
+                if (p.wide) {
+                    for (int which = 0; which < 2; ++which)
+                        for (std::int64_t c = 0; c < Width && c < left; ++c) at[which * taps * rows] |= shifted(p.part(from[c * taps + tap], which), c);
+                } else if (left >= Width) {
                     std::uint32_t all = 0;
                     GRAFT_UNROLL
                     for (std::int64_t c = 0; c < Width; ++c) all |= shifted(from[c * taps + tap], c);
@@ -144,7 +147,7 @@ inline void pack_quantized_lanes(const quantized_conv_problem& p, std::int64_t b
 inline void pack_quantized_tiles(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint8_t* to) {
     constexpr std::int64_t step = 2 * bfloat16_step;
     const conv_problem image = as_gathered(image_of_codes(p));
-    const std::int64_t taps = std::int64_t(image.kh) * image.kw, size = blocks_of_32(image.ic) * taps * step, first = block * quantized_rows_of_tiles;
+    const std::int64_t taps = std::int64_t(image.kh) * image.kw, size = blocks_of_32(image.ic) * taps * p.parts() * step, first = block * quantized_rows_of_tiles;
     to += block * size;
     std::memset(to, 0, static_cast<std::size_t>(size));
     const int beside = p.planes ? p.kw : 1;  // taps that are channels of a pixel
@@ -153,19 +156,23 @@ inline void pack_quantized_tiles(const quantized_conv_problem& p, std::int64_t b
         for (std::int64_t c = 0; c < p.ic; ++c)
             for (std::int64_t t = 0; t < p.kh * p.kw; ++t, ++weights) {
                 const std::int64_t channel = c * beside + t % beside;
-                of_row[(channel / code_pixel * taps + t / beside) * step + channel % code_pixel / 4 * 64 + channel % 4] = static_cast<std::uint8_t>(*weights);
+                std::uint8_t* const at = of_row + (channel / code_pixel * taps * p.parts() + t / beside) * step + channel % code_pixel / 4 * 64 + channel % 4;
+                for (int which = 0; which < p.parts(); ++which) at[which * taps * step] = static_cast<std::uint8_t>(p.part(*weights, which));
             }
     }
 }
 // Of 64 channels of a depthwise convolution.
 inline void pack_depthwise_pixels(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
-    const std::int64_t size = std::int64_t(p.fours_of_taps()) * code_pixel, first = block * code_pixel;
+    const std::int64_t size = std::int64_t(p.fours()) * code_pixel, first = block * code_pixel;
     to += block * size;
     std::memset(to, 0, static_cast<std::size_t>(size) * sizeof *to);
     for (int m = 0; m < code_pixel && first + m < p.oc; ++m)
         for (int t = 0; t < p.kh * p.kw; ++t) {
             const int slot = p.slot_of_tap(t);
-            to[slot / 4 * code_pixel + word_of_channel(m)] |= (static_cast<std::uint32_t>(*weights++) & 0xffu) << (8 * (slot % 4));
+            for (int which = 0; which < p.parts(); ++which)
+                to[(slot / 4 + which * p.fours_of_taps()) * code_pixel + word_of_channel(m)] |= (static_cast<std::uint32_t>(p.part(*weights, which)) & 0xffu)
+                                                                                                << (8 * (slot % 4));
+            ++weights;
         }
 }
 // Of the same, [16][lanes][8]: two channels a lane.
@@ -189,7 +196,7 @@ GRAFT_INLINE bool takes_quantized_conv(const quantized_conv_problem& p) {
     for (const std::int64_t size :
          {p.ic, p.oc, p.ih, p.iw, p.oh, p.ow, std::int64_t(p.pt), std::int64_t(p.pl), std::int64_t(p.dh) * p.kh, std::int64_t(p.dw) * p.kw})
         if (size > most) return false;
-    if (std::int64_t(p.kh) * p.kw > quantized_taps || p.sh > detail::most_quantized_stride || p.sw > detail::most_quantized_stride) return false;
+    if (std::int64_t(p.kh) * p.kw * p.parts() > quantized_taps || p.sh > detail::most_quantized_stride || p.sw > detail::most_quantized_stride) return false;
     if ((p.depthwise() ? 1 : p.ic) * p.kh * p.kw > detail::most_quantized_products) return false;
     const image_planes g = detail::planes_of(p);
     if (!p.depthwise()) return g.planes() <= (std::int64_t(1) << 40) / p.ic;
@@ -226,17 +233,17 @@ GRAFT_INLINE std::int64_t packed_quantized_bytes(const quantized_conv_problem& p
     const std::int64_t taps = std::int64_t(p.kh) * p.kw;
     if (p.tiles && !p.depthwise()) {
         const conv_problem image = detail::as_gathered(detail::image_of_codes(p));
-        return 2 * bfloat16_step * p.blocks() * detail::blocks_of_32(image.ic) * image.kh * image.kw;
+        return 2 * bfloat16_step * p.blocks() * detail::blocks_of_32(image.ic) * image.kh * image.kw * p.parts();
     }
-    if (p.tiles) return 4 * p.blocks() * p.fours_of_taps() * code_pixel;
-    if (p.depthwise()) return p.bytes ? 16 * p.lanes(p.oc) * p.fours_of_taps() : 4 * p.oc * ((taps + 1) / 2);
+    if (p.tiles) return 4 * p.blocks() * p.fours() * code_pixel;
+    if (p.depthwise()) return p.bytes ? 16 * p.lanes(p.oc) * p.fours() : 4 * p.oc * ((taps + 1) / 2);
     if (p.winograd) return 4 * ((p.oc + quantized_rows - 1) / quantized_rows) * quantized_rows * p.lanes_of_channels() * 16;
-    return 4 * p.blocks() * p.rows() * p.lanes_of_channels() * taps;
+    return 4 * p.blocks() * p.rows() * p.lanes_of_channels() * p.window();
 }
 
 GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem& p) {
-    if (p.tiles && !p.depthwise()) return detail::bfloat16_workspace(detail::as_gathered(detail::image_of_codes(p)));
-    const std::int64_t lists = detail::plane_list_bytes(p);
+    if (p.tiles && !p.depthwise()) return detail::bfloat16_workspace(detail::as_gathered(detail::image_of_codes(p)), p.parts());
+    const std::int64_t lists = detail::plane_list_bytes(p, p.parts());
     if (p.depthwise() || p.in_place()) return lists;
     if (!p.bytes) return lists + 4 * detail::quantized_slots(p) * detail::quantized_slot(p);
     // A tile of the last pixels reads beyond the last plane.
@@ -254,13 +261,16 @@ GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int6
     const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * quantized_rows, rows = p.oc - first < quantized_rows ? p.oc - first : quantized_rows;
     if (p.bytes) {
         // Four taps of a channel a word, the channels of a lane beside each other.
-        const std::int64_t groups = p.fours_of_taps(), lanes = p.lanes(rows);
+        const std::int64_t groups = p.fours(), lanes = p.lanes(rows);
         to += first * groups;
         std::memset(to, 0, static_cast<std::size_t>(lanes * groups) * 16);
         for (std::int64_t m = 0; m < rows; ++m)
             for (int t = 0; t < taps; ++t) {
                 const int slot = p.slot_of_tap(t);
-                to[(m / 4 * groups + slot / 4) * 4 + m % 4] |= (static_cast<std::uint32_t>(*weights++) & 0xffu) << (8 * (slot % 4));
+                for (int which = 0; which < p.parts(); ++which)
+                    to[(m / 4 * groups + slot / 4 + which * p.fours_of_taps()) * 4 + m % 4] |= (static_cast<std::uint32_t>(p.part(*weights, which)) & 0xffu)
+                                                                                               << (8 * (slot % 4));
+                ++weights;
             }
         return;
     }
@@ -299,7 +309,7 @@ inline void run_quantized_tiles(const code_pixel_kernels& kernel, isa set, const
                           q.high + lift == 255 && *std::max_element(scale, scale + q.oc) < 1,
                           flip_of_planes(q.x_signed), q.adds ? &q.sum : nullptr};
     bfloat16_args a;
-    a.codes = &end, a.padding = q.unsigned_zero();
+    a.codes = &end, a.padding = q.unsigned_zero(), a.parts = q.parts();
     a.weights = static_cast<const std::uint16_t*>(packed);
     a.source_block = p.ih * p.iw * bfloat16_block;
     a.iw = p.iw;
@@ -326,11 +336,11 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
     quantized_conv_args a;
     a.p = p;
     a.from = detail::planes_of(p);
-    detail::list_taps(p, a.from, workspace);
+    detail::list_taps(p, a.from, workspace, p.parts());
     a.weights = static_cast<const std::int32_t*>(packed);
     a.scale = scale;
     a.bias = bias;
-    a.gathered = reinterpret_cast<std::int32_t*>(static_cast<char*>(workspace) + detail::plane_list_bytes(p));
+    a.gathered = reinterpret_cast<std::int32_t*>(static_cast<char*>(workspace) + detail::plane_list_bytes(p, p.parts()));
     depthwise_tap depthwise_taps[quantized_taps];
     if (p.depthwise())
         for (int t = 0; t < p.kh * p.kw; ++t) {
@@ -345,7 +355,7 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
     const std::int64_t x_image = stored(p.ic) * p.ih * p.iw, y_image = stored(p.oc) * p.oh * p.ow;
     const std::int64_t tiles = detail::tiles_of(p), blocks = p.blocks();
     // About a million products a task, whatever the number of threads.
-    const std::int64_t products = p.rows() * quantized_pixels * p.ic * (p.winograd ? 16 : p.kh * p.kw);
+    const std::int64_t products = p.rows() * quantized_pixels * p.ic * (p.winograd ? 16 : p.window());
     a.blocks_a_task = products ? (std::int64_t(1) << 20) / products + 1 : 1;
     a.blocks_a_task = a.blocks_a_task < blocks ? a.blocks_a_task : blocks;
     const auto conv = p.winograd ? k.winograd : p.few ? bytes->conv_few : bytes ? bytes->conv : k.conv;
@@ -354,7 +364,7 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
         a.y = static_cast<std::uint8_t*>(y) + image * y_image;
         if (p.tiles) {
             // About 20 us a task.
-            const std::int64_t rows = 4096 / (p.ow * p.fours_of_taps()) + 1, bands = (p.oh + rows - 1) / rows;
+            const std::int64_t rows = 4096 / (p.ow * p.fours()) + 1, bands = (p.oh + rows - 1) / rows;
             parallel_for(pool, p.blocks() * bands, [&](std::int64_t task) {
                 const std::int64_t first = task % bands * rows;
                 tiles_of_set->depthwise(a, task / bands, first, first + rows < p.oh ? first + rows : p.oh);

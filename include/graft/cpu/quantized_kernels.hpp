@@ -55,6 +55,7 @@ struct quantized_conv_problem {
     bool bytes = false;     ///< four 8-bit products a sum, of images in lanes of four channels; else two of 16 bits, of planes. The integers are the same
     bool tiles = false;     ///< of bytes: by the machine's tiles, of images in pixels of 64 channels. The integers are the same
     bool planes = false;    ///< of tiles: x is planes, row-major codes
+    bool wide = false;      ///< of bytes: weights are the sum of two, multiplied one behind the other. The integers are the same
     bool few = false;       ///< of bytes: vectors of output channels, not of neighbouring pixels, of which there are few. The integers are the same
     bool matrix = false;    ///< of few: x is a matrix [ow][ic] and y [ow][oc], row-major codes; the window is one tap
     bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
@@ -82,6 +83,14 @@ struct quantized_conv_problem {
     /// Where tap t of a depthwise window of bytes stands among the four that are multiplied at once, and how many fours there are: rows of three are one each.
     int slot_of_tap(int t) const noexcept { return kw == 3 ? t / 3 * 4 + t % 3 : t; }
     int fours_of_taps() const noexcept { return kw == 3 ? kh : (kh * kw + 3) / 4; }
+    /// Bytes that a weight is the sum of, and products of a window, or its fours, that they make: those of the second byte stand behind those of the first.
+    int parts() const noexcept { return wide ? 2 : 1; }
+    int window() const noexcept { return kh * kw * parts(); }
+    int fours() const noexcept { return fours_of_taps() * parts(); }
+    static constexpr std::int16_t part(std::int16_t weight, int which) noexcept {
+        const std::int16_t first = weight < -128 ? std::int16_t(-128) : weight > 127 ? std::int16_t(127) : weight;
+        return which == 0 ? first : static_cast<std::int16_t>(weight - first);
+    }
     /// Lanes of four channels that an image of so many has in memory.
     static constexpr std::int64_t lanes(std::int64_t channels) noexcept { return (channels + 3) / 4; }
 };

@@ -8,7 +8,7 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
     constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
     const std::int64_t steps = p.lanes_of_channels();
-    const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
+    const int last = count - (Columns - 1) * V::W, window = p.window();
     for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
         I sums[rows][Columns];
@@ -55,7 +55,7 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.window() * quantized_rows;
         for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
             const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
@@ -94,7 +94,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
                                              std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
     constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
-    const int window = p.kh * p.kw;
+    const int window = p.window();
     const auto of_channels = [&](const auto* from, int v) {
         const std::int64_t left = p.oc - channel - v * V::W;
         return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
@@ -169,7 +169,7 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
         at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
-    const std::int64_t steps = p.lanes_of_channels() * p.kh * p.kw;
+    const std::int64_t steps = p.lanes_of_channels() * p.window();
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * steps * rows;
         for (std::int64_t first = from; first < stop; first += many) {

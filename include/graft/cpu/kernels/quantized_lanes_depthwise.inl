@@ -90,8 +90,8 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     const image_planes& g = a.from;
     // Beyond the planes: what the last vectors read.
     alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
-    const int groups = p.fours_of_taps();
-    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
+    const int groups = p.fours(), fours = p.fours_of_taps();
+    const bool neighbours = !p.wide && p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
     const std::int64_t below = g.rows - p.oh;
     std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
@@ -107,7 +107,7 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
         for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = image;  // what no tap has meets weights of zero
         for (int t = 0; t < p.kh * p.kw; ++t) {
             const depthwise_tap& tap = a.tap[t];
-            at[p.slot_of_tap(t)] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+            for (int slot = p.slot_of_tap(t); slot < 4 * groups; slot += 4 * fours) at[slot] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
         }
         const lane_rows of = {&p, at, g.pitch, height, a.weights + lane * 4 * groups, bias, scale};
         std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;

@@ -180,6 +180,7 @@ GRAFT_VECTOR void store_pixel(const depthwise_end& e, const I (&sums)[4], int ve
     std::memcpy(to + vector * 4 * V::W, lanes, sizeof lanes);
 }
 // A window of 3 x 3 whose rows are neighbours: what is brought together of a row of the image serves three rows of outputs.
+template <bool Wide>
 GRAFT_NOINLINE inline void depthwise_pixel_columns(const depthwise_pixels& of, const std::int32_t* w, const depthwise_end& e, std::int64_t first,
                                                    std::int64_t last, std::uint8_t* y) {
     const quantized_conv_problem& p = of.p;
@@ -199,9 +200,13 @@ GRAFT_NOINLINE inline void depthwise_pixel_columns(const depthwise_pixels& of, c
                 GRAFT_UNROLL
                 for (int k = 0; k < 4; ++k) {
                     const std::int32_t* const weights = w + k * 16 + v * V::W;
-                    whole[k] = add_bytes(before[k], taps.of[k], I::load(weights + 2 * code_pixel));
-                    before[k] = add_bytes(here[k], taps.of[k], I::load(weights + code_pixel));
-                    here[k] = add_bytes(I::load(e.bias + k * 16 + v * V::W), taps.of[k], I::load(weights));
+                    const auto add = [&](I sum, int row) {
+                        sum = add_bytes(sum, taps.of[k], I::load(weights + row * code_pixel));
+                        return Wide ? add_bytes(sum, taps.of[k], I::load(weights + (row + 3) * code_pixel)) : sum;
+                    };
+                    whole[k] = add(before[k], 2);
+                    before[k] = add(here[k], 1);
+                    here[k] = add(I::load(e.bias + k * 16 + v * V::W), 0);
                 }
                 if (oy >= first) store_pixel(e, whole, v, y + (oy * p.ow + ox) * code_pixel);
             }
@@ -211,7 +216,7 @@ GRAFT_NOINLINE inline void depthwise_pixel_columns(const depthwise_pixels& of, c
 GRAFT_NOINLINE inline void depthwise_pixel_windows(const depthwise_pixels& of, const std::int32_t* w, const depthwise_end& e, std::int64_t first,
                                                    std::int64_t last, std::uint8_t* y) {
     const quantized_conv_problem& p = of.p;
-    const int groups = p.fours_of_taps();
+    const int groups = p.fours_of_taps(), parts = p.parts();
     // From a window's first pixel to those of its taps, where all are the image's; else where those lie. What no tap has meets weights of zero.
     std::int64_t inside[4 * quantized_taps] = {};
     const std::uint8_t* at[4 * quantized_taps];
@@ -225,8 +230,11 @@ GRAFT_NOINLINE inline void depthwise_pixel_windows(const depthwise_pixels& of, c
             for (int g = 0; g < groups; ++g) {
                 four_taps taps;
                 bring_together(load_pixel(tap(4 * g), v), load_pixel(tap(4 * g + 1), v), load_pixel(tap(4 * g + 2), v), load_pixel(tap(4 * g + 3), v), taps);
-                GRAFT_UNROLL
-                for (int k = 0; k < 4; ++k) sums[k] = add_bytes(sums[k], taps.of[k], I::load(w + g * code_pixel + k * 16 + v * V::W));
+                for (int part = 0; part < parts; ++part) {
+                    const std::int32_t* const by = w + (g + part * groups) * code_pixel + v * V::W;
+                    GRAFT_UNROLL
+                    for (int k = 0; k < 4; ++k) sums[k] = add_bytes(sums[k], taps.of[k], I::load(by + k * 16));
+                }
             }
             store_pixel(e, sums, v, to);
         }
@@ -256,9 +264,10 @@ inline void depthwise_codes(const quantized_conv_args& a, std::int64_t block, st
         e.bias[at] = a.bias[block * code_pixel + c], e.scale[at] = a.scale[block * code_pixel + c];
     }
     const depthwise_pixels of{p, a.x + block * p.ih * p.iw * code_pixel, padding};
-    const std::int32_t* const w = a.weights + block * p.fours_of_taps() * code_pixel;
+    const std::int32_t* const w = a.weights + block * p.fours() * code_pixel;
     std::uint8_t* const y = a.y + block * p.oh * p.ow * code_pixel;
-    (p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 ? depthwise_pixel_columns : depthwise_pixel_windows)(of, w, e, first, last, y);
+    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1;
+    (!neighbours ? depthwise_pixel_windows : p.wide ? depthwise_pixel_columns<true> : depthwise_pixel_columns<false>)(of, w, e, first, last, y);
 }
 
 // Of one block, row oy of the outputs.

@@ -98,7 +98,7 @@ private:
         return steps <= y.low() ? y.low() : steps >= y.high() ? y.high() : static_cast<int>(steps);
     }
 
-    // Whether three quarters of what the convolutions and quantised matrices multiply are products of bytes. By 16 bits, as other weights have it, integers are
+    // Whether three quarters of what the convolutions and quantised matrices multiply have weights of bytes. By 16 bits, as others would have it, integers are
     // no faster than reals there; and where both stand side by side, every change costs a pass over the image.
     bool most_fit_bytes() {
         double all = 0, bytes = 0;
@@ -110,12 +110,7 @@ private:
             const double products = static_cast<double>(n.multiply_adds);
             all += products;
             if (!w.constant || !w.integers || !w.integers->floats.watches(w.constant.storage())) continue;
-            const dequantized& d = *w.integers;
-            const std::int64_t fits = d.integers.type() == dtype::uint8 ? 128 : 0;
-            bool all_fit = is_8_bits(d.integers.type()) && (d.zero_point || fits == 0);
-            for (std::int64_t i = 0; d.zero_point && i < d.zero_point.elements(); ++i)
-                all_fit = all_fit && element_as_int64(d.zero_point.type(), d.zero_point.raw(), i) == fits;
-            if (all_fit) bytes += products;
+            if (is_8_bits(w.integers->integers.type())) bytes += products;
         }
         return bytes > 0 && bytes >= 0.75 * all;
     }
@@ -269,11 +264,11 @@ private:
             std::memcpy(to + i, made, n * sizeof *made);
         }
     }
-    // Whether all differences from `zero` are signed bytes.
+    // Whether all differences from `zero` are signed bytes; `parts` 2: the sums of two.
     template <class T>
-    static bool fit_bytes(const T* from, std::int64_t count, int zero) {
+    static bool fit_bytes(const T* from, std::int64_t count, int zero, int parts) {
         constexpr std::int64_t together = 64;
-        const int least = zero - 128, most = zero + 127;
+        const int least = zero - 128 * parts, most = zero + 127 * parts;
         if (least <= std::numeric_limits<T>::min() && most >= std::numeric_limits<T>::max()) return true;
         const auto outside = [&](T w) { return static_cast<unsigned>(w < least) | static_cast<unsigned>(w > most); };
         unsigned any = 0;
@@ -284,10 +279,10 @@ private:
         return any == 0;
     }
     // The same of all channels.
-    bool fit_bytes(const constants& k, const tensor& weight, std::int64_t channels, std::int64_t per_channel) {
+    bool fit_bytes(const constants& k, const tensor& weight, std::int64_t channels, std::int64_t per_channel, int parts) {
         std::atomic<bool> all{true};
         parallel_for(with_.pool, channels, [&](std::int64_t m) {
-            const auto fit = [&](const auto* from) { return fit_bytes(from + m * per_channel, per_channel, zero_of(k, m)); };
+            const auto fit = [&](const auto* from) { return fit_bytes(from + m * per_channel, per_channel, zero_of(k, m), parts); };
             if (!(k.weight.type() == dtype::int8 ? fit(weight.data<std::int8_t>()) : fit(weight.data<std::uint8_t>()))) all = false;
         });
         return all;
@@ -315,7 +310,10 @@ private:
         GRAFT_TRY_ASSIGN(scale, tensor::make(dtype::float32, {p.oc}, with_.budget));
         GRAFT_TRY_ASSIGN(bias, tensor::make(dtype::int32, {p.oc}, with_.budget));
         p.tiles = !p.matrix && cpu::multiplies_tiles(level_) && cpu::prefers_tiles(p);
-        p.bytes = cpu::multiplies_bytes(level_) && (!p.tiles || cpu::takes_quantized_tiles(p)) && fit_bytes(k, weight, p.oc, per_channel);
+        const bool may = cpu::multiplies_bytes(level_) && (!p.tiles || cpu::takes_quantized_tiles(p)), fit = may && fit_bytes(k, weight, p.oc, per_channel, 1);
+        p.wide = may && !fit;
+        p.bytes = fit || (p.wide && cpu::takes_quantized_conv(p) && fit_bytes(k, weight, p.oc, per_channel, 2));
+        p.wide &= p.bytes;
         p.tiles &= p.bytes;
         p.planes = p.tiles && at(image).extents[1] == p.ic && cpu::takes_quantized_planes(p);
         if (p.matrix && !p.bytes) return {};
@@ -331,7 +329,7 @@ private:
             if (!std::isnormal(of_sum) || of_sum < 0 || !std::isnormal(scale.data<float>()[m]) || !(std::fabs(steps) <= 1 << 30)) return {};
             bias.data<std::int32_t>()[m] = static_cast<std::int32_t>(steps);
         }
-        std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.tiles) + std::to_string(p.planes) + std::to_string(p.few) + std::to_string(p.winograd) +
+        std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.tiles) + std::to_string(p.planes) + std::to_string(p.wide) + std::to_string(p.few) + std::to_string(p.winograd) +
                           std::to_string(p.matrix) + std::to_string(columns) + " " + std::to_string(p.groups);
         for (std::int64_t m = 0; m < (zeros > 1 ? p.oc : 1); ++m) key += " " + std::to_string(zero_of(k, m));
         // Differences of all rows, which the bias may be less the sum of; `to` (or null): where they are packed.
