@@ -173,7 +173,8 @@ TEST_CASE("cpu quantized graphs: images of few channels and of many follow each 
                 const value_id x = pair(n.b.input("x", dtype::float32, {2, 3, 14, 15}), 0.01);
                 const value_id few = conv(x, 3, 16, 1, 0.1), many = conv(few, 16, 40, 1, 0.4), wide = conv(many, 40, 40, 40, 0.8);
                 const value_id back = conv(wide, 40, 40, 1, 2);
-                const value_id sum = pair(n.b.apply("Relu", {n.b.apply("Add", turned ? std::vector<value_id>{many, back} : std::vector<value_id>{back, many})}), 2);
+                const value_id sum =
+                    pair(n.b.apply("Relu", {n.b.apply("Add", turned ? std::vector<value_id>{many, back} : std::vector<value_id>{back, many})}), 2);
                 const value_id pool = pair(n.b.apply("MaxPool", {sum}, {graft::integers_attribute("kernel_shape", {3, 2})}), 2);
                 const value_id narrow = conv(pool, 40, 20, 1, 20);
                 const value_id y = n.quantize(n.b.apply("Conv", {narrow, n.weight({20, 1, 3, 3})}, {graft::integer_attribute("group", 20)}), 30, zero, type);

@@ -40,7 +40,7 @@ inline std::int64_t batch_at_once(const gemm_problem& p) {
 
 GRAFT_INLINE bool takes_bfloat16_batch(const gemm_problem& p) {
     return detail::rounds_product(p) && !p.packed_b && p.m >= bfloat16_block && p.n >= bfloat16_block && p.k >= bfloat16_block &&
-           detail::member_of(p).gathered <= detail::bfloat16_room;
+           detail::member_of(p).gathered <= detail::pixel_room;
 }
 GRAFT_INLINE std::int64_t bfloat16_batch_workspace(const gemm_problem& p) { return detail::batch_at_once(p) * detail::member_of(p).bytes(); }
 
@@ -53,7 +53,7 @@ GRAFT_INLINE void run_bfloat16_batch(isa set, const gemm_problem& problem, const
     const detail::batch_member member = detail::member_of(p);
     const std::int64_t in_blocks = detail::blocks_of_32(p.k), out_blocks = detail::blocks_of_32(p.n), tiles = detail::blocks_of_32(p.m);
     static constexpr std::int64_t nothing[1] = {0};
-    bfloat16_args all = detail::product_args(set, p, bias);
+    pixel_args all = detail::product_args(set, p, bias);
     all.channels = p.k, all.out_channels = p.n, all.steps = in_blocks;
     all.iw = all.ow = all.from.pitch = all.pixels = all.block_pixels = p.m;
     all.from.rows = all.from.row_phases = all.from.column_phases = all.image_rows = 1;
@@ -76,7 +76,7 @@ GRAFT_INLINE void run_bfloat16_batch(isa set, const gemm_problem& problem, const
         const std::int64_t each = std::min(tiles, tiles * here / (4 * pool.threads()) + 1), runs = (tiles + each - 1) / each;
         parallel_for(pool, here * runs, [&](std::int64_t task) {
             const std::int64_t i = task / runs, tile = task % runs * each, end = std::min(tile + each, tiles);
-            bfloat16_args args = all;
+            pixel_args args = all;
             args.x = a + of(i, p.a_strides), args.y = c + of(i, p.c_strides);
             args.residual = residual ? residual + of(i, p.residual_strides) : nullptr;
             args.weights = reinterpret_cast<const std::uint16_t*>(place(i));

@@ -107,9 +107,7 @@ constexpr int quantized_depthwise_pixels = 8192;  ///< of a channel's image that
 
 constexpr int quantized_pixels_of_few = 50;  ///< of a task where vectors are of output channels, ten at a time
 
-inline int quantized_conv_problem::rows() const noexcept {
-    return tiles && depthwise() ? code_pixel : tiles || few ? quantized_rows_of_tiles : quantized_rows;
-}
+inline int quantized_conv_problem::rows() const noexcept { return tiles && depthwise() ? code_pixel : tiles || few ? quantized_rows_of_tiles : quantized_rows; }
 /// Where the weights of a pixel's channel stand, four taps a word: of each sixteen channels the first four are beside those of the other sixteens.
 constexpr int word_of_channel(int channel) { return channel % 16 / 4 * 16 + channel / 16 * 4 + channel % 4; }
 
@@ -128,10 +126,11 @@ struct quantized_conv_args {
     image_planes from;
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
-    const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles those of bfloat16_args, of few pixels [oc / 32][lanes][taps][32]; depthwise: [oc][taps / 2], of bytes [oc / 4][fours of taps][4], of
-                                            // tiles [oc / 64][fours of taps][64 words of channels]
-    const float* scale = nullptr;           // [oc]
-    const std::int32_t* bias = nullptr;     // [oc]
+    const std::int32_t* weights =
+        nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles those of pixel_args, of few pixels [oc / 32][lanes][taps][32];
+                  // depthwise: [oc][taps / 2], of bytes [oc / 4][fours of taps][4], of tiles [oc / 64][fours of taps][64 words of channels]
+    const float* scale = nullptr;        // [oc]
+    const std::int32_t* bias = nullptr;  // [oc]
     std::int32_t* gathered =
         nullptr;  // of bytes [lanes][planes], of a matrix [rows][lanes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
     std::int64_t slot = 0;               // numbers of a slot

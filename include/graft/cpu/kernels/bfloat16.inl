@@ -1,5 +1,6 @@
-// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
-// that neighbours of the padded image are read alike for every tap, across its rows.
+// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them.
+
+#include "pixels.inl"
 
 GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) {
     return lanes >= V::W ? V::load(from) : lanes > 0 ? V::load_partial(from, static_cast<int>(lanes)) : V::zero();
@@ -61,24 +62,7 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
         narrow_bfloat16(load_lanes(x + v * vector, left), to + v * V::W);
     }
 }
-// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
-struct bfloat16_source {
-    std::int64_t row_phase, column_phase, image, iy, count;
-    bool inside;  // whether the row is one of the image
-};
-GRAFT_VECTOR bfloat16_source source_of(const bfloat16_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
-    const image_planes& g = a.from;
-    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
-    bfloat16_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
-    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
-    s.inside = s.iy >= 0 && s.iy < a.ih;
-    return s;
-}
-GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count, int with = 0) {
-    std::memset(to, with, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to);
-}
-
-inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+inline void gather_bfloat16(const pixel_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
     const std::int64_t channels = a.channels - block * bfloat16_block, of_block = block * (bfloat16_block / V::W) * a.x_vector;
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
@@ -118,7 +102,7 @@ inline void narrow_row(const float* row, std::int64_t size, std::int64_t from, s
 }
 // A few planes, of which a row of up to eight neighbouring taps is unrolled: eight numbers of each plane are copied for a pixel, of which the next plane's take
 // the place of those that are too many.
-inline void gather_bfloat16_neighbours(const bfloat16_args& a, std::int64_t first, std::int64_t last) {
+inline void gather_bfloat16_neighbours(const pixel_args& a, std::int64_t first, std::int64_t last) {
     constexpr std::int64_t together = 8;
     const image_planes& g = a.from;
     std::uint16_t rows[bfloat16_row], kept[together] = {};
@@ -147,7 +131,7 @@ inline void gather_bfloat16_neighbours(const bfloat16_args& a, std::int64_t firs
 }
 
 // The same of any planes.
-inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+inline void gather_bfloat16_planes(const pixel_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     if (a.unrolled <= 8 && a.unrolled_dilation == 1 && a.channels <= 4 * a.unrolled) return gather_bfloat16_neighbours(a, first, last);
     const image_planes& g = a.from;
     alignas(64) float rows[bfloat16_row];
@@ -186,25 +170,9 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
     }
 }
 
-// What sums begin with: that of a pixel lies `pixel` numbers behind that of the one before, or is the same for all where it is 0.
-struct sums_from {
-    const float* first;
-    std::int64_t pixel;
-};
-
-// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
-constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
-struct bfloat16_sums {
-    alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
-    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // at below 0: no output; the other where residual_pixel tells of it
-    std::int64_t first, step;                                      // where it is not 0: all are outputs, so far apart, and `at` says nothing
-    int next, pixels;
-    std::int64_t place(int pixel) const { return step ? first + pixel * step : at[pixel]; }
-};
-
 // What becomes of the sums of one block of output channels.
 struct bfloat16_end {
-    const bfloat16_args* args;
+    const pixel_args* args;
     std::int64_t channels;  // from the block's first one on
     bool function, simple;  // function: of all sums before they are handed out; simple: whole vectors, and no more than a residual and a clamp then
     bool residual;
@@ -212,7 +180,7 @@ struct bfloat16_end {
     alignas(64) float start[bfloat16_block];  // what sums begin with: the bias
     std::int64_t at;                          // where the block lies in y
 };
-inline bfloat16_end bfloat16_end_of(const bfloat16_args& a, std::int64_t block) {
+inline bfloat16_end bfloat16_end_of(const pixel_args& a, std::int64_t block) {
     bfloat16_end e{&a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0, {}, 0};
     for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < e.channels; ++c) e.start[c] = a.bias[block * bfloat16_block + c];
     e.at = block * (bfloat16_block / V::W) * a.y_vector;
@@ -224,7 +192,7 @@ inline bfloat16_end bfloat16_end_of(const bfloat16_args& a, std::int64_t block) 
 
 // Any other pixel.
 inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
-    const bfloat16_args& a = *e.args;
+    const pixel_args& a = *e.args;
     float none = 0;
     const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.function && !bounds_of(a.ep, none, none);
     const V low = V::set1(e.low), high = V::set1(e.high);
@@ -254,11 +222,11 @@ inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::
 
 // Pixels [next, end) of simple ones.
 template <bool Narrow, bool Residual>
-GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, int next, int end) {
+GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const pixel_sums& of, int next, int end) {
     static_assert(bfloat16_block % (2 * V::W) == 0, "vectors are rounded two at a time");
     const V low = V::set1(e.low), high = V::set1(e.high);
     const bool capped = e.high < std::numeric_limits<float>::infinity();
-    const bfloat16_args& a = *e.args;
+    const pixel_args& a = *e.args;
     const float* const residual = a.residual;
     const std::uint16_t* const narrow_residual = a.narrow_residual;
     float* const y = a.y;
@@ -295,7 +263,7 @@ GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, 
     }
 }
 // The next few pixels.
-inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, pixel_sums& of, int count) {
     int next = of.next;
     const int end = of.pixels < next + count ? of.pixels : next + count;
     if (next >= end) return;
@@ -310,85 +278,4 @@ inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, bfloat16_sums& of,
         e.residual ? finish_simple<true, true>(e, of, next, end) : finish_simple<true, false>(e, of, next, end);
     else
         e.residual ? finish_simple<false, true>(e, of, next, end) : finish_simple<false, false>(e, of, next, end);
-}
-
-// The weights of the next block, some lines of which are asked for at every step: of layers of few pixels they come from memory. Where a task reads its weights
-// once, they are a stream that the machine fetches by itself.
-struct weights_ahead {
-    const std::uint16_t* at;
-    int lines;
-};
-
-// The sums of the last tiles, perhaps of other blocks. Those before the last are handed out while the next are made: the last ones' stores may be on their way.
-template <class End>
-struct last_sums {
-    static constexpr int count = 2;
-    bfloat16_sums sums[count];
-    const End* ends[count];
-    int turn;  // which are the next
-    int behind(int tiles) const { return (turn + count - tiles) % count; }
-};
-
-// By tiles or by vectors: `Unit` says whose sum_block it is, and what becomes of the sums.
-template <class Unit, class End>
-inline void multiply_block(Unit& unit, const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last, const End& end,
-                           last_sums<End>& of) {
-    const image_planes& g = a.from;
-    const std::int64_t channels = a.out_channels - block * bfloat16_block;
-    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
-    const std::int64_t row = first * bfloat16_block / g.pitch;
-    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
-    const std::int64_t tiles = last - first;
-    const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
-    for (std::int64_t tile = first; tile < last; ++tile) {
-        bfloat16_sums &here = of.sums[of.turn], &before = of.sums[of.behind(1)];
-        const End& end_before = *of.ends[of.behind(1)];
-        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
-        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2,
-                           again = a.narrow_x == a.source && left < whole ? whole - left : 0;
-        const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
-        const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
-        here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;
-        sum_block(unit, a, x, w, next, end.start, here, end_before, before);
-        finish_some(end_before, before, bfloat16_block);
-        of.ends[of.turn] = &end;
-        of.turn = (of.turn + 1) % last_sums<End>::count;
-        here.next = 0;
-        here.first = end.at + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
-        here.step = again == 0 && oy < a.oh && column + here.pixels <= a.ow && !a.residual_pixel ? a.y_pixel : 0;
-        if (here.step && column + here.pixels < g.pitch) {
-            column += here.pixels;
-            continue;
-        }
-        for (int i = 0; i < again; ++i) here.at[i] = -1;
-        for (int i = static_cast<int>(again); i < here.pixels;) {
-            const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
-            const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
-            const std::int64_t at = end.at + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
-            for (std::int64_t k = 0; k < count; ++k) here.at[i + k] = k < outputs ? at + k * a.y_pixel : -1;
-            if (a.residual_pixel)
-                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = end.at + (column + k) * a.residual_pixel;
-            i += static_cast<int>(count), column += count;
-            if (column < g.pitch) continue;
-            column = 0;
-            if (++oy == a.image_rows) oy = 0, ++image;
-        }
-    }
-}
-template <class Unit>
-inline void multiply_pixels(const bfloat16_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
-    using end_type = decltype(Unit::end_of(a, block));
-    Unit unit;
-    last_sums<end_type> of;
-    end_type ends[] = {Unit::end_of(a, block), Unit::end_of(a, block), Unit::end_of(a, block)};
-    of.turn = 0;
-    for (int i = 0; i < of.count; ++i) of.ends[i] = ends, of.sums[i].next = of.sums[i].pixels = 0;
-    int next = 0;
-    for (const std::int64_t end = block + blocks; block < end; ++block) {
-        end_type& here = ends[next++ % of.count];
-        here = Unit::end_of(a, block);
-        multiply_block(unit, a, block, first, last, here, of);
-    }
-    for (const int tiles : {1}) finish_some(*of.ends[of.behind(tiles)], of.sums[of.behind(tiles)], bfloat16_block);
 }

@@ -8,13 +8,13 @@ struct bfloat16_tiles : tile_unit {
     GRAFT_VECTOR void multiply() {
         multiply_bfloat16<C, A, B>();
     }
-    static bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) { return bfloat16_end_of(a, block); }
+    static bfloat16_end end_of(const pixel_args& a, std::int64_t block) { return bfloat16_end_of(a, block); }
 };
 
 // Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none.
 template <int Rows, class Unit, class End>
-inline GRAFT_NOINLINE void sum_tiles(Unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, sums_from start,
-                                     float* to, std::int64_t to_pixel, const End& end, bfloat16_sums& before) {
+inline GRAFT_NOINLINE void sum_tiles(Unit& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, sums_from start,
+                                     float* to, std::int64_t to_pixel, const End& end, pixel_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
     const std::ptrdiff_t x_row = a.source_pixel * std::ptrdiff_t(sizeof *x);
@@ -53,8 +53,8 @@ inline GRAFT_NOINLINE void sum_tiles(Unit& tiles, const bfloat16_args& a, const 
 }
 
 template <class Unit, class End>
-inline void sum_block(Unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, const float* start,
-                      bfloat16_sums& to, const End& end, bfloat16_sums& before) {
+inline void sum_block(Unit& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, const float* start, pixel_sums& to,
+                      const End& end, pixel_sums& before) {
     const auto sum = to.pixels > bfloat16_block / 2 ? &sum_tiles<2, Unit, End> : &sum_tiles<1, Unit, End>;
     sum(tiles, a, x, w, next, {start, 0}, to.sum[0], bfloat16_block, end, before);
 }

@@ -1,13 +1,13 @@
 // Sums of products of bfloat16 by vectors, a pair of channels of a pixel at a time: text, included for each set that multiplies pairs.
 
 struct pair_unit {
-    static bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) { return bfloat16_end_of(a, block); }
+    static bfloat16_end end_of(const pixel_args& a, std::int64_t block) { return bfloat16_end_of(a, block); }
 };
 
 // Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
 // registers. `pair_step`: numbers from a pair to the next.
 template <int Pixels, int PixelStep>
-inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
+inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
                                               float* to, std::int64_t to_pixel) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
     V sum[Pixels][vectors];
@@ -36,10 +36,10 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
 }
 
-inline void sum_block(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start,
-                      bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
+inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start, pixel_sums& to,
+                      const bfloat16_end&, pixel_sums&) {
     constexpr int many = 11, few = 3;
-    static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
+    static_assert(room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
         const bool rest = to.pixels - p <= 2 * few;
         const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;

@@ -3,7 +3,7 @@
 
 // What becomes of the sums of one block of output channels.
 struct code_sums_end {
-    const bfloat16_args* args;
+    const pixel_args* args;
     alignas(64) float start[bfloat16_block];  // the bits of integers
     alignas(64) float scale[bfloat16_block];
     std::int64_t at;
@@ -16,7 +16,7 @@ struct byte_tiles : tile_unit {
     GRAFT_VECTOR void multiply() {
         multiply_bytes<C, A, B>();
     }
-    static code_sums_end end_of(const bfloat16_args& a, std::int64_t block) {
+    static code_sums_end end_of(const pixel_args& a, std::int64_t block) {
         const std::int64_t first = block * bfloat16_block, left = a.out_channels - first;
         const std::size_t bytes = static_cast<std::size_t>(left < bfloat16_block ? left : bfloat16_block) * sizeof(float);
         code_sums_end e{&a, {}, {}, block / 2 * a.code_block + block % 2 * bfloat16_block};
@@ -49,9 +49,9 @@ struct no_codes {
 };
 // Pixels [next, end), two at a time, of which codes go from `low` to `high`.
 template <class Added>
-GRAFT_VECTOR void finish_codes(const code_sums_end& e, const bfloat16_sums& of, int next, int end, int zero, int low, int high, const Added& added) {
+GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, int zero, int low, int high, const Added& added) {
     constexpr int half = bfloat16_block / 2;
-    const bfloat16_args& a = *e.args;
+    const pixel_args& a = *e.args;
     const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
     const I shift = I::set1(zero * 0x00010001), least = in_all_bytes(low), largest = in_all_bytes(high);
     std::uint8_t none[bfloat16_block] = {};
@@ -72,7 +72,7 @@ GRAFT_VECTOR void finish_codes(const code_sums_end& e, const bfloat16_sums& of, 
     }
 }
 // The next few.
-inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, bfloat16_sums& of, int count) {
+inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, int count) {
     const int next = of.next, end = of.pixels < next + count ? of.pixels : next + count;
     if (next >= end) return;
     of.next = end;
@@ -88,7 +88,7 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, bfloat16_sums& of
 
 // A few planes of codes, of which a row of up to eight neighbouring taps is unrolled, as gather_bfloat16_neighbours has it; what follows a plane's taps meets
 // weights of zero.
-inline void gather_planes_of_codes(const bfloat16_args& a, std::int64_t, std::int64_t first, std::int64_t last) {
+inline void gather_planes_of_codes(const pixel_args& a, std::int64_t, std::int64_t first, std::int64_t last) {
     constexpr std::int64_t together = 8;
     const image_planes& g = a.from;
     std::uint8_t rows[bfloat16_row];
@@ -158,7 +158,9 @@ struct column_of_taps {
 struct depthwise_pixels {
     const quantized_conv_problem& p;
     const std::uint8_t *x, *padding;
-    column_of_taps column(std::int64_t ix) const { return ix < 0 || ix >= p.iw ? column_of_taps{padding, 0} : column_of_taps{x + ix * code_pixel, p.iw * code_pixel}; }
+    column_of_taps column(std::int64_t ix) const {
+        return ix < 0 || ix >= p.iw ? column_of_taps{padding, 0} : column_of_taps{x + ix * code_pixel, p.iw * code_pixel};
+    }
     const std::uint8_t* at(const column_of_taps& c, std::int64_t iy) const { return iy < 0 || iy >= p.ih ? padding : c.first + iy * c.row; }
 };
 // Four channels' numbers at a time are a lane's: of each sixteen channels the first four are those of vector 0, and so on.

@@ -132,7 +132,8 @@ protected:
     layout layout_of_codes(const node& n) {
         if constexpr (!cpu::quantized_conv_wanted()) return {};
         cpu::quantized_conv_problem p;
-        if (is(n, "QuantizedConv", "graft")) return !cpu::problem_in(n, p) || !p.bytes || p.matrix ? layout() : p.tiles ? layout(layout::blocked, cpu::code_pixel) : lanes_;
+        if (is(n, "QuantizedConv", "graft"))
+            return !cpu::problem_in(n, p) || !p.bytes || p.matrix ? layout() : p.tiles ? layout(layout::blocked, cpu::code_pixel) : lanes_;
         layout lies;
         for (const value_id id : n.inputs)
             if (lies == layout() && blocked(id) && !is_float32(id)) lies = at(id).layout;
@@ -350,10 +351,10 @@ protected:
 
     const lowering& with_;
     cpu::isa level_;
-    bool bfloat16_;           // operands of convolutions and products, where the kernels take them
-    layout blocks_;           // of this instruction set
-    layout lanes_;            // of codes, where bytes are multiplied
-    bool convolves_ = false;  // whether the graph has a convolution, so that blocks are wanted
+    bool bfloat16_;                // operands of convolutions and products, where the kernels take them
+    layout blocks_;                // of this instruction set
+    layout lanes_;                 // of codes, where bytes are multiplied
+    bool convolves_ = false;       // whether the graph has a convolution, so that blocks are wanted
     std::vector<value_id> other_;  // the same value in another layout: a ring of them
 };
 

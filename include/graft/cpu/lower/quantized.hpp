@@ -329,8 +329,9 @@ private:
             if (!std::isnormal(of_sum) || of_sum < 0 || !std::isnormal(scale.data<float>()[m]) || !(std::fabs(steps) <= 1 << 30)) return {};
             bias.data<std::int32_t>()[m] = static_cast<std::int32_t>(steps);
         }
-        std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.tiles) + std::to_string(p.planes) + std::to_string(p.wide) + std::to_string(p.few) + std::to_string(p.winograd) +
-                          std::to_string(p.matrix) + std::to_string(columns) + " " + std::to_string(p.groups);
+        std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.tiles) + std::to_string(p.planes) + std::to_string(p.wide) +
+                          std::to_string(p.few) + std::to_string(p.winograd) + std::to_string(p.matrix) + std::to_string(columns) + " " +
+                          std::to_string(p.groups);
         for (std::int64_t m = 0; m < (zeros > 1 ? p.oc : 1); ++m) key += " " + std::to_string(zero_of(k, m));
         // Differences of all rows, which the bias may be less the sum of; `to` (or null): where they are packed.
         const auto read_rows = [&](void* to) {

@@ -122,7 +122,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
     static constexpr std::int64_t here[1] = {0};
-    bfloat16_args of;  // of one row of pixels
+    pixel_args of;  // of one row of pixels
     of.block_pixels = a.rows, of.source_block = a.rows * bfloat16_block;
     of.from.taps = here;
     alignas(64) static constexpr float zeros[bfloat16_block] = {};

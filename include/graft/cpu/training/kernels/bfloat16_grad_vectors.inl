@@ -10,7 +10,7 @@ inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int sh
 }
 
 // Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
-GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
                                     std::int64_t to_row, const bfloat16_rows& of) {
     constexpr int many = 11;
     using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
