@@ -21107,7 +21107,7 @@ inline status call_run(run_context& c) {
 ///   Activation(X)                      by the attributes activation, alpha, beta
 ///   Reorder(X)                         between row-major and the blocked layout
 ///   Concat(X...)                       along the channels, blocked
-///   QuantizedConv(X, packed W, scale, bias)  of 8-bit images or rows, requantised; its parameters are the integers "problem"
+///   QuantizedConv(X, packed W, scale, bias, B?)  of 8-bit images or rows, requantised, and the sum with B of that; its parameters are the integers "problem"
 ///   QuantizedSum(A, B)                 of 8-bit tensors of equal shapes, requantised; likewise
 inline op_table lowered_ops() {
     static constexpr op_row rows[] = {
@@ -32871,6 +32871,7 @@ struct move_kernels;
 struct quantized_kernels;
 struct quantized_conv_args;
 struct byte_kernels;
+struct code_pixel_kernels;
 struct bfloat16_kernels;
 
 /// The kernels of one instruction set. A null function means that GRAFT_OPS left its operators out.
@@ -32896,12 +32897,10 @@ namespace cpu {
 
 /// The kernels of an available instruction set; those of baseline for one of another architecture.
 const kernel_table& kernels(isa set) noexcept;
-/// A kernel of convolutions of 8-bit images, for one task.
-using quantized_task = void (*)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
 /// The kernels that multiply four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI, AVX-VNNI); else null.
 const byte_kernels* byte_products(isa set) noexcept;
-/// Their convolution by tiles (AMX); asks the system for the use of them.
-quantized_task byte_tiles(isa set) noexcept;
+/// Those of bytes by tiles (AMX; asks the system for the use of them), of a set and a machine that have `byte_products` too; else null.
+const code_pixel_kernels* byte_tiles(isa set) noexcept;
 /// The kernels of bfloat16, of a set and a machine that multiply it: tiles (AMX; asks the system for the use of them), else pairs (AVX-512 BF16); else null.
 const bfloat16_kernels* bfloat16_products(isa set) noexcept;
 
@@ -32913,7 +32912,12 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_KERNELS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_KERNELS_HPP
 // ---- graft/cpu/bfloat16_kernels.hpp
-// Convolutions and matrix products of bfloat16 as kernels see them: one run's arguments, and the table that tiles and vectors fill.
+// Convolutions and matrix products of bfloat16, and images of it, as kernels see them.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_PIXEL_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_PIXEL_KERNELS_HPP
+// ---- graft/cpu/pixel_kernels.hpp
+// Sums of products over pixels of 64 bytes as kernels see them: one run's arguments, and the table that tiles and vectors fill.
 
 #ifndef GRAFT_SINGLE_GRAFT_CPU_PLANES_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_PLANES_HPP
@@ -32933,7 +32937,7 @@ struct image_planes {
     std::int64_t row_phases = 0, column_phases = 0;
     const std::int64_t* row_phase = nullptr;     // the remainders, [row_phases]
     const std::int64_t* column_phase = nullptr;  // [column_phases]
-    const std::int64_t* taps = nullptr;          // [kh * kw]
+    const std::int64_t* taps = nullptr;          // [kh * kw], perhaps more than once
 
     std::int64_t plane() const noexcept { return pitch * rows; }
     std::int64_t planes() const noexcept { return plane() * row_phases * column_phases; }
@@ -32965,16 +32969,17 @@ image_planes planes_of(const Problem& p) {
     return g;
 }
 
-// Bytes of those lists.
+// Bytes of those lists; `times`: how often the taps stand there, one list behind the other.
 template <class Problem>
-std::int64_t plane_list_bytes(const Problem& p) {
-    return (8 * (std::int64_t(p.kh) * p.kw + p.kh + p.kw) + 63) / 64 * 64;
+std::int64_t plane_list_bytes(const Problem& p, int times = 1) {
+    return (8 * (std::int64_t(p.kh) * p.kw * times + p.kh + p.kw) + 63) / 64 * 64;
 }
 
 // Writes them for planes of these sizes, and points there.
 template <class Problem>
-void list_taps(const Problem& p, image_planes& g, void* lists) {
-    std::int64_t *const taps = static_cast<std::int64_t*>(lists), *const row_phase = taps + std::int64_t(p.kh) * p.kw, *const column_phase = row_phase + p.kh;
+GRAFT_COLD void list_taps(const Problem& p, image_planes& g, void* lists, int times = 1) {
+    const std::int64_t count = std::int64_t(p.kh) * p.kw;
+    std::int64_t *const taps = static_cast<std::int64_t*>(lists), *const row_phase = taps + count * times, *const column_phase = row_phase + p.kh;
     tap_phases(p.kh, p.dh, p.sh, row_phase);
     tap_phases(p.kw, p.dw, p.sw, column_phase);
     for (int ky = 0; ky < p.kh; ++ky)
@@ -32985,12 +32990,95 @@ void list_taps(const Problem& p, image_planes& g, void* lists) {
             while (column_phase[px] != beside % p.sw) ++px;
             taps[ky * p.kw + kx] = (py * g.column_phases + px) * g.plane() + below / p.sh * g.pitch + beside / p.sw;
         }
+    for (std::int64_t i = count; i < count * times; ++i) taps[i] = taps[i - count];
     g.taps = taps;
     g.row_phase = row_phase;
     g.column_phase = column_phase;
 }
 
 }  // namespace detail
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+constexpr int bfloat16_block = 32;  ///< channels that a pixel's 64 bytes hold; output channels and pixels of a step are as many
+/// Numbers of a step's weights. For tiles: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels]; for vectors, which read
+/// them in one stream: [16 pairs][32 output channels][2].
+constexpr int bfloat16_step = bfloat16_block * bfloat16_block;
+constexpr int bfloat16_most_taps = 256;  ///< of a window
+constexpr int bfloat16_row = 16384;      ///< numbers at most that a row of outputs reads of all planes, where those are unrolled
+
+struct quantized_sum_problem;
+/// How sums of products of bytes become codes: low and the like are unsigned ones.
+struct code_end {
+    const float* scale;        // [out_channels]
+    const std::int32_t* bias;  // [out_channels]
+    float most;                // steps from the zero point
+    int zero, low;
+    bool bytes;                        // whether all steps fit int32, and codes go up to the largest byte
+    std::uint8_t flip;                 // of the codes of planes that are signed
+    const quantized_sum_problem* sum;  // null, or what is added to them: codes in lanes
+};
+
+/// One run of a sum of products over taps and channels, as its tasks read it. Pixels are float32, and rounded to bfloat16 as they are gathered; a matrix
+/// is a row of pixels whose channels are its columns. Distances count floats; `vector` is that from a vector of channels to the next. Where a `narrow` pointer
+/// takes the place of another, they count numbers of bfloat16, and a pixel's 32 channels lie side by side.
+struct pixel_args {
+    std::int64_t channels = 0, out_channels = 0, steps = 0;  // steps: blocks of channels by taps
+    int parts = 1;                                           // of each weight: a tap's pixels are multiplied by as many, and taps are counted as often
+    int taps = 1, sh = 1, sw = 1, pt = 0, pl = 0;
+    std::int64_t ih = 1, iw = 1, oh = 1, ow = 1;  // of one image
+    std::int64_t first_row = 0;                   // of the outputs that are computed
+    image_planes from;                            // of the images that are gathered together, one below the other; `image_rows` of each
+    std::int64_t image_rows = 0;
+    std::int64_t pixels = 0;  // neighbouring ones that are computed, outputs and what lies between their rows
+
+    const float* x = nullptr;
+    const std::uint16_t* narrow_x = nullptr;
+    std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0;
+    // Where it is not 0, x lies in planes, `x_vector` apart: what a row of so many taps reads of each, [plane][tap], are the channels of a pixel.
+    int unrolled = 0, unrolled_step = 1, unrolled_dilation = 1, unrolled_pad = 0;
+    std::uint16_t* gathered = nullptr;                             // [blocks of channels][planes][32]
+    std::int64_t block_pixels = 0;                                 // of it
+    const std::uint16_t* source = nullptr;                         // what is multiplied: that, or narrow_x where it lies, 32 pixels or more
+    std::int64_t source_pixel = bfloat16_block, source_block = 0;  // of it, from a pixel and from a block to the next
+    const std::uint16_t* weights = nullptr;                        // [blocks of output channels][steps][bfloat16_step]
+    const float* bias = nullptr;                                   // null, or [out_channels]
+
+    float* y = nullptr;
+    const float* residual = nullptr;  // null, or as y
+    std::uint16_t* narrow_y = nullptr;
+    const std::uint16_t* narrow_residual = nullptr;  // of narrow_y
+    std::int64_t y_image = 0, y_row = 0, y_pixel = 0, y_vector = 0;
+    std::int64_t residual_pixel = 0;  // where it is a matrix; else that of y
+    bool whole_vectors = false;       // y has room for lanes past out_channels
+    epilogue ep;
+
+    // Where it is not null, pixels are 64 codes, of which narrow pointers and distances count two as one; sums are integers, and become codes.
+    const code_end* codes = nullptr;
+    const std::uint8_t* code_x = nullptr;  // planes
+    std::uint8_t* code_y = nullptr;
+    const std::uint8_t* code_residual = nullptr;  // null, or as code_y: where there is a sum
+    std::int64_t code_block = 0;                  // bytes from a block of 64 output channels to the next
+    int padding = 0;                              // the byte that stands round an image
+};
+
+/// Tasks: `gather` (of planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by some blocks of
+/// output channels.
+struct pixel_kernels {
+    void (*gather)(const pixel_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*gather_planes)(const pixel_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*multiply)(const pixel_args&, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last);
+    bool tiles;         // else vectors
+    int steps_at_once;  // of 32 pixels, that make a task
+    int end_steps;      // what follows the last step of 32 pixels takes as long as so many
+};
+
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
@@ -33115,51 +33203,10 @@ namespace cpu {
 /// Whether this program has what they compute.
 constexpr bool bfloat16_wanted() noexcept { return wanted("Conv") || wanted("MatMul") || wanted("Gemm"); }
 
-constexpr int bfloat16_block = 32;  ///< channels that a pixel's 64 bytes hold; output channels and pixels of a step are as many
-/// Numbers of a step's weights. For tiles: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels]; for vectors, which read
-/// them in one stream: [16 pairs][32 output channels][2].
-constexpr int bfloat16_step = bfloat16_block * bfloat16_block;
-constexpr int bfloat16_most_taps = 256;  ///< of a window
-constexpr int bfloat16_row = 16384;      ///< numbers at most that a row of outputs reads of all planes, where those are unrolled
-
 /// Where weights lie: those of output channel j, channel c and tap t at j * out + c / unrolled * in + c % unrolled + t * tap.
 struct bfloat16_weights {
     std::int64_t channels = 0, out_channels = 0, taps = 1, out = 0, in = 0, tap = 1, unrolled = 1;
     float factor = 1;  // what they are multiplied by before they are rounded
-};
-
-/// One run of a sum of products over taps and channels, as its tasks read it. Pixels are float32, and rounded to bfloat16 as they are gathered; a matrix
-/// is a row of pixels whose channels are its columns. Distances count floats; `vector` is that from a vector of channels to the next. Where a `narrow` pointer
-/// takes the place of another, they count numbers of bfloat16, and a pixel's 32 channels lie side by side.
-struct bfloat16_args {
-    std::int64_t channels = 0, out_channels = 0, steps = 0;  // steps: blocks of channels by taps
-    int taps = 1, sh = 1, sw = 1, pt = 0, pl = 0;
-    std::int64_t ih = 1, iw = 1, oh = 1, ow = 1;  // of one image
-    std::int64_t first_row = 0;                   // of the outputs that are computed
-    image_planes from;                            // of the images that are gathered together, one below the other; `image_rows` of each
-    std::int64_t image_rows = 0;
-    std::int64_t pixels = 0;  // neighbouring ones that are computed, outputs and what lies between their rows
-
-    const float* x = nullptr;
-    const std::uint16_t* narrow_x = nullptr;
-    std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0;
-    // Where it is not 0, x lies in planes, `x_vector` apart: what a row of so many taps reads of each, [plane][tap], are the channels of a pixel.
-    int unrolled = 0, unrolled_step = 1, unrolled_dilation = 1, unrolled_pad = 0;
-    std::uint16_t* gathered = nullptr;                             // [blocks of channels][planes][32]
-    std::int64_t block_pixels = 0;                                 // of it
-    const std::uint16_t* source = nullptr;                         // what is multiplied: that, or narrow_x where it lies, 32 pixels or more
-    std::int64_t source_pixel = bfloat16_block, source_block = 0;  // of it, from a pixel and from a block to the next
-    const std::uint16_t* weights = nullptr;                        // [blocks of output channels][steps][bfloat16_step]
-    const float* bias = nullptr;                                   // null, or [out_channels]
-
-    float* y = nullptr;
-    const float* residual = nullptr;  // null, or as y
-    std::uint16_t* narrow_y = nullptr;
-    const std::uint16_t* narrow_residual = nullptr;  // of narrow_y
-    std::int64_t y_image = 0, y_row = 0, y_pixel = 0, y_vector = 0;
-    std::int64_t residual_pixel = 0;  // where it is a matrix; else that of y
-    bool whole_vectors = false;       // y has room for lanes past out_channels
-    epilogue ep;
 };
 
 /// Kernels of images in bfloat16, [n][ceil(c / 32)][pixels][32]; lanes past c hold numbers that are finite. A group is the channels of each pixel that fill two
@@ -33175,17 +33222,10 @@ struct bfloat16_image_kernels {
     void (*sum)(const std::uint16_t* a, const std::uint16_t* b, std::int64_t n, float low, float high, std::uint16_t* y);  ///< n: whole pixels
 };
 
-/// `pack` rounds the weights of 32 output channels, of which there are `count`, and writes them in the order in which products read them. Tasks: `gather` (of
-/// planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by some blocks of output channels.
-struct bfloat16_kernels {
+/// `pack` rounds the weights of 32 output channels, of which there are `count`, and writes them in the order in which products read them.
+struct bfloat16_kernels : pixel_kernels {
     void (*pack)(const bfloat16_weights&, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to);
-    void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
-    void (*gather_planes)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
-    void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last);
     const bfloat16_image_kernels* images;
-    bool tiles;         // else vectors
-    int steps_at_once;  // of 32 pixels, that make a task
-    int end_steps;      // what follows the last step of 32 pixels takes as long as so many
 };
 
 }  // namespace cpu
@@ -33352,6 +33392,33 @@ constexpr bool quantized_conv_wanted() noexcept { return wanted("QLinearConv") |
 constexpr bool quantized_sum_wanted() noexcept { return quantized_pairs_wanted() && wanted("Add"); }
 constexpr bool quantized_max_pool_wanted() noexcept { return quantized_pairs_wanted() && wanted("MaxPool"); }
 
+/// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
+struct quantized_sum_problem {
+    bool a_signed = false, b_signed = false, y_signed = false;
+    int a_zero = 0, b_zero = 0, y_zero = 0, low = 0, high = 255;
+    float a_scale = 1, b_scale = 1, y_scale = 1;
+    bool lanes = false;  ///< of images in lanes of four channels, all of whose codes are unsigned
+
+    /// With its operands changed round.
+    quantized_sum_problem turned() const noexcept {
+        quantized_sum_problem p = *this;
+        p.a_signed = b_signed, p.a_zero = b_zero, p.a_scale = b_scale;
+        p.b_signed = a_signed, p.b_zero = a_zero, p.b_scale = a_scale;
+        return p;
+    }
+    /// Of the same codes as images in lanes hold them: all are unsigned.
+    quantized_sum_problem in_lanes() const noexcept {
+        quantized_sum_problem p = *this;
+        p.lanes = true;
+        p.a_zero += a_signed ? 128 : 0, p.b_zero += b_signed ? 128 : 0;
+        for (int* code : {&p.y_zero, &p.low, &p.high}) *code += y_signed ? 128 : 0;
+        p.a_signed = p.b_signed = p.y_signed = false;
+        return p;
+    }
+    /// Whether all quotients by y_scale are far inside of int32.
+    bool fits_int32() const noexcept { return (a_scale + b_scale) * 255 < y_scale * 1e9f; }
+};
+
 /// A two-dimensional convolution of 8-bit images, row-major, whose sums are requantised: y = clamp(rint(sum * scale) + y_zero, low, high), the sum
 /// of (x - x_zero) * w over the window plus the bias, in int32. Groups: 1, or one for each channel (depthwise).
 struct quantized_conv_problem {
@@ -33360,15 +33427,19 @@ struct quantized_conv_problem {
     bool x_signed = false, y_signed = false;
     int x_zero = 0, y_zero = 0, low = 0, high = 255;
     bool bytes = false;     ///< four 8-bit products a sum, of images in lanes of four channels; else two of 16 bits, of planes. The integers are the same
-    bool tiles = false;     ///< of bytes: sixteen lanes of channels at once, by the machine's tiles. The integers are the same
+    bool tiles = false;     ///< of bytes: by the machine's tiles, of images in pixels of 64 channels. The integers are the same
+    bool planes = false;    ///< of tiles: x is planes, row-major codes
+    bool wide = false;      ///< of bytes: weights are the sum of two, multiplied one behind the other. The integers are the same
     bool few = false;       ///< of bytes: vectors of output channels, not of neighbouring pixels, of which there are few. The integers are the same
     bool matrix = false;    ///< of few: x is a matrix [ow][ic] and y [ow][oc], row-major codes; the window is one tap
     bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
+    bool adds = false;      ///< of tiles: what is stored are the codes of `sum`, whose `a` the convolution's are and whose `b` lie as y does
+    quantized_sum_problem sum;
 
     bool depthwise() const noexcept { return groups != 1; }
     /// Whether pixels are multiplied as unsigned numbers: their zero point is the bias's to take back.
     bool unsigned_pixels() const noexcept { return bytes || depthwise(); }
-    /// Whether neighbours are read where they lie: one tap, no border, no steps. Tiles want whole ones of channels.
+    /// Whether neighbours are read where they lie: one tap, no border, no steps.
     bool in_place() const noexcept {
         return bytes && !tiles && !matrix && !depthwise() && kh * kw == 1 && sh == 1 && sw == 1 && pt == 0 && pl == 0 && oh == ih && ow == iw;
     }
@@ -33376,11 +33447,7 @@ struct quantized_conv_problem {
     int unsigned_zero() const noexcept { return x_zero + (x_signed ? 128 : 0); }
     /// Channels that one 32-bit lane holds.
     int channels_a_lane() const noexcept { return bytes ? 4 : 2; }
-    /// Whole tiles of them, where those are multiplied.
-    std::int64_t lanes_of_channels() const noexcept {
-        const std::int64_t lanes = (ic + channels_a_lane() - 1) / channels_a_lane();
-        return tiles ? (lanes + 15) / 16 * 16 : lanes;
-    }
+    std::int64_t lanes_of_channels() const noexcept { return (ic + channels_a_lane() - 1) / channels_a_lane(); }
     /// Output channels that are computed together.
     int rows() const noexcept;
     std::int64_t blocks() const noexcept { return (oc + rows() - 1) / rows(); }
@@ -33390,12 +33457,22 @@ struct quantized_conv_problem {
     /// Where tap t of a depthwise window of bytes stands among the four that are multiplied at once, and how many fours there are: rows of three are one each.
     int slot_of_tap(int t) const noexcept { return kw == 3 ? t / 3 * 4 + t % 3 : t; }
     int fours_of_taps() const noexcept { return kw == 3 ? kh : (kh * kw + 3) / 4; }
+    /// Bytes that a weight is the sum of, and products of a window, or its fours, that they make: those of the second byte stand behind those of the first.
+    int parts() const noexcept { return wide ? 2 : 1; }
+    int window() const noexcept { return kh * kw * parts(); }
+    int fours() const noexcept { return fours_of_taps() * parts(); }
+    static constexpr std::int16_t part(std::int16_t weight, int which) noexcept {
+        const std::int16_t first = weight < -128 ? std::int16_t(-128) : weight > 127 ? std::int16_t(127) : weight;
+        return which == 0 ? first : static_cast<std::int16_t>(weight - first);
+    }
     /// Lanes of four channels that an image of so many has in memory.
     static constexpr std::int64_t lanes(std::int64_t channels) noexcept { return (channels + 3) / 4; }
 };
 
 constexpr int quantized_rows = 8;                 ///< output channels of a tile of sums
 constexpr int quantized_rows_of_tiles = 32;       ///< the same by the machine's tiles, and of few pixels
+constexpr int code_pixel = 64;                    ///< channels, and bytes, of a pixel as tiles read it
+constexpr int code_pixels_at_once = 256;          ///< that are moved between planes and pixels
 constexpr int quantized_taps = 256;               ///< at most, of a window
 constexpr int quantized_pixels = 48;              ///< pixels of a tile, which are neighbours in the padded image
 constexpr int quantized_winograd_width = 512;     ///< of an image, at most, where the convolution is Winograd's
@@ -33404,7 +33481,9 @@ constexpr int quantized_depthwise_pixels = 8192;  ///< of a channel's image that
 
 constexpr int quantized_pixels_of_few = 50;  ///< of a task where vectors are of output channels, ten at a time
 
-inline int quantized_conv_problem::rows() const noexcept { return tiles || few ? quantized_rows_of_tiles : quantized_rows; }
+inline int quantized_conv_problem::rows() const noexcept { return tiles && depthwise() ? code_pixel : tiles || few ? quantized_rows_of_tiles : quantized_rows; }
+/// Where the weights of a pixel's channel stand, four taps a word: of each sixteen channels the first four are beside those of the other sixteens.
+constexpr int word_of_channel(int channel) { return channel % 16 / 4 * 16 + channel / 16 * 4 + channel % 4; }
 
 /// Numbers of a row of the image that a depthwise task makes: the first pixel that is none of padding is to stand at a multiple of the lead.
 constexpr int depthwise_lead = 16;
@@ -33421,26 +33500,16 @@ struct quantized_conv_args {
     image_planes from;
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
-    const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles [oc / 32][lanes / 16][taps][2][16][16
-                                            // lanes], of few pixels [oc / 32][lanes][taps][32]; depthwise: [oc][taps / 2], of bytes [oc / 4][fours of taps][4]
-    const float* scale = nullptr;           // [oc]
-    const std::int32_t* bias = nullptr;     // [oc]
+    const std::int32_t* weights =
+        nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles those of pixel_args, of few pixels [oc / 32][lanes][taps][32];
+                  // depthwise: [oc][taps / 2], of bytes [oc / 4][fours of taps][4], of tiles [oc / 64][fours of taps][64 words of channels]
+    const float* scale = nullptr;        // [oc]
+    const std::int32_t* bias = nullptr;  // [oc]
     std::int32_t* gathered =
         nullptr;  // of bytes [lanes][planes], of a matrix [rows][lanes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
     std::int64_t slot = 0;               // numbers of a slot
     std::int64_t blocks_a_task = 1;      // of output channels
     const depthwise_tap* tap = nullptr;  // [taps], where it is depthwise
-};
-
-/// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
-struct quantized_sum_problem {
-    bool a_signed = false, b_signed = false, y_signed = false;
-    int a_zero = 0, b_zero = 0, y_zero = 0, low = 0, high = 255;
-    float a_scale = 1, b_scale = 1, y_scale = 1;
-    bool lanes = false;  ///< of images in lanes of four channels, all of whose codes are unsigned
-
-    /// Whether all quotients by y_scale are far inside of int32.
-    bool fits_int32() const noexcept { return (a_scale + b_scale) * 255 < y_scale * 1e9f; }
 };
 
 /// Tasks: `gather_winograd` takes one lane of channels of some tiles, `gather_tile` the tile of pixels for a slot of the memory, `conv` and `winograd` a tile,
@@ -33469,6 +33538,23 @@ struct byte_kernels {
     void (*depthwise)(const quantized_conv_args&, std::int64_t lane);
     void (*sum)(const quantized_sum_problem&, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count);
     void (*max_pool)(const pool_problem&, const std::int32_t* x, std::int32_t* y);
+};
+
+/// Codes of some channels, of one block, in planes (or lanes of four channels) and in pixels.
+struct code_image {
+    std::uint8_t *planes, *pixels;
+    std::int64_t plane;  // codes of one
+    int channels;
+    std::int32_t flip;
+    bool lanes;
+};
+/// Kernels of images in pixels of 64 channels, [ceil(c / 64)][pixels][64], as unsigned numbers; lanes past c hold anything. `to_pixels` and `to_planes` take up
+/// to code_pixels_at_once pixels from `first` on, `depthwise` some rows of a block, `max_pool` one row of it.
+struct code_pixel_kernels : pixel_kernels {
+    void (*to_pixels)(const code_image&, std::int64_t first, std::int64_t count);
+    void (*to_planes)(const code_image&, std::int64_t first, std::int64_t count);
+    void (*depthwise)(const quantized_conv_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*max_pool)(const pool_problem&, std::int64_t row, const std::uint8_t* x, std::uint8_t* y);
 };
 
 }  // namespace cpu
@@ -47785,6 +47871,12 @@ GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d, I added) {
 GRAFT_VECTOR I turn_fours(I a) {
     return {_mm512_shuffle_epi8(a.r, _mm512_maskz_broadcast_i32x4(0xffff, _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)))};
 }
+/// Of each sixteen bytes the first four, behind each other, to `first`, the second four to 16 bytes behind that, and the others to `second` likewise.
+GRAFT_VECTOR void store_fours(I a, std::uint8_t* first, std::uint8_t* second) {
+    const __m512i apart = _mm512_maskz_permutexvar_epi32(0xffff, _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), a.r);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(first), _mm512_maskz_extracti64x4_epi64(0xf, apart, 0));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(second), _mm512_maskz_extracti64x4_epi64(0xf, apart, 1));
+}
 /// The smaller of unsigned bytes.
 GRAFT_VECTOR I min_bytes(I a, I b) { return {_mm512_min_epu8(a.r, b.r)}; }
 /// Every other lane of two vectors behind each other, from the first on.
@@ -47958,7 +48050,7 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
     constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
     const std::int64_t steps = p.lanes_of_channels();
-    const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
+    const int last = count - (Columns - 1) * V::W, window = p.window();
     for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
         I sums[rows][Columns];
@@ -48005,7 +48097,7 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.window() * quantized_rows;
         for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
             const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
@@ -48044,7 +48136,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
                                              std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
     constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
-    const int window = p.kh * p.kw;
+    const int window = p.window();
     const auto of_channels = [&](const auto* from, int v) {
         const std::int64_t left = p.oc - channel - v * V::W;
         return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
@@ -48119,7 +48211,7 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
         at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
-    const std::int64_t steps = p.lanes_of_channels() * p.kh * p.kw;
+    const std::int64_t steps = p.lanes_of_channels() * p.window();
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * steps * rows;
         for (std::int64_t first = from; first < stop; first += many) {
@@ -48227,8 +48319,8 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     const image_planes& g = a.from;
     // Beyond the planes: what the last vectors read.
     alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
-    const int groups = p.fours_of_taps();
-    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
+    const int groups = p.fours(), fours = p.fours_of_taps();
+    const bool neighbours = !p.wide && p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
     const std::int64_t below = g.rows - p.oh;
     std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
@@ -48244,7 +48336,7 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
         for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = image;  // what no tap has meets weights of zero
         for (int t = 0; t < p.kh * p.kw; ++t) {
             const depthwise_tap& tap = a.tap[t];
-            at[p.slot_of_tap(t)] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+            for (int slot = p.slot_of_tap(t); slot < 4 * groups; slot += 4 * fours) at[slot] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
         }
         const lane_rows of = {&p, at, g.pitch, height, a.weights + lane * 4 * groups, bias, scale};
         std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
@@ -48515,7 +48607,7 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
     constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
     const std::int64_t steps = p.lanes_of_channels();
-    const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
+    const int last = count - (Columns - 1) * V::W, window = p.window();
     for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
         I sums[rows][Columns];
@@ -48562,7 +48654,7 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.window() * quantized_rows;
         for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
             const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
@@ -48601,7 +48693,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
                                              std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
     constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
-    const int window = p.kh * p.kw;
+    const int window = p.window();
     const auto of_channels = [&](const auto* from, int v) {
         const std::int64_t left = p.oc - channel - v * V::W;
         return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
@@ -48676,7 +48768,7 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
         at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
-    const std::int64_t steps = p.lanes_of_channels() * p.kh * p.kw;
+    const std::int64_t steps = p.lanes_of_channels() * p.window();
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * steps * rows;
         for (std::int64_t first = from; first < stop; first += many) {
@@ -48784,8 +48876,8 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     const image_planes& g = a.from;
     // Beyond the planes: what the last vectors read.
     alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
-    const int groups = p.fours_of_taps();
-    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
+    const int groups = p.fours(), fours = p.fours_of_taps();
+    const bool neighbours = !p.wide && p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
     const std::int64_t below = g.rows - p.oh;
     std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
@@ -48801,7 +48893,7 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
         for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = image;  // what no tap has meets weights of zero
         for (int t = 0; t < p.kh * p.kw; ++t) {
             const depthwise_tap& tap = a.tap[t];
-            at[p.slot_of_tap(t)] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+            for (int slot = p.slot_of_tap(t); slot < 4 * groups; slot += 4 * fours) at[slot] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
         }
         const lane_rows of = {&p, at, g.pitch, height, a.weights + lane * 4 * groups, bias, scale};
         std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
@@ -48958,6 +49050,10 @@ GRAFT_VECTOR I turn_fours(I a) {
     for (int i = 0; i < 4 * V::W; ++i) made.byte[i] = x.byte[i / 16 * 16 + i % 4 * 4 + i % 16 / 4];
     return lanes_of(made);
 }
+GRAFT_VECTOR void store_fours(I a, std::uint8_t* first, std::uint8_t* second) {
+    const lane_bytes x = bytes_of(a);
+    for (int i = 0; i < 4 * V::W; ++i) (i % 16 < 8 ? first : second)[i % 8 / 4 * 16 + i / 16 * 4 + i % 4] = x.byte[i];
+}
 GRAFT_VECTOR I min_bytes(I a, I b) {
     lane_bytes x = bytes_of(a);
     const lane_bytes y = bytes_of(b);
@@ -49139,7 +49235,7 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
     constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
     const std::int64_t steps = p.lanes_of_channels();
-    const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
+    const int last = count - (Columns - 1) * V::W, window = p.window();
     for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
         I sums[rows][Columns];
@@ -49186,7 +49282,7 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.window() * quantized_rows;
         for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
             const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
@@ -49225,7 +49321,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
                                              std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
     constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
-    const int window = p.kh * p.kw;
+    const int window = p.window();
     const auto of_channels = [&](const auto* from, int v) {
         const std::int64_t left = p.oc - channel - v * V::W;
         return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
@@ -49300,7 +49396,7 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
         at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
-    const std::int64_t steps = p.lanes_of_channels() * p.kh * p.kw;
+    const std::int64_t steps = p.lanes_of_channels() * p.window();
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * steps * rows;
         for (std::int64_t first = from; first < stop; first += many) {
@@ -49408,8 +49504,8 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     const image_planes& g = a.from;
     // Beyond the planes: what the last vectors read.
     alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
-    const int groups = p.fours_of_taps();
-    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
+    const int groups = p.fours(), fours = p.fours_of_taps();
+    const bool neighbours = !p.wide && p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
     const std::int64_t below = g.rows - p.oh;
     std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
@@ -49425,7 +49521,7 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
         for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = image;  // what no tap has meets weights of zero
         for (int t = 0; t < p.kh * p.kw; ++t) {
             const depthwise_tap& tap = a.tap[t];
-            at[p.slot_of_tap(t)] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+            for (int slot = p.slot_of_tap(t); slot < 4 * groups; slot += 4 * fours) at[slot] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
         }
         const lane_rows of = {&p, at, g.pitch, height, a.weights + lane * 4 * groups, bias, scale};
         std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
@@ -49524,8 +49620,121 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
     return without_denormals(fma(even_of_pair(a), even_of_pair(b), odd));
 }
 // ---- graft/cpu/kernels/bfloat16.inl
-// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
-// that neighbours of the padded image are read alike for every tap, across its rows.
+// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them.
+
+// ---- graft/cpu/kernels/pixels.inl
+// Sums of products over pixels of 64 bytes, numbers of bfloat16 or codes: text, included before what multiplies either. Such pixels lie side by side, so that
+// neighbours of the padded image are read alike for every tap, across its rows.
+
+// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
+struct pixel_source {
+    std::int64_t row_phase, column_phase, image, iy, count;
+    bool inside;  // whether the row is one of the image
+};
+GRAFT_VECTOR pixel_source source_of(const pixel_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
+    const image_planes& g = a.from;
+    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
+    pixel_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
+    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
+    s.inside = s.iy >= 0 && s.iy < a.ih;
+    return s;
+}
+GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count, int with = 0) {
+    std::memset(to, with, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to);
+}
+
+// What sums begin with: that of a pixel lies `pixel` numbers behind that of the one before, or is the same for all where it is 0.
+struct sums_from {
+    const float* first;
+    std::int64_t pixel;
+};
+
+// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
+constexpr int room_of_sums = bfloat16_block + 1;
+struct pixel_sums {
+    alignas(64) float sum[room_of_sums][bfloat16_block];
+    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // at below 0: no output; the other where residual_pixel tells of it
+    std::int64_t first, step;                                      // where it is not 0: all are outputs, so far apart, and `at` says nothing
+    int next, pixels;
+    std::int64_t place(int pixel) const { return step ? first + pixel * step : at[pixel]; }
+};
+
+// The weights of the next block, some lines of which are asked for at every step: of layers of few pixels they come from memory. Where a task reads its weights
+// once, they are a stream that the machine fetches by itself.
+struct weights_ahead {
+    const std::uint16_t* at;
+    int lines;
+};
+
+// The sums that are handed out while the next are made, perhaps those of another block, and room for these.
+template <class End>
+struct last_sums {
+    pixel_sums sums[2];
+    const End* ends[2];
+    int turn;  // which are the next
+};
+
+// By tiles or by vectors: `Unit` says whose sum_block it is, and what becomes of the sums.
+template <class Unit, class End>
+inline void multiply_block(Unit& unit, const pixel_args& a, std::int64_t block, std::int64_t first, std::int64_t last, const End& end, last_sums<End>& of) {
+    const image_planes& g = a.from;
+    const std::int64_t channels = a.out_channels - block * bfloat16_block;
+    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
+    const std::int64_t row = first * bfloat16_block / g.pitch;
+    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
+    const std::int64_t tiles = last - first;
+    const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        pixel_sums &here = of.sums[of.turn], &before = of.sums[1 - of.turn];
+        const End& end_before = *of.ends[1 - of.turn];
+        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
+        // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
+        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2,
+                           again = a.narrow_x == a.source && left < whole ? whole - left : 0;
+        const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
+        const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
+        here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;
+        sum_block(unit, a, x, w, next, end.start, here, end_before, before);
+        finish_some(end_before, before, bfloat16_block);
+        of.ends[of.turn] = &end;
+        of.turn = 1 - of.turn;
+        here.next = 0;
+        here.first = end.at + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
+        here.step = again == 0 && oy < a.oh && column + here.pixels <= a.ow && !a.residual_pixel ? a.y_pixel : 0;
+        if (here.step && column + here.pixels < g.pitch) {
+            column += here.pixels;
+            continue;
+        }
+        for (int i = 0; i < again; ++i) here.at[i] = -1;
+        for (int i = static_cast<int>(again); i < here.pixels;) {
+            const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
+            const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
+            const std::int64_t at = end.at + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
+            for (std::int64_t k = 0; k < count; ++k) here.at[i + k] = k < outputs ? at + k * a.y_pixel : -1;
+            if (a.residual_pixel)
+                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = end.at + (column + k) * a.residual_pixel;
+            i += static_cast<int>(count), column += count;
+            if (column < g.pitch) continue;
+            column = 0;
+            if (++oy == a.image_rows) oy = 0, ++image;
+        }
+    }
+}
+template <class Unit>
+inline void multiply_pixels(const pixel_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
+    using end_type = decltype(Unit::end_of(a, block));
+    Unit unit;
+    end_type ends[2];
+    last_sums<end_type> of;
+    of.turn = 0;
+    for (int i = 0; i < 2; ++i) of.ends[i] = ends, of.sums[i].next = of.sums[i].pixels = 0;
+    for (const std::int64_t end = block + blocks; block < end; ++block) {
+        end_type& here = of.ends[1 - of.turn] == ends ? ends[1] : ends[0];
+        here = Unit::end_of(a, block);
+        multiply_block(unit, a, block, first, last, here, of);
+    }
+    finish_some(*of.ends[1 - of.turn], of.sums[1 - of.turn], bfloat16_block);
+}
 
 GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) {
     return lanes >= V::W ? V::load(from) : lanes > 0 ? V::load_partial(from, static_cast<int>(lanes)) : V::zero();
@@ -49587,22 +49796,7 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
         narrow_bfloat16(load_lanes(x + v * vector, left), to + v * V::W);
     }
 }
-// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
-struct bfloat16_source {
-    std::int64_t row_phase, column_phase, image, iy, count;
-    bool inside;  // whether the row is one of the image
-};
-GRAFT_VECTOR bfloat16_source source_of(const bfloat16_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
-    const image_planes& g = a.from;
-    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
-    bfloat16_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
-    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
-    s.inside = s.iy >= 0 && s.iy < a.ih;
-    return s;
-}
-GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
-
-inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+inline void gather_bfloat16(const pixel_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
     const std::int64_t channels = a.channels - block * bfloat16_block, of_block = block * (bfloat16_block / V::W) * a.x_vector;
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
@@ -49615,7 +49809,7 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         const std::int64_t inside = in_image && before < count ? (end < count ? end : count) : 0;
         std::int64_t i = 0;
         if (before < inside) {
-            clear_pixels(to, before);
+            clear_pixels(to, before, a.padding);
             const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
             i = before;
             if (a.narrow_x) {
@@ -49626,7 +49820,7 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
             } else
                 for (const float* from = a.x + at; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
         }
-        clear_pixels(to + i * bfloat16_block, count - i);
+        clear_pixels(to + i * bfloat16_block, count - i, a.padding);
         to += count * bfloat16_block;
         first += count;
     }
@@ -49642,7 +49836,7 @@ inline void narrow_row(const float* row, std::int64_t size, std::int64_t from, s
 }
 // A few planes, of which a row of up to eight neighbouring taps is unrolled: eight numbers of each plane are copied for a pixel, of which the next plane's take
 // the place of those that are too many.
-inline void gather_bfloat16_neighbours(const bfloat16_args& a, std::int64_t first, std::int64_t last) {
+inline void gather_bfloat16_neighbours(const pixel_args& a, std::int64_t first, std::int64_t last) {
     constexpr std::int64_t together = 8;
     const image_planes& g = a.from;
     std::uint16_t rows[bfloat16_row], kept[together] = {};
@@ -49671,7 +49865,7 @@ inline void gather_bfloat16_neighbours(const bfloat16_args& a, std::int64_t firs
 }
 
 // The same of any planes.
-inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+inline void gather_bfloat16_planes(const pixel_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     if (a.unrolled <= 8 && a.unrolled_dilation == 1 && a.channels <= 4 * a.unrolled) return gather_bfloat16_neighbours(a, first, last);
     const image_planes& g = a.from;
     alignas(64) float rows[bfloat16_row];
@@ -49710,30 +49904,20 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
     }
 }
 
-// What sums begin with: that of a pixel lies `pixel` numbers behind that of the one before, or is the same for all where it is 0.
-struct sums_from {
-    const float* first;
-    std::int64_t pixel;
-};
-
-// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
-constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
-struct bfloat16_sums {
-    alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
-    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // at below 0: no output; the other where residual_pixel tells of it
-    int next, pixels;
-};
-
 // What becomes of the sums of one block of output channels.
 struct bfloat16_end {
-    const bfloat16_args& a;
+    const pixel_args* args;
     std::int64_t channels;  // from the block's first one on
     bool function, simple;  // function: of all sums before they are handed out; simple: whole vectors, and no more than a residual and a clamp then
     bool residual;
     float low, high;
+    alignas(64) float start[bfloat16_block];  // what sums begin with: the bias
+    std::int64_t at;                          // where the block lies in y
 };
-inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
-    bfloat16_end e{a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0};
+GRAFT_NOINLINE inline bfloat16_end bfloat16_end_of(const pixel_args& a, std::int64_t block) {
+    bfloat16_end e{&a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0, {}, 0};
+    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < e.channels; ++c) e.start[c] = a.bias[block * bfloat16_block + c];
+    e.at = block * (bfloat16_block / V::W) * a.y_vector;
     const bool clamped = bounds_of(a.ep, e.low, e.high), late = a.ep.residual_after_activation;
     e.function = functions_wanted() && !clamped && (!e.residual || late);
     e.simple = (clamped ? !(e.residual && late) : e.function) && (a.whole_vectors || e.channels >= bfloat16_block);
@@ -49742,7 +49926,7 @@ inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
 
 // Any other pixel.
 inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
-    const bfloat16_args& a = e.a;
+    const pixel_args& a = *e.args;
     float none = 0;
     const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.function && !bounds_of(a.ep, none, none);
     const V low = V::set1(e.low), high = V::set1(e.high);
@@ -49772,30 +49956,31 @@ inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::
 
 // Pixels [next, end) of simple ones.
 template <bool Narrow, bool Residual>
-GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, int next, int end) {
+GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const pixel_sums& of, int next, int end) {
     static_assert(bfloat16_block % (2 * V::W) == 0, "vectors are rounded two at a time");
     const V low = V::set1(e.low), high = V::set1(e.high);
     const bool capped = e.high < std::numeric_limits<float>::infinity();
-    const bfloat16_args& a = e.a;
+    const pixel_args& a = *e.args;
     const float* const residual = a.residual;
     const std::uint16_t* const narrow_residual = a.narrow_residual;
     float* const y = a.y;
     std::uint16_t* const narrow_y = a.narrow_y;
-    const std::int64_t vector = a.y_vector, channels = e.channels, *const residual_at = a.residual_pixel ? of.residual_at : of.at;
+    const std::int64_t vector = a.y_vector, channels = e.channels, *const residual_at = of.residual_at;
     const auto bounded = [&](V sum) {
         sum = max(low, sum);
         return capped ? min(high, sum) : sum;
     };
     for (; next < end; ++next) {
-        const std::int64_t at = of.at[next];
+        const std::int64_t at = of.place(next);
         if (at < 0) continue;
+        const std::int64_t from = a.residual_pixel ? residual_at[next] : at;
         const float* const sum = of.sum[next];
         if constexpr (Narrow) {
             GRAFT_UNROLL
             for (int v = 0; v < bfloat16_block; v += 2 * V::W) {
                 V first = V::load(sum + v), second = V::load(sum + v + V::W);
                 if constexpr (Residual) {
-                    const std::uint16_t* const add = narrow_residual + residual_at[next] + v;
+                    const std::uint16_t* const add = narrow_residual + from + v;
                     first = first + load_bf16(add), second = second + load_bf16(add + V::W);
                 }
                 narrow_neighbours(bounded(first), bounded(second), narrow_y + at + v);
@@ -49805,85 +49990,28 @@ GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, 
             for (int v = 0; v < bfloat16_block / V::W; ++v) {
                 if (v * V::W >= channels) break;
                 V total = V::load(sum + v * V::W);
-                if constexpr (Residual) total = total + V::load(residual + residual_at[next] + v * vector);
+                if constexpr (Residual) total = total + V::load(residual + from + v * vector);
                 bounded(total).store(y + at + v * vector);
             }
         }
     }
 }
 // The next few pixels.
-inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, pixel_sums& of, int count) {
     int next = of.next;
     const int end = of.pixels < next + count ? of.pixels : next + count;
     if (next >= end) return;
-    if (e.function && next == 0) activate_run(of.sum[0], of.pixels * bfloat16_block, e.a.ep.act, e.a.ep.alpha, e.a.ep.beta);
+    if (e.function && next == 0) activate_run(of.sum[0], of.pixels * bfloat16_block, e.args->ep.act, e.args->ep.alpha, e.args->ep.beta);
     of.next = end;
     if (!e.simple) {
         for (; next < end; ++next)
-            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], e.a.residual_pixel ? of.residual_at[next] : of.at[next]);
+            if (const std::int64_t at = of.place(next); at >= 0) finish_pixel(e, of.sum[next], at, e.args->residual_pixel ? of.residual_at[next] : at);
         return;
     }
-    if (e.a.narrow_y)
+    if (e.args->narrow_y)
         e.residual ? finish_simple<true, true>(e, of, next, end) : finish_simple<true, false>(e, of, next, end);
     else
         e.residual ? finish_simple<false, true>(e, of, next, end) : finish_simple<false, false>(e, of, next, end);
-}
-
-// The weights of the next block, some lines of which are asked for at every step: of layers of few pixels they come from memory. Where a task reads its weights
-// once, they are a stream that the machine fetches by itself.
-struct weights_ahead {
-    const std::uint16_t* at;
-    int lines;
-};
-
-// By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
-template <class Unit>
-inline void multiply_block(Unit& unit, const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    const image_planes& g = a.from;
-    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
-    alignas(64) float bias[bfloat16_block] = {};
-    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
-    const bfloat16_end end = end_of(a, block);
-    bfloat16_sums sums[2];
-    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
-    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
-    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
-    const std::int64_t row = first * bfloat16_block / g.pitch;
-    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
-    const std::int64_t tiles = last - first;
-    const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
-    for (std::int64_t tile = first; tile < last; ++tile) {
-        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
-        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
-        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2,
-                           again = a.narrow_x == a.source && left < whole ? whole - left : 0;
-        const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
-        const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
-        here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;
-        sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
-        finish_some(end, before, bfloat16_block);
-        here.next = 0;
-        for (int i = 0; i < again; ++i) here.at[i] = -1;
-        for (int i = static_cast<int>(again); i < here.pixels;) {
-            const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
-            const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
-            const std::int64_t at = vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
-            for (std::int64_t k = 0; k < count; ++k) here.at[i + k] = k < outputs ? at + k * a.y_pixel : -1;
-            if (a.residual_pixel)
-                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = vector + (column + k) * a.residual_pixel;
-            i += static_cast<int>(count), column += count;
-            if (column < g.pitch) continue;
-            column = 0;
-            if (++oy == a.image_rows) oy = 0, ++image;
-        }
-    }
-    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
-}
-template <class Unit>
-inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
-    Unit unit;
-    for (const std::int64_t end = block + blocks; block < end; ++block) multiply_block(unit, a, block, first, last);
 }
 // ---- graft/cpu/kernels/bfloat16_images.inl
 // Operators on images in bfloat16, whose pixels are 32 channels side by side: text, included for each set that rounds to it. They compute in float32, 2 W
@@ -50098,12 +50226,14 @@ static constexpr bfloat16_image_kernels bfloat16_images = {&widen_pixels,
 // ---- graft/cpu/kernels/bfloat16_vectors.inl
 // Sums of products of bfloat16 by vectors, a pair of channels of a pixel at a time: text, included for each set that multiplies pairs.
 
-struct pair_unit {};
+struct pair_unit {
+    static bfloat16_end end_of(const pixel_args& a, std::int64_t block) { return bfloat16_end_of(a, block); }
+};
 
 // Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
 // registers. `pair_step`: numbers from a pair to the next.
 template <int Pixels, int PixelStep>
-inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
+inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
                                               float* to, std::int64_t to_pixel) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
     V sum[Pixels][vectors];
@@ -50132,14 +50262,14 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
 }
 
-inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* bias,
-                         bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
+inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start, pixel_sums& to,
+                      const bfloat16_end&, pixel_sums&) {
     constexpr int many = 11, few = 3;
-    static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
+    static_assert(room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
         const bool rest = to.pixels - p <= 2 * few;
         const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;
-        sum(a, x + p * bfloat16_block, 2, w, {bias, 0}, to.sum[p], bfloat16_block);
+        sum(a, x + p * bfloat16_block, 2, w, {start, 0}, to.sum[p], bfloat16_block);
         p += rest ? few : many;
     }
 }
@@ -50147,7 +50277,7 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
     static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, &bfloat16_images, false, 33, 0};
+        {&gather_bfloat16, &gather_bfloat16_planes, &multiply_pixels<pair_unit>, false, 33, 0}, &pack_bfloat16_weights, &bfloat16_images};
     return &all;
 }
 
@@ -50177,7 +50307,7 @@ struct tile_unit {
                 std::uint32_t sum;
                 std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
                 for (int k = 0; k < 64; ++k)
-                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
+                    sum += static_cast<std::uint32_t>(int(tile[A][64 * r + k]) * static_cast<std::int8_t>(tile[B][64 * (k / 4) + 4 * j + k % 4]));
                 std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
             }
     }
@@ -50207,33 +50337,44 @@ struct tile_unit {
 // ---- graft/cpu/kernels/bfloat16_tiles.inl
 // Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
 
+struct bfloat16_tiles : tile_unit {
+    // Written out: those that compilers make belong to no region.
+    GRAFT_VECTOR bfloat16_tiles() {}
+    GRAFT_VECTOR ~bfloat16_tiles() {}
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply() {
+        multiply_bfloat16<C, A, B>();
+    }
+    static bfloat16_end end_of(const pixel_args& a, std::int64_t block) { return bfloat16_end_of(a, block); }
+};
+
 // Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none.
-template <int Rows>
-inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next,
-                                     sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
+template <int Rows, class Unit, class End>
+inline GRAFT_NOINLINE void sum_tiles(Unit& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, sums_from start,
+                                     float* to, std::int64_t to_pixel, const End& end, pixel_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
     const std::ptrdiff_t x_row = a.source_pixel * std::ptrdiff_t(sizeof *x);
     const float* const below = start.first + half * start.pixel;
-    tiles.load<0>(start.first, start_row);
-    tiles.load<1>(start.first + half, start_row);
-    if (Rows == 2) tiles.load<2>(below, start_row);
-    if (Rows == 2) tiles.load<3>(below + half, start_row);
+    tiles.template load<0>(start.first, start_row);
+    tiles.template load<1>(start.first + half, start_row);
+    if (Rows == 2) tiles.template load<2>(below, start_row);
+    if (Rows == 2) tiles.template load<3>(below + half, start_row);
     // Vectors work beside tiles: a quarter of the pixels before, from time to time.
     const std::int64_t every = a.steps / 4;
     std::int64_t until = a.steps < 8 ? a.steps : every;
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
-            tiles.load<6>(w, 64);
-            tiles.load<4>(from, x_row);
-            tiles.multiply_bfloat16<0, 4, 6>();
-            tiles.load<7>(w + bfloat16_step / 2, 64);
-            tiles.multiply_bfloat16<1, 4, 7>();
+            tiles.template load<6>(w, 64);
+            tiles.template load<4>(from, x_row);
+            tiles.template multiply<0, 4, 6>();
+            tiles.template load<7>(w + bfloat16_step / 2, 64);
+            tiles.template multiply<1, 4, 7>();
             if (Rows == 2) {
-                tiles.load<5>(from + half * a.source_pixel, x_row);
-                tiles.multiply_bfloat16<2, 5, 6>();
-                tiles.multiply_bfloat16<3, 5, 7>();
+                tiles.template load<5>(from + half * a.source_pixel, x_row);
+                tiles.template multiply<2, 5, 6>();
+                tiles.template multiply<3, 5, 7>();
             }
             for (int line = 0; line < next.lines; ++line, next.at += bfloat16_block) tile_unit::fetch(next.at);
             if (--until) continue;
@@ -50242,89 +50383,327 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
         }
     finish_some(end, before, bfloat16_block);
     float* const to_below = to + half * to_pixel;
-    tiles.store<0>(to, to_row);
-    tiles.store<1>(to + half, to_row);
-    if (Rows == 2) tiles.store<2>(to_below, to_row);
-    if (Rows == 2) tiles.store<3>(to_below + half, to_row);
+    tiles.template store<0>(to, to_row);
+    tiles.template store<1>(to + half, to_row);
+    if (Rows == 2) tiles.template store<2>(to_below, to_row);
+    if (Rows == 2) tiles.template store<3>(to_below + half, to_row);
 }
 
-inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, const float* bias,
-                         bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
-    constexpr int half = bfloat16_block / 2;
-    const auto sum = to.pixels > half ? &sum_tiles<2> : &sum_tiles<1>;
-    sum(tiles, a, x, w, next, {bias, 0}, to.sum[0], bfloat16_block, end, before);
+template <class Unit, class End>
+inline void sum_block(Unit& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, const float* start, pixel_sums& to,
+                      const End& end, pixel_sums& before) {
+    const auto sum = to.pixels > bfloat16_block / 2 ? &sum_tiles<2, Unit, End> : &sum_tiles<1, Unit, End>;
+    sum(tiles, a, x, w, next, {start, 0}, to.sum[0], bfloat16_block, end, before);
 }
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
     static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, &bfloat16_images, true, 500, 3};
+        {&gather_bfloat16, &gather_bfloat16_planes, &multiply_pixels<bfloat16_tiles>, true, 500, 3}, &pack_bfloat16_weights, &bfloat16_images};
     return &all;
 }
-// ---- graft/cpu/kernels/quantized_amx.inl
-// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels of an image are the rows of a tile already.
+// ---- graft/cpu/kernels/quantized_pixels.inl
+// 8-bit images in pixels of 64 channels, as unsigned numbers, and their convolutions by tiles: text, included for each kind of them. The pixels are the rows of
+// a tile, as those of bfloat16 are.
 
-// 32 output channels by some pixels, 16 lanes of channels of one tap at a time: Columns vectors of sixteen pixels.
-template <int Columns>
-GRAFT_VECTOR void sum_bytes(tile_unit& tiles, const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step,
-                            const std::int32_t* w, std::int32_t* sums) {
-    const std::ptrdiff_t lane = static_cast<std::ptrdiff_t>(step) * 4;
-    tiles.zero<0>();
-    tiles.zero<2>();
-    if (Columns == 2) tiles.zero<1>(), tiles.zero<3>();
-    for (; steps > 0; steps -= 16, x += 16 * step)
-        for (int t = 0; t < count; ++t, w += 512) {
-            const std::int32_t* const from = x + taps[t];
-            tiles.load<4>(w, 64);
-            tiles.load<6>(from, lane);
-            tiles.multiply_bytes<0, 4, 6>();
-            tiles.load<5>(w + 256, 64);
-            tiles.multiply_bytes<2, 5, 6>();
-            if (Columns == 2) {
-                tiles.load<7>(from + 16, lane);
-                tiles.multiply_bytes<1, 4, 7>();
-                tiles.multiply_bytes<3, 5, 7>();
-            }
+// What becomes of the sums of one block of output channels.
+struct code_sums_end {
+    const pixel_args* args;
+    alignas(64) float start[bfloat16_block];  // the bits of integers
+    alignas(64) float scale[bfloat16_block];
+    std::int64_t at;
+};
+
+struct byte_tiles : tile_unit {
+    GRAFT_VECTOR byte_tiles() {}
+    GRAFT_VECTOR ~byte_tiles() {}
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply() {
+        multiply_bytes<C, A, B>();
+    }
+    static code_sums_end end_of(const pixel_args& a, std::int64_t block) {
+        const std::int64_t first = block * bfloat16_block, left = a.out_channels - first;
+        const std::size_t bytes = static_cast<std::size_t>(left < bfloat16_block ? left : bfloat16_block) * sizeof(float);
+        code_sums_end e{&a, {}, {}, block / 2 * a.code_block + block % 2 * bfloat16_block};
+        std::memcpy(e.start, a.codes->bias + first, bytes);
+        std::memcpy(e.scale, a.codes->scale + first, bytes);
+        return e;
+    }
+};
+
+// What is added to codes before they are stored.
+template <bool Divides>
+struct added_codes {
+    V least, most, a_scale, b_zero, b_scale;
+    sum_divider by;
+    GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p)
+        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(c.most)), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
+          b_scale(V::set1(p.b_scale)), by(divider_of(p)) {
+        by.multiplies = !Divides;
+    }
+    GRAFT_VECTOR I sum(V steps, const std::uint8_t* codes) const {
+        const V a = to_float(to_int(max(min(steps, most), least))) * a_scale, b = (to_float(load_u8(codes)) - b_zero) * b_scale;
+        return to_int(divide(a + b, by));
+    }
+};
+// Nothing. Where `Bytes` says so, becoming bytes cuts off what is past the largest code.
+template <bool Bytes>
+struct no_codes {
+    V most;
+    GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(Bytes ? steps : min(steps, most)); }
+};
+// Pixels [next, end), two at a time, of which codes go from `low` to `high`.
+template <class Added>
+GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, int zero, int low, int high, const Added& added) {
+    constexpr int half = bfloat16_block / 2;
+    const pixel_args& a = *e.args;
+    const std::uint8_t* const add = a.code_residual ? a.code_residual : a.code_y;  // which no_codes does not read
+    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
+    const I shift = I::set1(zero * 0x00010001), least = in_all_bytes(low), largest = in_all_bytes(high);
+    std::uint8_t none[bfloat16_block] = {};
+    for (; next < end; next += 2) {
+        const float *const first = of.sum[next], *const second = of.sum[next + 1];
+        const std::int64_t at = of.place(next), other = next + 1 == end ? -1 : of.place(next + 1);
+        std::uint8_t *const to_first = at < 0 ? none : a.code_y + at, *const to_second = other < 0 ? none : a.code_y + other;
+        const std::uint8_t *const add_first = at < 0 ? none : add + at, *const add_second = other < 0 ? none : add + other;
+        GRAFT_UNROLL
+        for (int v = 0; v < half; v += V::W) {
+            const auto steps = [&](const float* sums, int c, const std::uint8_t* codes) {
+                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), codes + c);
+            };
+            const I codes = pack_bytes(steps(first, v, add_first), steps(first, half + v, add_first), steps(second, v, add_second),
+                                       steps(second, half + v, add_second), shift);
+            store_fours(min_bytes(max_bytes(codes, least), largest), to_first + v, to_second + v);
         }
-    constexpr std::ptrdiff_t row = quantized_pixels * 4;
-    tiles.store<0>(sums, row);
-    tiles.store<2>(sums + 16 * quantized_pixels, row);
-    if (Columns == 2) {
-        tiles.store<1>(sums + 16, row);
-        tiles.store<3>(sums + 16 * quantized_pixels + 16, row);
     }
 }
-// What is not there is none of an output's: past the last pixel of an image the next lane's are read, or what the gathered memory has behind it.
-inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
-    static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
-    constexpr int rows = quantized_rows_of_tiles, columns = quantized_pixels / V::W;
-    const quantized_conv_problem& p = a.p;
-    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, steps = p.lanes_of_channels();
-    const auto [begin, end] = blocks_of_task(a, part);
-    const std::int64_t first = tile * quantized_pixels, left = pixels - first;
-    const int window = p.kh * p.kw, count = static_cast<int>(left < quantized_pixels ? left : quantized_pixels);
-    const std::int32_t* const x = a.gathered + first;
-    tile_unit tiles;
-    alignas(64) std::int32_t made[rows * quantized_pixels];
-    for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * steps * window * rows;
-        if (count > 16)
-            sum_bytes<2>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
-        else
-            sum_bytes<1>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
-        if (count > 32) sum_bytes<1>(tiles, x + 32, a.from.taps, window, steps, a.from.planes(), w, made + 32);
-        for (int r = 0; r < rows && block * rows + r < p.oc; r += 4) {
-            I sums[4][1];
-            for (int c = 0; c < columns && c * V::W < count; ++c) {
+// The next few.
+inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, int count) {
+    const int next = of.next, end = of.pixels < next + count ? of.pixels : next + count;
+    if (next >= end) return;
+    of.next = end;
+    const code_end& c = *e.args->codes;
+    if (!c.sum && c.bytes) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<true>{V::zero()});
+    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<false>{V::set1(c.most)});
+    const quantized_sum_problem& p = *c.sum;
+    if (divider_of(p).multiplies)
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p));
+    else
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p));
+}
+
+// A few planes of codes, of which a row of up to eight neighbouring taps is unrolled, as gather_bfloat16_neighbours has it; what follows a plane's taps meets
+// weights of zero.
+inline void gather_planes_of_codes(const pixel_args& a, std::int64_t, std::int64_t first, std::int64_t last) {
+    constexpr std::int64_t together = 8;
+    const image_planes& g = a.from;
+    std::uint8_t rows[bfloat16_row];
+    const std::int64_t step = a.unrolled_step, planes = a.channels / a.unrolled;
+    std::uint8_t* to = reinterpret_cast<std::uint8_t*>(a.gathered + first * bfloat16_block);
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
+        const std::int64_t numbers = (count - 1) * step + together, from = column * step - a.unrolled_pad, size = inside ? a.iw : 0;
+        const std::int64_t begin = from < 0 ? 0 : from, end = from + numbers < size ? from + numbers : size;
+        for (std::int64_t p = 0; p < planes; ++p) {
+            std::uint8_t* const here = rows + p * numbers;
+            std::memset(here, a.padding, static_cast<std::size_t>(numbers));
+            const std::uint8_t* const plane = a.code_x + image * a.x_image + p * a.x_vector + (inside ? iy : 0) * a.x_row;
+            if (begin < end) std::memcpy(here + begin - from, plane + begin, static_cast<std::size_t>(end - begin));
+            for (std::int64_t i = begin; a.codes->flip && i < end; ++i) here[i - from] ^= a.codes->flip;
+        }
+        clear_pixels(reinterpret_cast<std::uint16_t*>(to), count);
+        for (std::int64_t i = 0; i < count; ++i, to += code_pixel)
+            for (std::int64_t p = 0; p < planes; ++p) std::memcpy(to + p * a.unrolled, rows + p * numbers + i * step, together);
+        first += count;
+    }
+}
+
+// W pixels, of which `count` are there, by 4 W channels.
+template <bool ToPixels>
+GRAFT_VECTOR void move_square(const code_image& m, int channel, std::int64_t pixel, int count) {
+    V lanes[V::W];
+    std::uint8_t* const pixels = m.pixels + pixel * code_pixel + channel;
+    const auto at = [&](int i) { return m.planes + (channel + 4 * i) * m.plane + pixel * (m.lanes ? 4 : 1); };
+    const auto there = [&](int i) { return m.channels - channel - 4 * i < 4 ? m.channels - channel - 4 * i : 4; };
+    std::int32_t some[V::W] = {};
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof *some;
+    GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) {
+        if (ToPixels && there(i) > 0 && m.lanes)
+            std::memcpy(some, at(i), bytes);
+        else if (ToPixels && there(i) > 0)
+            codes_to_lanes(at(i), m.plane, there(i), m.flip, count, some);
+        if (!ToPixels && i < count) std::memcpy(some, pixels + i * code_pixel, sizeof some);
+        lanes[i] = as_float(I::load(some));
+    }
+    transpose(lanes);
+    GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) {
+        as_int(lanes[i]).store(some);
+        if (ToPixels && i < count) std::memcpy(pixels + i * code_pixel, some, sizeof some);
+        if (!ToPixels && there(i) > 0 && m.lanes)
+            std::memcpy(at(i), some, bytes);
+        else if (!ToPixels && there(i) > 0)
+            lanes_to_codes(some, m.plane, there(i), m.flip, count, at(i));
+    }
+}
+// Some pixels of up to 64 planes.
+template <bool ToPixels>
+inline void move_codes(const code_image& m, std::int64_t first, std::int64_t count) {
+    for (std::int64_t end = first + count; first < end; first += V::W)
+        for (int channel = 0; channel < m.channels; channel += 4 * V::W)
+            move_square<ToPixels>(m, channel, first, static_cast<int>(end - first < V::W ? end - first : V::W));
+}
+
+// Where the taps of a column of windows lie: rows of the image that are none read padding.
+struct column_of_taps {
+    const std::uint8_t* first;
+    std::int64_t row;  // bytes from a row to the next; 0: padding
+};
+struct depthwise_pixels {
+    const quantized_conv_problem& p;
+    const std::uint8_t *x, *padding;
+    column_of_taps column(std::int64_t ix) const {
+        return ix < 0 || ix >= p.iw ? column_of_taps{padding, 0} : column_of_taps{x + ix * code_pixel, p.iw * code_pixel};
+    }
+    const std::uint8_t* at(const column_of_taps& c, std::int64_t iy) const { return iy < 0 || iy >= p.ih ? padding : c.first + iy * c.row; }
+};
+// Four channels' numbers at a time are a lane's: of each sixteen channels the first four are those of vector 0, and so on.
+constexpr int code_vectors = 16 / V::W;
+struct depthwise_end {
+    lane_end codes;
+    alignas(64) std::int32_t bias[code_pixel];
+    alignas(64) float scale[code_pixel];
+};
+GRAFT_VECTOR I load_pixel(const std::uint8_t* from, int vector) {
+    std::int32_t lanes[V::W];
+    std::memcpy(lanes, from + vector * 4 * V::W, sizeof lanes);
+    return I::load(lanes);
+}
+GRAFT_VECTOR void store_pixel(const depthwise_end& e, const I (&sums)[4], int vector, std::uint8_t* to) {
+    const auto steps = [&](int k) { return steps_of(e.codes, sums[k], V::load(e.scale + k * 16 + vector * V::W)); };
+    std::int32_t lanes[V::W];
+    pack_codes(e.codes, steps(0), steps(1), steps(2), steps(3)).store(lanes);
+    std::memcpy(to + vector * 4 * V::W, lanes, sizeof lanes);
+}
+// A window of 3 x 3 whose rows are neighbours: what is brought together of a row of the image serves three rows of outputs.
+template <bool Wide>
+GRAFT_NOINLINE inline void depthwise_pixel_columns(const depthwise_pixels& of, const std::int32_t* w, const depthwise_end& e, std::int64_t first,
+                                                   std::int64_t last, std::uint8_t* y) {
+    const quantized_conv_problem& p = of.p;
+    for (std::int64_t ox = 0; ox < p.ow; ++ox) {
+        const std::int64_t ix = ox * p.sw - p.pl;
+        const column_of_taps left = of.column(ix), middle = of.column(ix + p.dw), right = of.column(ix + 2 * p.dw);
+        for (int v = 0; v < code_vectors; ++v) {
+            I before[4], here[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) before[k] = here[k] = I::load(e.bias + k * 16 + v * V::W);
+            for (std::int64_t oy = first - 2; oy < last; ++oy) {
+                const std::int64_t iy = oy + 2 - p.pt;
+                const I third = load_pixel(of.at(right, iy), v);
+                four_taps taps;
+                bring_together(load_pixel(of.at(left, iy), v), load_pixel(of.at(middle, iy), v), third, third, taps);
+                I whole[4];
+                GRAFT_UNROLL
                 for (int k = 0; k < 4; ++k) {
-                    const std::int64_t channel = block * rows + r + k;
-                    sums[k][0] = I::load(made + (r + k) * quantized_pixels + c * V::W) + I::set1(channel < p.oc ? a.bias[channel] : 0);
+                    const std::int32_t* const weights = w + k * 16 + v * V::W;
+                    whole[k] = add_bytes(before[k], taps.of[k], I::load(weights + 2 * code_pixel));
+                    before[k] = add_bytes(here[k], taps.of[k], I::load(weights + code_pixel));
+                    here[k] = add_bytes(I::load(e.bias + k * 16 + v * V::W), taps.of[k], I::load(weights));
                 }
-                const int here = count - c * V::W < V::W ? count - c * V::W : V::W;
-                store_lane<1>(a, block * rows + r, first + c * V::W, here, pitch, sums);
+                if constexpr (Wide) GRAFT_UNROLL
+                for (int k = 0; k < 4; ++k) {
+                    const std::int32_t* const weights = w + 3 * code_pixel + k * 16 + v * V::W;
+                    whole[k] = add_bytes(whole[k], taps.of[k], I::load(weights + 2 * code_pixel));
+                    before[k] = add_bytes(before[k], taps.of[k], I::load(weights + code_pixel));
+                    here[k] = add_bytes(here[k], taps.of[k], I::load(weights));
+                }
+                if (oy >= first) store_pixel(e, whole, v, y + (oy * p.ow + ox) * code_pixel);
             }
         }
     }
+}
+GRAFT_NOINLINE inline void depthwise_pixel_windows(const depthwise_pixels& of, const std::int32_t* w, const depthwise_end& e, std::int64_t first,
+                                                   std::int64_t last, std::uint8_t* y) {
+    const quantized_conv_problem& p = of.p;
+    const int groups = p.fours_of_taps(), parts = p.parts();
+    // From a window's first pixel to those of its taps, where all are the image's; else where those lie. What no tap has meets weights of zero.
+    std::int64_t inside[4 * quantized_taps] = {};
+    const std::uint8_t* at[4 * quantized_taps];
+    for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = of.padding;
+    for (int t = 0; t < p.kh * p.kw; ++t) inside[p.slot_of_tap(t)] = (std::int64_t(t / p.kw) * p.dh * p.iw + std::int64_t(t % p.kw) * p.dw) * code_pixel;
+    const auto compute = [&](const auto& tap, std::uint8_t* to) {
+        for (int v = 0; v < code_vectors; ++v) {
+            I sums[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) sums[k] = I::load(e.bias + k * 16 + v * V::W);
+            for (int g = 0; g < groups; ++g) {
+                four_taps taps;
+                bring_together(load_pixel(tap(4 * g), v), load_pixel(tap(4 * g + 1), v), load_pixel(tap(4 * g + 2), v), load_pixel(tap(4 * g + 3), v), taps);
+                for (int part = 0; part < parts; ++part) {
+                    const std::int32_t* const by = w + (g + part * groups) * code_pixel + v * V::W;
+                    GRAFT_UNROLL
+                    for (int k = 0; k < 4; ++k) sums[k] = add_bytes(sums[k], taps.of[k], I::load(by + k * 16));
+                }
+            }
+            store_pixel(e, sums, v, to);
+        }
+    };
+    for (std::int64_t oy = first; oy < last; ++oy)
+        for (std::int64_t ox = 0; ox < p.ow; ++ox) {
+            const std::int64_t iy = oy * p.sh - p.pt, ix = ox * p.sw - p.pl;
+            std::uint8_t* const to = y + (oy * p.ow + ox) * code_pixel;
+            if (iy >= 0 && ix >= 0 && iy + std::int64_t(p.kh - 1) * p.dh < p.ih && ix + std::int64_t(p.kw - 1) * p.dw < p.iw) {
+                const std::uint8_t* const window = of.x + (iy * p.iw + ix) * code_pixel;
+                compute([&](int slot) { return window + inside[slot]; }, to);
+                continue;
+            }
+            for (int t = 0; t < p.kh * p.kw; ++t)
+                at[p.slot_of_tap(t)] = of.at(of.column(ix + std::int64_t(t % p.kw) * p.dw), iy + std::int64_t(t / p.kw) * p.dh);
+            compute([&](int slot) { return at[slot]; }, to);
+        }
+}
+// 64 channels of rows [first, last) of the outputs.
+inline void depthwise_codes(const quantized_conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const quantized_conv_problem& p = a.p;
+    alignas(64) std::uint8_t padding[code_pixel];
+    std::memset(padding, p.unsigned_zero(), sizeof padding);
+    depthwise_end e{end_of(p), {}, {}};
+    for (int c = 0; c < code_pixel && block * code_pixel + c < p.oc; ++c) {
+        const int at = word_of_channel(c);
+        e.bias[at] = a.bias[block * code_pixel + c], e.scale[at] = a.scale[block * code_pixel + c];
+    }
+    const depthwise_pixels of{p, a.x + block * p.ih * p.iw * code_pixel, padding};
+    const std::int32_t* const w = a.weights + block * p.fours() * code_pixel;
+    std::uint8_t* const y = a.y + block * p.oh * p.ow * code_pixel;
+    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1;
+    (!neighbours ? depthwise_pixel_windows : p.wide ? depthwise_pixel_columns<true> : depthwise_pixel_columns<false>)(of, w, e, first, last, y);
+}
+
+// Of one block, row oy of the outputs.
+inline void max_pool_pixels(const pool_problem& p, std::int64_t oy, const std::uint8_t* x, std::uint8_t* y) {
+    for (std::int64_t ox = 0; ox < p.ow; ++ox)
+        for (int v = 0; v < code_vectors; ++v) {
+            I most = I::set1(0);
+            for (int ky = 0; ky < p.kh; ++ky)
+                for (int kx = 0; kx < p.kw; ++kx) {
+                    const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh, ix = ox * p.sw - p.pl + std::int64_t(kx) * p.dw;
+                    if (iy >= 0 && iy < p.ih && ix >= 0 && ix < p.iw) most = max_bytes(most, load_pixel(x + (iy * p.iw + ix) * code_pixel, v));
+                }
+            std::int32_t lanes[V::W];
+            most.store(lanes);
+            std::memcpy(y + (oy * p.ow + ox) * code_pixel + v * 4 * V::W, lanes, sizeof lanes);
+        }
+}
+
+inline const code_pixel_kernels* codes_by_tiles() {
+    static constexpr code_pixel_kernels all = {{&gather_bfloat16, &gather_planes_of_codes, &multiply_pixels<byte_tiles>, true, 500, 3},
+                                               &move_codes<true>,
+                                               &move_codes<false>,
+                                               &depthwise_codes,
+                                               &max_pool_pixels};
+    return &all;
 }
 }  // namespace emulated
 }  // namespace baseline
@@ -50403,6 +50782,10 @@ GRAFT_VECTOR I turn_fours(I a) {
     for (int i = 0; i < 4 * V::W; ++i) made.byte[i] = x.byte[i / 16 * 16 + i % 4 * 4 + i % 16 / 4];
     return lanes_of(made);
 }
+GRAFT_VECTOR void store_fours(I a, std::uint8_t* first, std::uint8_t* second) {
+    const lane_bytes x = bytes_of(a);
+    for (int i = 0; i < 4 * V::W; ++i) (i % 16 < 8 ? first : second)[i % 8 / 4 * 16 + i / 16 * 4 + i % 4] = x.byte[i];
+}
 GRAFT_VECTOR I min_bytes(I a, I b) {
     lane_bytes x = bytes_of(a);
     const lane_bytes y = bytes_of(b);
@@ -50584,7 +50967,7 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
     constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
     const std::int64_t steps = p.lanes_of_channels();
-    const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
+    const int last = count - (Columns - 1) * V::W, window = p.window();
     for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
         I sums[rows][Columns];
@@ -50631,7 +51014,7 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.window() * quantized_rows;
         for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
             const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
@@ -50670,7 +51053,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
                                              std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
     constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
-    const int window = p.kh * p.kw;
+    const int window = p.window();
     const auto of_channels = [&](const auto* from, int v) {
         const std::int64_t left = p.oc - channel - v * V::W;
         return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
@@ -50745,7 +51128,7 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
         at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
-    const std::int64_t steps = p.lanes_of_channels() * p.kh * p.kw;
+    const std::int64_t steps = p.lanes_of_channels() * p.window();
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * steps * rows;
         for (std::int64_t first = from; first < stop; first += many) {
@@ -50853,8 +51236,8 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     const image_planes& g = a.from;
     // Beyond the planes: what the last vectors read.
     alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
-    const int groups = p.fours_of_taps();
-    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
+    const int groups = p.fours(), fours = p.fours_of_taps();
+    const bool neighbours = !p.wide && p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
     const std::int64_t below = g.rows - p.oh;
     std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
@@ -50870,7 +51253,7 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
         for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = image;  // what no tap has meets weights of zero
         for (int t = 0; t < p.kh * p.kw; ++t) {
             const depthwise_tap& tap = a.tap[t];
-            at[p.slot_of_tap(t)] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+            for (int slot = p.slot_of_tap(t); slot < 4 * groups; slot += 4 * fours) at[slot] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
         }
         const lane_rows of = {&p, at, g.pitch, height, a.weights + lane * 4 * groups, bias, scale};
         std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
@@ -50969,8 +51352,121 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
     return without_denormals(fma(even_of_pair(a), even_of_pair(b), odd));
 }
 // ---- graft/cpu/kernels/bfloat16.inl
-// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
-// that neighbours of the padded image are read alike for every tap, across its rows.
+// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them.
+
+// ---- graft/cpu/kernels/pixels.inl
+// Sums of products over pixels of 64 bytes, numbers of bfloat16 or codes: text, included before what multiplies either. Such pixels lie side by side, so that
+// neighbours of the padded image are read alike for every tap, across its rows.
+
+// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
+struct pixel_source {
+    std::int64_t row_phase, column_phase, image, iy, count;
+    bool inside;  // whether the row is one of the image
+};
+GRAFT_VECTOR pixel_source source_of(const pixel_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
+    const image_planes& g = a.from;
+    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
+    pixel_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
+    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
+    s.inside = s.iy >= 0 && s.iy < a.ih;
+    return s;
+}
+GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count, int with = 0) {
+    std::memset(to, with, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to);
+}
+
+// What sums begin with: that of a pixel lies `pixel` numbers behind that of the one before, or is the same for all where it is 0.
+struct sums_from {
+    const float* first;
+    std::int64_t pixel;
+};
+
+// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
+constexpr int room_of_sums = bfloat16_block + 1;
+struct pixel_sums {
+    alignas(64) float sum[room_of_sums][bfloat16_block];
+    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // at below 0: no output; the other where residual_pixel tells of it
+    std::int64_t first, step;                                      // where it is not 0: all are outputs, so far apart, and `at` says nothing
+    int next, pixels;
+    std::int64_t place(int pixel) const { return step ? first + pixel * step : at[pixel]; }
+};
+
+// The weights of the next block, some lines of which are asked for at every step: of layers of few pixels they come from memory. Where a task reads its weights
+// once, they are a stream that the machine fetches by itself.
+struct weights_ahead {
+    const std::uint16_t* at;
+    int lines;
+};
+
+// The sums that are handed out while the next are made, perhaps those of another block, and room for these.
+template <class End>
+struct last_sums {
+    pixel_sums sums[2];
+    const End* ends[2];
+    int turn;  // which are the next
+};
+
+// By tiles or by vectors: `Unit` says whose sum_block it is, and what becomes of the sums.
+template <class Unit, class End>
+inline void multiply_block(Unit& unit, const pixel_args& a, std::int64_t block, std::int64_t first, std::int64_t last, const End& end, last_sums<End>& of) {
+    const image_planes& g = a.from;
+    const std::int64_t channels = a.out_channels - block * bfloat16_block;
+    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
+    const std::int64_t row = first * bfloat16_block / g.pitch;
+    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
+    const std::int64_t tiles = last - first;
+    const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        pixel_sums &here = of.sums[of.turn], &before = of.sums[1 - of.turn];
+        const End& end_before = *of.ends[1 - of.turn];
+        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
+        // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
+        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2,
+                           again = a.narrow_x == a.source && left < whole ? whole - left : 0;
+        const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
+        const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
+        here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;
+        sum_block(unit, a, x, w, next, end.start, here, end_before, before);
+        finish_some(end_before, before, bfloat16_block);
+        of.ends[of.turn] = &end;
+        of.turn = 1 - of.turn;
+        here.next = 0;
+        here.first = end.at + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
+        here.step = again == 0 && oy < a.oh && column + here.pixels <= a.ow && !a.residual_pixel ? a.y_pixel : 0;
+        if (here.step && column + here.pixels < g.pitch) {
+            column += here.pixels;
+            continue;
+        }
+        for (int i = 0; i < again; ++i) here.at[i] = -1;
+        for (int i = static_cast<int>(again); i < here.pixels;) {
+            const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
+            const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
+            const std::int64_t at = end.at + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
+            for (std::int64_t k = 0; k < count; ++k) here.at[i + k] = k < outputs ? at + k * a.y_pixel : -1;
+            if (a.residual_pixel)
+                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = end.at + (column + k) * a.residual_pixel;
+            i += static_cast<int>(count), column += count;
+            if (column < g.pitch) continue;
+            column = 0;
+            if (++oy == a.image_rows) oy = 0, ++image;
+        }
+    }
+}
+template <class Unit>
+inline void multiply_pixels(const pixel_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
+    using end_type = decltype(Unit::end_of(a, block));
+    Unit unit;
+    end_type ends[2];
+    last_sums<end_type> of;
+    of.turn = 0;
+    for (int i = 0; i < 2; ++i) of.ends[i] = ends, of.sums[i].next = of.sums[i].pixels = 0;
+    for (const std::int64_t end = block + blocks; block < end; ++block) {
+        end_type& here = of.ends[1 - of.turn] == ends ? ends[1] : ends[0];
+        here = Unit::end_of(a, block);
+        multiply_block(unit, a, block, first, last, here, of);
+    }
+    finish_some(*of.ends[1 - of.turn], of.sums[1 - of.turn], bfloat16_block);
+}
 
 GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) {
     return lanes >= V::W ? V::load(from) : lanes > 0 ? V::load_partial(from, static_cast<int>(lanes)) : V::zero();
@@ -51032,22 +51528,7 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
         narrow_bfloat16(load_lanes(x + v * vector, left), to + v * V::W);
     }
 }
-// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
-struct bfloat16_source {
-    std::int64_t row_phase, column_phase, image, iy, count;
-    bool inside;  // whether the row is one of the image
-};
-GRAFT_VECTOR bfloat16_source source_of(const bfloat16_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
-    const image_planes& g = a.from;
-    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
-    bfloat16_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
-    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
-    s.inside = s.iy >= 0 && s.iy < a.ih;
-    return s;
-}
-GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
-
-inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+inline void gather_bfloat16(const pixel_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
     const std::int64_t channels = a.channels - block * bfloat16_block, of_block = block * (bfloat16_block / V::W) * a.x_vector;
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
@@ -51060,7 +51541,7 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         const std::int64_t inside = in_image && before < count ? (end < count ? end : count) : 0;
         std::int64_t i = 0;
         if (before < inside) {
-            clear_pixels(to, before);
+            clear_pixels(to, before, a.padding);
             const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
             i = before;
             if (a.narrow_x) {
@@ -51071,7 +51552,7 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
             } else
                 for (const float* from = a.x + at; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
         }
-        clear_pixels(to + i * bfloat16_block, count - i);
+        clear_pixels(to + i * bfloat16_block, count - i, a.padding);
         to += count * bfloat16_block;
         first += count;
     }
@@ -51087,7 +51568,7 @@ inline void narrow_row(const float* row, std::int64_t size, std::int64_t from, s
 }
 // A few planes, of which a row of up to eight neighbouring taps is unrolled: eight numbers of each plane are copied for a pixel, of which the next plane's take
 // the place of those that are too many.
-inline void gather_bfloat16_neighbours(const bfloat16_args& a, std::int64_t first, std::int64_t last) {
+inline void gather_bfloat16_neighbours(const pixel_args& a, std::int64_t first, std::int64_t last) {
     constexpr std::int64_t together = 8;
     const image_planes& g = a.from;
     std::uint16_t rows[bfloat16_row], kept[together] = {};
@@ -51116,7 +51597,7 @@ inline void gather_bfloat16_neighbours(const bfloat16_args& a, std::int64_t firs
 }
 
 // The same of any planes.
-inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+inline void gather_bfloat16_planes(const pixel_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     if (a.unrolled <= 8 && a.unrolled_dilation == 1 && a.channels <= 4 * a.unrolled) return gather_bfloat16_neighbours(a, first, last);
     const image_planes& g = a.from;
     alignas(64) float rows[bfloat16_row];
@@ -51155,30 +51636,20 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
     }
 }
 
-// What sums begin with: that of a pixel lies `pixel` numbers behind that of the one before, or is the same for all where it is 0.
-struct sums_from {
-    const float* first;
-    std::int64_t pixel;
-};
-
-// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
-constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
-struct bfloat16_sums {
-    alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
-    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // at below 0: no output; the other where residual_pixel tells of it
-    int next, pixels;
-};
-
 // What becomes of the sums of one block of output channels.
 struct bfloat16_end {
-    const bfloat16_args& a;
+    const pixel_args* args;
     std::int64_t channels;  // from the block's first one on
     bool function, simple;  // function: of all sums before they are handed out; simple: whole vectors, and no more than a residual and a clamp then
     bool residual;
     float low, high;
+    alignas(64) float start[bfloat16_block];  // what sums begin with: the bias
+    std::int64_t at;                          // where the block lies in y
 };
-inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
-    bfloat16_end e{a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0};
+GRAFT_NOINLINE inline bfloat16_end bfloat16_end_of(const pixel_args& a, std::int64_t block) {
+    bfloat16_end e{&a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0, {}, 0};
+    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < e.channels; ++c) e.start[c] = a.bias[block * bfloat16_block + c];
+    e.at = block * (bfloat16_block / V::W) * a.y_vector;
     const bool clamped = bounds_of(a.ep, e.low, e.high), late = a.ep.residual_after_activation;
     e.function = functions_wanted() && !clamped && (!e.residual || late);
     e.simple = (clamped ? !(e.residual && late) : e.function) && (a.whole_vectors || e.channels >= bfloat16_block);
@@ -51187,7 +51658,7 @@ inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
 
 // Any other pixel.
 inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
-    const bfloat16_args& a = e.a;
+    const pixel_args& a = *e.args;
     float none = 0;
     const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.function && !bounds_of(a.ep, none, none);
     const V low = V::set1(e.low), high = V::set1(e.high);
@@ -51217,30 +51688,31 @@ inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::
 
 // Pixels [next, end) of simple ones.
 template <bool Narrow, bool Residual>
-GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, int next, int end) {
+GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const pixel_sums& of, int next, int end) {
     static_assert(bfloat16_block % (2 * V::W) == 0, "vectors are rounded two at a time");
     const V low = V::set1(e.low), high = V::set1(e.high);
     const bool capped = e.high < std::numeric_limits<float>::infinity();
-    const bfloat16_args& a = e.a;
+    const pixel_args& a = *e.args;
     const float* const residual = a.residual;
     const std::uint16_t* const narrow_residual = a.narrow_residual;
     float* const y = a.y;
     std::uint16_t* const narrow_y = a.narrow_y;
-    const std::int64_t vector = a.y_vector, channels = e.channels, *const residual_at = a.residual_pixel ? of.residual_at : of.at;
+    const std::int64_t vector = a.y_vector, channels = e.channels, *const residual_at = of.residual_at;
     const auto bounded = [&](V sum) {
         sum = max(low, sum);
         return capped ? min(high, sum) : sum;
     };
     for (; next < end; ++next) {
-        const std::int64_t at = of.at[next];
+        const std::int64_t at = of.place(next);
         if (at < 0) continue;
+        const std::int64_t from = a.residual_pixel ? residual_at[next] : at;
         const float* const sum = of.sum[next];
         if constexpr (Narrow) {
             GRAFT_UNROLL
             for (int v = 0; v < bfloat16_block; v += 2 * V::W) {
                 V first = V::load(sum + v), second = V::load(sum + v + V::W);
                 if constexpr (Residual) {
-                    const std::uint16_t* const add = narrow_residual + residual_at[next] + v;
+                    const std::uint16_t* const add = narrow_residual + from + v;
                     first = first + load_bf16(add), second = second + load_bf16(add + V::W);
                 }
                 narrow_neighbours(bounded(first), bounded(second), narrow_y + at + v);
@@ -51250,85 +51722,28 @@ GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, 
             for (int v = 0; v < bfloat16_block / V::W; ++v) {
                 if (v * V::W >= channels) break;
                 V total = V::load(sum + v * V::W);
-                if constexpr (Residual) total = total + V::load(residual + residual_at[next] + v * vector);
+                if constexpr (Residual) total = total + V::load(residual + from + v * vector);
                 bounded(total).store(y + at + v * vector);
             }
         }
     }
 }
 // The next few pixels.
-inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, pixel_sums& of, int count) {
     int next = of.next;
     const int end = of.pixels < next + count ? of.pixels : next + count;
     if (next >= end) return;
-    if (e.function && next == 0) activate_run(of.sum[0], of.pixels * bfloat16_block, e.a.ep.act, e.a.ep.alpha, e.a.ep.beta);
+    if (e.function && next == 0) activate_run(of.sum[0], of.pixels * bfloat16_block, e.args->ep.act, e.args->ep.alpha, e.args->ep.beta);
     of.next = end;
     if (!e.simple) {
         for (; next < end; ++next)
-            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], e.a.residual_pixel ? of.residual_at[next] : of.at[next]);
+            if (const std::int64_t at = of.place(next); at >= 0) finish_pixel(e, of.sum[next], at, e.args->residual_pixel ? of.residual_at[next] : at);
         return;
     }
-    if (e.a.narrow_y)
+    if (e.args->narrow_y)
         e.residual ? finish_simple<true, true>(e, of, next, end) : finish_simple<true, false>(e, of, next, end);
     else
         e.residual ? finish_simple<false, true>(e, of, next, end) : finish_simple<false, false>(e, of, next, end);
-}
-
-// The weights of the next block, some lines of which are asked for at every step: of layers of few pixels they come from memory. Where a task reads its weights
-// once, they are a stream that the machine fetches by itself.
-struct weights_ahead {
-    const std::uint16_t* at;
-    int lines;
-};
-
-// By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
-template <class Unit>
-inline void multiply_block(Unit& unit, const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    const image_planes& g = a.from;
-    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
-    alignas(64) float bias[bfloat16_block] = {};
-    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
-    const bfloat16_end end = end_of(a, block);
-    bfloat16_sums sums[2];
-    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
-    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
-    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
-    const std::int64_t row = first * bfloat16_block / g.pitch;
-    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
-    const std::int64_t tiles = last - first;
-    const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
-    for (std::int64_t tile = first; tile < last; ++tile) {
-        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
-        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
-        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2,
-                           again = a.narrow_x == a.source && left < whole ? whole - left : 0;
-        const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
-        const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
-        here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;
-        sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
-        finish_some(end, before, bfloat16_block);
-        here.next = 0;
-        for (int i = 0; i < again; ++i) here.at[i] = -1;
-        for (int i = static_cast<int>(again); i < here.pixels;) {
-            const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
-            const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
-            const std::int64_t at = vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
-            for (std::int64_t k = 0; k < count; ++k) here.at[i + k] = k < outputs ? at + k * a.y_pixel : -1;
-            if (a.residual_pixel)
-                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = vector + (column + k) * a.residual_pixel;
-            i += static_cast<int>(count), column += count;
-            if (column < g.pitch) continue;
-            column = 0;
-            if (++oy == a.image_rows) oy = 0, ++image;
-        }
-    }
-    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
-}
-template <class Unit>
-inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
-    Unit unit;
-    for (const std::int64_t end = block + blocks; block < end; ++block) multiply_block(unit, a, block, first, last);
 }
 // ---- graft/cpu/kernels/bfloat16_images.inl
 // Operators on images in bfloat16, whose pixels are 32 channels side by side: text, included for each set that rounds to it. They compute in float32, 2 W
@@ -51543,12 +51958,14 @@ static constexpr bfloat16_image_kernels bfloat16_images = {&widen_pixels,
 // ---- graft/cpu/kernels/bfloat16_vectors.inl
 // Sums of products of bfloat16 by vectors, a pair of channels of a pixel at a time: text, included for each set that multiplies pairs.
 
-struct pair_unit {};
+struct pair_unit {
+    static bfloat16_end end_of(const pixel_args& a, std::int64_t block) { return bfloat16_end_of(a, block); }
+};
 
 // Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
 // registers. `pair_step`: numbers from a pair to the next.
 template <int Pixels, int PixelStep>
-inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
+inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
                                               float* to, std::int64_t to_pixel) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
     V sum[Pixels][vectors];
@@ -51577,14 +51994,14 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
 }
 
-inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* bias,
-                         bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
+inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start, pixel_sums& to,
+                      const bfloat16_end&, pixel_sums&) {
     constexpr int many = 11, few = 3;
-    static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
+    static_assert(room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
         const bool rest = to.pixels - p <= 2 * few;
         const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;
-        sum(a, x + p * bfloat16_block, 2, w, {bias, 0}, to.sum[p], bfloat16_block);
+        sum(a, x + p * bfloat16_block, 2, w, {start, 0}, to.sum[p], bfloat16_block);
         p += rest ? few : many;
     }
 }
@@ -51592,7 +52009,7 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
     static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, &bfloat16_images, false, 33, 0};
+        {&gather_bfloat16, &gather_bfloat16_planes, &multiply_pixels<pair_unit>, false, 33, 0}, &pack_bfloat16_weights, &bfloat16_images};
     return &all;
 }
 
@@ -51622,7 +52039,7 @@ struct tile_unit {
                 std::uint32_t sum;
                 std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
                 for (int k = 0; k < 64; ++k)
-                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
+                    sum += static_cast<std::uint32_t>(int(tile[A][64 * r + k]) * static_cast<std::int8_t>(tile[B][64 * (k / 4) + 4 * j + k % 4]));
                 std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
             }
     }
@@ -51652,33 +52069,44 @@ struct tile_unit {
 // ---- graft/cpu/kernels/bfloat16_tiles.inl
 // Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
 
+struct bfloat16_tiles : tile_unit {
+    // Written out: those that compilers make belong to no region.
+    GRAFT_VECTOR bfloat16_tiles() {}
+    GRAFT_VECTOR ~bfloat16_tiles() {}
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply() {
+        multiply_bfloat16<C, A, B>();
+    }
+    static bfloat16_end end_of(const pixel_args& a, std::int64_t block) { return bfloat16_end_of(a, block); }
+};
+
 // Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none.
-template <int Rows>
-inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next,
-                                     sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
+template <int Rows, class Unit, class End>
+inline GRAFT_NOINLINE void sum_tiles(Unit& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, sums_from start,
+                                     float* to, std::int64_t to_pixel, const End& end, pixel_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
     const std::ptrdiff_t x_row = a.source_pixel * std::ptrdiff_t(sizeof *x);
     const float* const below = start.first + half * start.pixel;
-    tiles.load<0>(start.first, start_row);
-    tiles.load<1>(start.first + half, start_row);
-    if (Rows == 2) tiles.load<2>(below, start_row);
-    if (Rows == 2) tiles.load<3>(below + half, start_row);
+    tiles.template load<0>(start.first, start_row);
+    tiles.template load<1>(start.first + half, start_row);
+    if (Rows == 2) tiles.template load<2>(below, start_row);
+    if (Rows == 2) tiles.template load<3>(below + half, start_row);
     // Vectors work beside tiles: a quarter of the pixels before, from time to time.
     const std::int64_t every = a.steps / 4;
     std::int64_t until = a.steps < 8 ? a.steps : every;
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
-            tiles.load<6>(w, 64);
-            tiles.load<4>(from, x_row);
-            tiles.multiply_bfloat16<0, 4, 6>();
-            tiles.load<7>(w + bfloat16_step / 2, 64);
-            tiles.multiply_bfloat16<1, 4, 7>();
+            tiles.template load<6>(w, 64);
+            tiles.template load<4>(from, x_row);
+            tiles.template multiply<0, 4, 6>();
+            tiles.template load<7>(w + bfloat16_step / 2, 64);
+            tiles.template multiply<1, 4, 7>();
             if (Rows == 2) {
-                tiles.load<5>(from + half * a.source_pixel, x_row);
-                tiles.multiply_bfloat16<2, 5, 6>();
-                tiles.multiply_bfloat16<3, 5, 7>();
+                tiles.template load<5>(from + half * a.source_pixel, x_row);
+                tiles.template multiply<2, 5, 6>();
+                tiles.template multiply<3, 5, 7>();
             }
             for (int line = 0; line < next.lines; ++line, next.at += bfloat16_block) tile_unit::fetch(next.at);
             if (--until) continue;
@@ -51687,89 +52115,327 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
         }
     finish_some(end, before, bfloat16_block);
     float* const to_below = to + half * to_pixel;
-    tiles.store<0>(to, to_row);
-    tiles.store<1>(to + half, to_row);
-    if (Rows == 2) tiles.store<2>(to_below, to_row);
-    if (Rows == 2) tiles.store<3>(to_below + half, to_row);
+    tiles.template store<0>(to, to_row);
+    tiles.template store<1>(to + half, to_row);
+    if (Rows == 2) tiles.template store<2>(to_below, to_row);
+    if (Rows == 2) tiles.template store<3>(to_below + half, to_row);
 }
 
-inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, const float* bias,
-                         bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
-    constexpr int half = bfloat16_block / 2;
-    const auto sum = to.pixels > half ? &sum_tiles<2> : &sum_tiles<1>;
-    sum(tiles, a, x, w, next, {bias, 0}, to.sum[0], bfloat16_block, end, before);
+template <class Unit, class End>
+inline void sum_block(Unit& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, const float* start, pixel_sums& to,
+                      const End& end, pixel_sums& before) {
+    const auto sum = to.pixels > bfloat16_block / 2 ? &sum_tiles<2, Unit, End> : &sum_tiles<1, Unit, End>;
+    sum(tiles, a, x, w, next, {start, 0}, to.sum[0], bfloat16_block, end, before);
 }
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
     static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, &bfloat16_images, true, 500, 3};
+        {&gather_bfloat16, &gather_bfloat16_planes, &multiply_pixels<bfloat16_tiles>, true, 500, 3}, &pack_bfloat16_weights, &bfloat16_images};
     return &all;
 }
-// ---- graft/cpu/kernels/quantized_amx.inl
-// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels of an image are the rows of a tile already.
+// ---- graft/cpu/kernels/quantized_pixels.inl
+// 8-bit images in pixels of 64 channels, as unsigned numbers, and their convolutions by tiles: text, included for each kind of them. The pixels are the rows of
+// a tile, as those of bfloat16 are.
 
-// 32 output channels by some pixels, 16 lanes of channels of one tap at a time: Columns vectors of sixteen pixels.
-template <int Columns>
-GRAFT_VECTOR void sum_bytes(tile_unit& tiles, const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step,
-                            const std::int32_t* w, std::int32_t* sums) {
-    const std::ptrdiff_t lane = static_cast<std::ptrdiff_t>(step) * 4;
-    tiles.zero<0>();
-    tiles.zero<2>();
-    if (Columns == 2) tiles.zero<1>(), tiles.zero<3>();
-    for (; steps > 0; steps -= 16, x += 16 * step)
-        for (int t = 0; t < count; ++t, w += 512) {
-            const std::int32_t* const from = x + taps[t];
-            tiles.load<4>(w, 64);
-            tiles.load<6>(from, lane);
-            tiles.multiply_bytes<0, 4, 6>();
-            tiles.load<5>(w + 256, 64);
-            tiles.multiply_bytes<2, 5, 6>();
-            if (Columns == 2) {
-                tiles.load<7>(from + 16, lane);
-                tiles.multiply_bytes<1, 4, 7>();
-                tiles.multiply_bytes<3, 5, 7>();
-            }
+// What becomes of the sums of one block of output channels.
+struct code_sums_end {
+    const pixel_args* args;
+    alignas(64) float start[bfloat16_block];  // the bits of integers
+    alignas(64) float scale[bfloat16_block];
+    std::int64_t at;
+};
+
+struct byte_tiles : tile_unit {
+    GRAFT_VECTOR byte_tiles() {}
+    GRAFT_VECTOR ~byte_tiles() {}
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply() {
+        multiply_bytes<C, A, B>();
+    }
+    static code_sums_end end_of(const pixel_args& a, std::int64_t block) {
+        const std::int64_t first = block * bfloat16_block, left = a.out_channels - first;
+        const std::size_t bytes = static_cast<std::size_t>(left < bfloat16_block ? left : bfloat16_block) * sizeof(float);
+        code_sums_end e{&a, {}, {}, block / 2 * a.code_block + block % 2 * bfloat16_block};
+        std::memcpy(e.start, a.codes->bias + first, bytes);
+        std::memcpy(e.scale, a.codes->scale + first, bytes);
+        return e;
+    }
+};
+
+// What is added to codes before they are stored.
+template <bool Divides>
+struct added_codes {
+    V least, most, a_scale, b_zero, b_scale;
+    sum_divider by;
+    GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p)
+        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(c.most)), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
+          b_scale(V::set1(p.b_scale)), by(divider_of(p)) {
+        by.multiplies = !Divides;
+    }
+    GRAFT_VECTOR I sum(V steps, const std::uint8_t* codes) const {
+        const V a = to_float(to_int(max(min(steps, most), least))) * a_scale, b = (to_float(load_u8(codes)) - b_zero) * b_scale;
+        return to_int(divide(a + b, by));
+    }
+};
+// Nothing. Where `Bytes` says so, becoming bytes cuts off what is past the largest code.
+template <bool Bytes>
+struct no_codes {
+    V most;
+    GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(Bytes ? steps : min(steps, most)); }
+};
+// Pixels [next, end), two at a time, of which codes go from `low` to `high`.
+template <class Added>
+GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, int zero, int low, int high, const Added& added) {
+    constexpr int half = bfloat16_block / 2;
+    const pixel_args& a = *e.args;
+    const std::uint8_t* const add = a.code_residual ? a.code_residual : a.code_y;  // which no_codes does not read
+    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
+    const I shift = I::set1(zero * 0x00010001), least = in_all_bytes(low), largest = in_all_bytes(high);
+    std::uint8_t none[bfloat16_block] = {};
+    for (; next < end; next += 2) {
+        const float *const first = of.sum[next], *const second = of.sum[next + 1];
+        const std::int64_t at = of.place(next), other = next + 1 == end ? -1 : of.place(next + 1);
+        std::uint8_t *const to_first = at < 0 ? none : a.code_y + at, *const to_second = other < 0 ? none : a.code_y + other;
+        const std::uint8_t *const add_first = at < 0 ? none : add + at, *const add_second = other < 0 ? none : add + other;
+        GRAFT_UNROLL
+        for (int v = 0; v < half; v += V::W) {
+            const auto steps = [&](const float* sums, int c, const std::uint8_t* codes) {
+                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), codes + c);
+            };
+            const I codes = pack_bytes(steps(first, v, add_first), steps(first, half + v, add_first), steps(second, v, add_second),
+                                       steps(second, half + v, add_second), shift);
+            store_fours(min_bytes(max_bytes(codes, least), largest), to_first + v, to_second + v);
         }
-    constexpr std::ptrdiff_t row = quantized_pixels * 4;
-    tiles.store<0>(sums, row);
-    tiles.store<2>(sums + 16 * quantized_pixels, row);
-    if (Columns == 2) {
-        tiles.store<1>(sums + 16, row);
-        tiles.store<3>(sums + 16 * quantized_pixels + 16, row);
     }
 }
-// What is not there is none of an output's: past the last pixel of an image the next lane's are read, or what the gathered memory has behind it.
-inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
-    static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
-    constexpr int rows = quantized_rows_of_tiles, columns = quantized_pixels / V::W;
-    const quantized_conv_problem& p = a.p;
-    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, steps = p.lanes_of_channels();
-    const auto [begin, end] = blocks_of_task(a, part);
-    const std::int64_t first = tile * quantized_pixels, left = pixels - first;
-    const int window = p.kh * p.kw, count = static_cast<int>(left < quantized_pixels ? left : quantized_pixels);
-    const std::int32_t* const x = a.gathered + first;
-    tile_unit tiles;
-    alignas(64) std::int32_t made[rows * quantized_pixels];
-    for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * steps * window * rows;
-        if (count > 16)
-            sum_bytes<2>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
-        else
-            sum_bytes<1>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
-        if (count > 32) sum_bytes<1>(tiles, x + 32, a.from.taps, window, steps, a.from.planes(), w, made + 32);
-        for (int r = 0; r < rows && block * rows + r < p.oc; r += 4) {
-            I sums[4][1];
-            for (int c = 0; c < columns && c * V::W < count; ++c) {
+// The next few.
+inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, int count) {
+    const int next = of.next, end = of.pixels < next + count ? of.pixels : next + count;
+    if (next >= end) return;
+    of.next = end;
+    const code_end& c = *e.args->codes;
+    if (!c.sum && c.bytes) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<true>{V::zero()});
+    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<false>{V::set1(c.most)});
+    const quantized_sum_problem& p = *c.sum;
+    if (divider_of(p).multiplies)
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p));
+    else
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p));
+}
+
+// A few planes of codes, of which a row of up to eight neighbouring taps is unrolled, as gather_bfloat16_neighbours has it; what follows a plane's taps meets
+// weights of zero.
+inline void gather_planes_of_codes(const pixel_args& a, std::int64_t, std::int64_t first, std::int64_t last) {
+    constexpr std::int64_t together = 8;
+    const image_planes& g = a.from;
+    std::uint8_t rows[bfloat16_row];
+    const std::int64_t step = a.unrolled_step, planes = a.channels / a.unrolled;
+    std::uint8_t* to = reinterpret_cast<std::uint8_t*>(a.gathered + first * bfloat16_block);
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
+        const std::int64_t numbers = (count - 1) * step + together, from = column * step - a.unrolled_pad, size = inside ? a.iw : 0;
+        const std::int64_t begin = from < 0 ? 0 : from, end = from + numbers < size ? from + numbers : size;
+        for (std::int64_t p = 0; p < planes; ++p) {
+            std::uint8_t* const here = rows + p * numbers;
+            std::memset(here, a.padding, static_cast<std::size_t>(numbers));
+            const std::uint8_t* const plane = a.code_x + image * a.x_image + p * a.x_vector + (inside ? iy : 0) * a.x_row;
+            if (begin < end) std::memcpy(here + begin - from, plane + begin, static_cast<std::size_t>(end - begin));
+            for (std::int64_t i = begin; a.codes->flip && i < end; ++i) here[i - from] ^= a.codes->flip;
+        }
+        clear_pixels(reinterpret_cast<std::uint16_t*>(to), count);
+        for (std::int64_t i = 0; i < count; ++i, to += code_pixel)
+            for (std::int64_t p = 0; p < planes; ++p) std::memcpy(to + p * a.unrolled, rows + p * numbers + i * step, together);
+        first += count;
+    }
+}
+
+// W pixels, of which `count` are there, by 4 W channels.
+template <bool ToPixels>
+GRAFT_VECTOR void move_square(const code_image& m, int channel, std::int64_t pixel, int count) {
+    V lanes[V::W];
+    std::uint8_t* const pixels = m.pixels + pixel * code_pixel + channel;
+    const auto at = [&](int i) { return m.planes + (channel + 4 * i) * m.plane + pixel * (m.lanes ? 4 : 1); };
+    const auto there = [&](int i) { return m.channels - channel - 4 * i < 4 ? m.channels - channel - 4 * i : 4; };
+    std::int32_t some[V::W] = {};
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof *some;
+    GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) {
+        if (ToPixels && there(i) > 0 && m.lanes)
+            std::memcpy(some, at(i), bytes);
+        else if (ToPixels && there(i) > 0)
+            codes_to_lanes(at(i), m.plane, there(i), m.flip, count, some);
+        if (!ToPixels && i < count) std::memcpy(some, pixels + i * code_pixel, sizeof some);
+        lanes[i] = as_float(I::load(some));
+    }
+    transpose(lanes);
+    GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) {
+        as_int(lanes[i]).store(some);
+        if (ToPixels && i < count) std::memcpy(pixels + i * code_pixel, some, sizeof some);
+        if (!ToPixels && there(i) > 0 && m.lanes)
+            std::memcpy(at(i), some, bytes);
+        else if (!ToPixels && there(i) > 0)
+            lanes_to_codes(some, m.plane, there(i), m.flip, count, at(i));
+    }
+}
+// Some pixels of up to 64 planes.
+template <bool ToPixels>
+inline void move_codes(const code_image& m, std::int64_t first, std::int64_t count) {
+    for (std::int64_t end = first + count; first < end; first += V::W)
+        for (int channel = 0; channel < m.channels; channel += 4 * V::W)
+            move_square<ToPixels>(m, channel, first, static_cast<int>(end - first < V::W ? end - first : V::W));
+}
+
+// Where the taps of a column of windows lie: rows of the image that are none read padding.
+struct column_of_taps {
+    const std::uint8_t* first;
+    std::int64_t row;  // bytes from a row to the next; 0: padding
+};
+struct depthwise_pixels {
+    const quantized_conv_problem& p;
+    const std::uint8_t *x, *padding;
+    column_of_taps column(std::int64_t ix) const {
+        return ix < 0 || ix >= p.iw ? column_of_taps{padding, 0} : column_of_taps{x + ix * code_pixel, p.iw * code_pixel};
+    }
+    const std::uint8_t* at(const column_of_taps& c, std::int64_t iy) const { return iy < 0 || iy >= p.ih ? padding : c.first + iy * c.row; }
+};
+// Four channels' numbers at a time are a lane's: of each sixteen channels the first four are those of vector 0, and so on.
+constexpr int code_vectors = 16 / V::W;
+struct depthwise_end {
+    lane_end codes;
+    alignas(64) std::int32_t bias[code_pixel];
+    alignas(64) float scale[code_pixel];
+};
+GRAFT_VECTOR I load_pixel(const std::uint8_t* from, int vector) {
+    std::int32_t lanes[V::W];
+    std::memcpy(lanes, from + vector * 4 * V::W, sizeof lanes);
+    return I::load(lanes);
+}
+GRAFT_VECTOR void store_pixel(const depthwise_end& e, const I (&sums)[4], int vector, std::uint8_t* to) {
+    const auto steps = [&](int k) { return steps_of(e.codes, sums[k], V::load(e.scale + k * 16 + vector * V::W)); };
+    std::int32_t lanes[V::W];
+    pack_codes(e.codes, steps(0), steps(1), steps(2), steps(3)).store(lanes);
+    std::memcpy(to + vector * 4 * V::W, lanes, sizeof lanes);
+}
+// A window of 3 x 3 whose rows are neighbours: what is brought together of a row of the image serves three rows of outputs.
+template <bool Wide>
+GRAFT_NOINLINE inline void depthwise_pixel_columns(const depthwise_pixels& of, const std::int32_t* w, const depthwise_end& e, std::int64_t first,
+                                                   std::int64_t last, std::uint8_t* y) {
+    const quantized_conv_problem& p = of.p;
+    for (std::int64_t ox = 0; ox < p.ow; ++ox) {
+        const std::int64_t ix = ox * p.sw - p.pl;
+        const column_of_taps left = of.column(ix), middle = of.column(ix + p.dw), right = of.column(ix + 2 * p.dw);
+        for (int v = 0; v < code_vectors; ++v) {
+            I before[4], here[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) before[k] = here[k] = I::load(e.bias + k * 16 + v * V::W);
+            for (std::int64_t oy = first - 2; oy < last; ++oy) {
+                const std::int64_t iy = oy + 2 - p.pt;
+                const I third = load_pixel(of.at(right, iy), v);
+                four_taps taps;
+                bring_together(load_pixel(of.at(left, iy), v), load_pixel(of.at(middle, iy), v), third, third, taps);
+                I whole[4];
+                GRAFT_UNROLL
                 for (int k = 0; k < 4; ++k) {
-                    const std::int64_t channel = block * rows + r + k;
-                    sums[k][0] = I::load(made + (r + k) * quantized_pixels + c * V::W) + I::set1(channel < p.oc ? a.bias[channel] : 0);
+                    const std::int32_t* const weights = w + k * 16 + v * V::W;
+                    whole[k] = add_bytes(before[k], taps.of[k], I::load(weights + 2 * code_pixel));
+                    before[k] = add_bytes(here[k], taps.of[k], I::load(weights + code_pixel));
+                    here[k] = add_bytes(I::load(e.bias + k * 16 + v * V::W), taps.of[k], I::load(weights));
                 }
-                const int here = count - c * V::W < V::W ? count - c * V::W : V::W;
-                store_lane<1>(a, block * rows + r, first + c * V::W, here, pitch, sums);
+                if constexpr (Wide) GRAFT_UNROLL
+                for (int k = 0; k < 4; ++k) {
+                    const std::int32_t* const weights = w + 3 * code_pixel + k * 16 + v * V::W;
+                    whole[k] = add_bytes(whole[k], taps.of[k], I::load(weights + 2 * code_pixel));
+                    before[k] = add_bytes(before[k], taps.of[k], I::load(weights + code_pixel));
+                    here[k] = add_bytes(here[k], taps.of[k], I::load(weights));
+                }
+                if (oy >= first) store_pixel(e, whole, v, y + (oy * p.ow + ox) * code_pixel);
             }
         }
     }
+}
+GRAFT_NOINLINE inline void depthwise_pixel_windows(const depthwise_pixels& of, const std::int32_t* w, const depthwise_end& e, std::int64_t first,
+                                                   std::int64_t last, std::uint8_t* y) {
+    const quantized_conv_problem& p = of.p;
+    const int groups = p.fours_of_taps(), parts = p.parts();
+    // From a window's first pixel to those of its taps, where all are the image's; else where those lie. What no tap has meets weights of zero.
+    std::int64_t inside[4 * quantized_taps] = {};
+    const std::uint8_t* at[4 * quantized_taps];
+    for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = of.padding;
+    for (int t = 0; t < p.kh * p.kw; ++t) inside[p.slot_of_tap(t)] = (std::int64_t(t / p.kw) * p.dh * p.iw + std::int64_t(t % p.kw) * p.dw) * code_pixel;
+    const auto compute = [&](const auto& tap, std::uint8_t* to) {
+        for (int v = 0; v < code_vectors; ++v) {
+            I sums[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) sums[k] = I::load(e.bias + k * 16 + v * V::W);
+            for (int g = 0; g < groups; ++g) {
+                four_taps taps;
+                bring_together(load_pixel(tap(4 * g), v), load_pixel(tap(4 * g + 1), v), load_pixel(tap(4 * g + 2), v), load_pixel(tap(4 * g + 3), v), taps);
+                for (int part = 0; part < parts; ++part) {
+                    const std::int32_t* const by = w + (g + part * groups) * code_pixel + v * V::W;
+                    GRAFT_UNROLL
+                    for (int k = 0; k < 4; ++k) sums[k] = add_bytes(sums[k], taps.of[k], I::load(by + k * 16));
+                }
+            }
+            store_pixel(e, sums, v, to);
+        }
+    };
+    for (std::int64_t oy = first; oy < last; ++oy)
+        for (std::int64_t ox = 0; ox < p.ow; ++ox) {
+            const std::int64_t iy = oy * p.sh - p.pt, ix = ox * p.sw - p.pl;
+            std::uint8_t* const to = y + (oy * p.ow + ox) * code_pixel;
+            if (iy >= 0 && ix >= 0 && iy + std::int64_t(p.kh - 1) * p.dh < p.ih && ix + std::int64_t(p.kw - 1) * p.dw < p.iw) {
+                const std::uint8_t* const window = of.x + (iy * p.iw + ix) * code_pixel;
+                compute([&](int slot) { return window + inside[slot]; }, to);
+                continue;
+            }
+            for (int t = 0; t < p.kh * p.kw; ++t)
+                at[p.slot_of_tap(t)] = of.at(of.column(ix + std::int64_t(t % p.kw) * p.dw), iy + std::int64_t(t / p.kw) * p.dh);
+            compute([&](int slot) { return at[slot]; }, to);
+        }
+}
+// 64 channels of rows [first, last) of the outputs.
+inline void depthwise_codes(const quantized_conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const quantized_conv_problem& p = a.p;
+    alignas(64) std::uint8_t padding[code_pixel];
+    std::memset(padding, p.unsigned_zero(), sizeof padding);
+    depthwise_end e{end_of(p), {}, {}};
+    for (int c = 0; c < code_pixel && block * code_pixel + c < p.oc; ++c) {
+        const int at = word_of_channel(c);
+        e.bias[at] = a.bias[block * code_pixel + c], e.scale[at] = a.scale[block * code_pixel + c];
+    }
+    const depthwise_pixels of{p, a.x + block * p.ih * p.iw * code_pixel, padding};
+    const std::int32_t* const w = a.weights + block * p.fours() * code_pixel;
+    std::uint8_t* const y = a.y + block * p.oh * p.ow * code_pixel;
+    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1;
+    (!neighbours ? depthwise_pixel_windows : p.wide ? depthwise_pixel_columns<true> : depthwise_pixel_columns<false>)(of, w, e, first, last, y);
+}
+
+// Of one block, row oy of the outputs.
+inline void max_pool_pixels(const pool_problem& p, std::int64_t oy, const std::uint8_t* x, std::uint8_t* y) {
+    for (std::int64_t ox = 0; ox < p.ow; ++ox)
+        for (int v = 0; v < code_vectors; ++v) {
+            I most = I::set1(0);
+            for (int ky = 0; ky < p.kh; ++ky)
+                for (int kx = 0; kx < p.kw; ++kx) {
+                    const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh, ix = ox * p.sw - p.pl + std::int64_t(kx) * p.dw;
+                    if (iy >= 0 && iy < p.ih && ix >= 0 && ix < p.iw) most = max_bytes(most, load_pixel(x + (iy * p.iw + ix) * code_pixel, v));
+                }
+            std::int32_t lanes[V::W];
+            most.store(lanes);
+            std::memcpy(y + (oy * p.ow + ox) * code_pixel + v * 4 * V::W, lanes, sizeof lanes);
+        }
+}
+
+inline const code_pixel_kernels* codes_by_tiles() {
+    static constexpr code_pixel_kernels all = {{&gather_bfloat16, &gather_planes_of_codes, &multiply_pixels<byte_tiles>, true, 500, 3},
+                                               &move_codes<true>,
+                                               &move_codes<false>,
+                                               &depthwise_codes,
+                                               &max_pool_pixels};
+    return &all;
 }
 }  // namespace emulated
 }  // namespace neon
@@ -51849,6 +52515,10 @@ GRAFT_VECTOR I turn_fours(I a) {
     for (int i = 0; i < 4 * V::W; ++i) made.byte[i] = x.byte[i / 16 * 16 + i % 4 * 4 + i % 16 / 4];
     return lanes_of(made);
 }
+GRAFT_VECTOR void store_fours(I a, std::uint8_t* first, std::uint8_t* second) {
+    const lane_bytes x = bytes_of(a);
+    for (int i = 0; i < 4 * V::W; ++i) (i % 16 < 8 ? first : second)[i % 8 / 4 * 16 + i / 16 * 4 + i % 4] = x.byte[i];
+}
 GRAFT_VECTOR I min_bytes(I a, I b) {
     lane_bytes x = bytes_of(a);
     const lane_bytes y = bytes_of(b);
@@ -52030,7 +52700,7 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
     constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
     const std::int64_t steps = p.lanes_of_channels();
-    const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
+    const int last = count - (Columns - 1) * V::W, window = p.window();
     for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
         I sums[rows][Columns];
@@ -52077,7 +52747,7 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.window() * quantized_rows;
         for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
             const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
@@ -52116,7 +52786,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
                                              std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
     constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
-    const int window = p.kh * p.kw;
+    const int window = p.window();
     const auto of_channels = [&](const auto* from, int v) {
         const std::int64_t left = p.oc - channel - v * V::W;
         return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
@@ -52191,7 +52861,7 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
         at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
-    const std::int64_t steps = p.lanes_of_channels() * p.kh * p.kw;
+    const std::int64_t steps = p.lanes_of_channels() * p.window();
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * steps * rows;
         for (std::int64_t first = from; first < stop; first += many) {
@@ -52299,8 +52969,8 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     const image_planes& g = a.from;
     // Beyond the planes: what the last vectors read.
     alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
-    const int groups = p.fours_of_taps();
-    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
+    const int groups = p.fours(), fours = p.fours_of_taps();
+    const bool neighbours = !p.wide && p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
     const std::int64_t below = g.rows - p.oh;
     std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
@@ -52316,7 +52986,7 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
         for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = image;  // what no tap has meets weights of zero
         for (int t = 0; t < p.kh * p.kw; ++t) {
             const depthwise_tap& tap = a.tap[t];
-            at[p.slot_of_tap(t)] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+            for (int slot = p.slot_of_tap(t); slot < 4 * groups; slot += 4 * fours) at[slot] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
         }
         const lane_rows of = {&p, at, g.pitch, height, a.weights + lane * 4 * groups, bias, scale};
         std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
@@ -52415,8 +53085,121 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
     return without_denormals(fma(even_of_pair(a), even_of_pair(b), odd));
 }
 // ---- graft/cpu/kernels/bfloat16.inl
-// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
-// that neighbours of the padded image are read alike for every tap, across its rows.
+// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them.
+
+// ---- graft/cpu/kernels/pixels.inl
+// Sums of products over pixels of 64 bytes, numbers of bfloat16 or codes: text, included before what multiplies either. Such pixels lie side by side, so that
+// neighbours of the padded image are read alike for every tap, across its rows.
+
+// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
+struct pixel_source {
+    std::int64_t row_phase, column_phase, image, iy, count;
+    bool inside;  // whether the row is one of the image
+};
+GRAFT_VECTOR pixel_source source_of(const pixel_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
+    const image_planes& g = a.from;
+    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
+    pixel_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
+    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
+    s.inside = s.iy >= 0 && s.iy < a.ih;
+    return s;
+}
+GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count, int with = 0) {
+    std::memset(to, with, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to);
+}
+
+// What sums begin with: that of a pixel lies `pixel` numbers behind that of the one before, or is the same for all where it is 0.
+struct sums_from {
+    const float* first;
+    std::int64_t pixel;
+};
+
+// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
+constexpr int room_of_sums = bfloat16_block + 1;
+struct pixel_sums {
+    alignas(64) float sum[room_of_sums][bfloat16_block];
+    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // at below 0: no output; the other where residual_pixel tells of it
+    std::int64_t first, step;                                      // where it is not 0: all are outputs, so far apart, and `at` says nothing
+    int next, pixels;
+    std::int64_t place(int pixel) const { return step ? first + pixel * step : at[pixel]; }
+};
+
+// The weights of the next block, some lines of which are asked for at every step: of layers of few pixels they come from memory. Where a task reads its weights
+// once, they are a stream that the machine fetches by itself.
+struct weights_ahead {
+    const std::uint16_t* at;
+    int lines;
+};
+
+// The sums that are handed out while the next are made, perhaps those of another block, and room for these.
+template <class End>
+struct last_sums {
+    pixel_sums sums[2];
+    const End* ends[2];
+    int turn;  // which are the next
+};
+
+// By tiles or by vectors: `Unit` says whose sum_block it is, and what becomes of the sums.
+template <class Unit, class End>
+inline void multiply_block(Unit& unit, const pixel_args& a, std::int64_t block, std::int64_t first, std::int64_t last, const End& end, last_sums<End>& of) {
+    const image_planes& g = a.from;
+    const std::int64_t channels = a.out_channels - block * bfloat16_block;
+    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
+    const std::int64_t row = first * bfloat16_block / g.pitch;
+    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
+    const std::int64_t tiles = last - first;
+    const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        pixel_sums &here = of.sums[of.turn], &before = of.sums[1 - of.turn];
+        const End& end_before = *of.ends[1 - of.turn];
+        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
+        // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
+        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2,
+                           again = a.narrow_x == a.source && left < whole ? whole - left : 0;
+        const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
+        const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
+        here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;
+        sum_block(unit, a, x, w, next, end.start, here, end_before, before);
+        finish_some(end_before, before, bfloat16_block);
+        of.ends[of.turn] = &end;
+        of.turn = 1 - of.turn;
+        here.next = 0;
+        here.first = end.at + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
+        here.step = again == 0 && oy < a.oh && column + here.pixels <= a.ow && !a.residual_pixel ? a.y_pixel : 0;
+        if (here.step && column + here.pixels < g.pitch) {
+            column += here.pixels;
+            continue;
+        }
+        for (int i = 0; i < again; ++i) here.at[i] = -1;
+        for (int i = static_cast<int>(again); i < here.pixels;) {
+            const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
+            const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
+            const std::int64_t at = end.at + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
+            for (std::int64_t k = 0; k < count; ++k) here.at[i + k] = k < outputs ? at + k * a.y_pixel : -1;
+            if (a.residual_pixel)
+                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = end.at + (column + k) * a.residual_pixel;
+            i += static_cast<int>(count), column += count;
+            if (column < g.pitch) continue;
+            column = 0;
+            if (++oy == a.image_rows) oy = 0, ++image;
+        }
+    }
+}
+template <class Unit>
+inline void multiply_pixels(const pixel_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
+    using end_type = decltype(Unit::end_of(a, block));
+    Unit unit;
+    end_type ends[2];
+    last_sums<end_type> of;
+    of.turn = 0;
+    for (int i = 0; i < 2; ++i) of.ends[i] = ends, of.sums[i].next = of.sums[i].pixels = 0;
+    for (const std::int64_t end = block + blocks; block < end; ++block) {
+        end_type& here = of.ends[1 - of.turn] == ends ? ends[1] : ends[0];
+        here = Unit::end_of(a, block);
+        multiply_block(unit, a, block, first, last, here, of);
+    }
+    finish_some(*of.ends[1 - of.turn], of.sums[1 - of.turn], bfloat16_block);
+}
 
 GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) {
     return lanes >= V::W ? V::load(from) : lanes > 0 ? V::load_partial(from, static_cast<int>(lanes)) : V::zero();
@@ -52478,22 +53261,7 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
         narrow_bfloat16(load_lanes(x + v * vector, left), to + v * V::W);
     }
 }
-// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
-struct bfloat16_source {
-    std::int64_t row_phase, column_phase, image, iy, count;
-    bool inside;  // whether the row is one of the image
-};
-GRAFT_VECTOR bfloat16_source source_of(const bfloat16_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
-    const image_planes& g = a.from;
-    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
-    bfloat16_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
-    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
-    s.inside = s.iy >= 0 && s.iy < a.ih;
-    return s;
-}
-GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
-
-inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+inline void gather_bfloat16(const pixel_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
     const std::int64_t channels = a.channels - block * bfloat16_block, of_block = block * (bfloat16_block / V::W) * a.x_vector;
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
@@ -52506,7 +53274,7 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         const std::int64_t inside = in_image && before < count ? (end < count ? end : count) : 0;
         std::int64_t i = 0;
         if (before < inside) {
-            clear_pixels(to, before);
+            clear_pixels(to, before, a.padding);
             const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
             i = before;
             if (a.narrow_x) {
@@ -52517,7 +53285,7 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
             } else
                 for (const float* from = a.x + at; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
         }
-        clear_pixels(to + i * bfloat16_block, count - i);
+        clear_pixels(to + i * bfloat16_block, count - i, a.padding);
         to += count * bfloat16_block;
         first += count;
     }
@@ -52533,7 +53301,7 @@ inline void narrow_row(const float* row, std::int64_t size, std::int64_t from, s
 }
 // A few planes, of which a row of up to eight neighbouring taps is unrolled: eight numbers of each plane are copied for a pixel, of which the next plane's take
 // the place of those that are too many.
-inline void gather_bfloat16_neighbours(const bfloat16_args& a, std::int64_t first, std::int64_t last) {
+inline void gather_bfloat16_neighbours(const pixel_args& a, std::int64_t first, std::int64_t last) {
     constexpr std::int64_t together = 8;
     const image_planes& g = a.from;
     std::uint16_t rows[bfloat16_row], kept[together] = {};
@@ -52562,7 +53330,7 @@ inline void gather_bfloat16_neighbours(const bfloat16_args& a, std::int64_t firs
 }
 
 // The same of any planes.
-inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+inline void gather_bfloat16_planes(const pixel_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     if (a.unrolled <= 8 && a.unrolled_dilation == 1 && a.channels <= 4 * a.unrolled) return gather_bfloat16_neighbours(a, first, last);
     const image_planes& g = a.from;
     alignas(64) float rows[bfloat16_row];
@@ -52601,30 +53369,20 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
     }
 }
 
-// What sums begin with: that of a pixel lies `pixel` numbers behind that of the one before, or is the same for all where it is 0.
-struct sums_from {
-    const float* first;
-    std::int64_t pixel;
-};
-
-// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
-constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
-struct bfloat16_sums {
-    alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
-    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // at below 0: no output; the other where residual_pixel tells of it
-    int next, pixels;
-};
-
 // What becomes of the sums of one block of output channels.
 struct bfloat16_end {
-    const bfloat16_args& a;
+    const pixel_args* args;
     std::int64_t channels;  // from the block's first one on
     bool function, simple;  // function: of all sums before they are handed out; simple: whole vectors, and no more than a residual and a clamp then
     bool residual;
     float low, high;
+    alignas(64) float start[bfloat16_block];  // what sums begin with: the bias
+    std::int64_t at;                          // where the block lies in y
 };
-inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
-    bfloat16_end e{a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0};
+GRAFT_NOINLINE inline bfloat16_end bfloat16_end_of(const pixel_args& a, std::int64_t block) {
+    bfloat16_end e{&a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0, {}, 0};
+    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < e.channels; ++c) e.start[c] = a.bias[block * bfloat16_block + c];
+    e.at = block * (bfloat16_block / V::W) * a.y_vector;
     const bool clamped = bounds_of(a.ep, e.low, e.high), late = a.ep.residual_after_activation;
     e.function = functions_wanted() && !clamped && (!e.residual || late);
     e.simple = (clamped ? !(e.residual && late) : e.function) && (a.whole_vectors || e.channels >= bfloat16_block);
@@ -52633,7 +53391,7 @@ inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
 
 // Any other pixel.
 inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
-    const bfloat16_args& a = e.a;
+    const pixel_args& a = *e.args;
     float none = 0;
     const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.function && !bounds_of(a.ep, none, none);
     const V low = V::set1(e.low), high = V::set1(e.high);
@@ -52663,30 +53421,31 @@ inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::
 
 // Pixels [next, end) of simple ones.
 template <bool Narrow, bool Residual>
-GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, int next, int end) {
+GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const pixel_sums& of, int next, int end) {
     static_assert(bfloat16_block % (2 * V::W) == 0, "vectors are rounded two at a time");
     const V low = V::set1(e.low), high = V::set1(e.high);
     const bool capped = e.high < std::numeric_limits<float>::infinity();
-    const bfloat16_args& a = e.a;
+    const pixel_args& a = *e.args;
     const float* const residual = a.residual;
     const std::uint16_t* const narrow_residual = a.narrow_residual;
     float* const y = a.y;
     std::uint16_t* const narrow_y = a.narrow_y;
-    const std::int64_t vector = a.y_vector, channels = e.channels, *const residual_at = a.residual_pixel ? of.residual_at : of.at;
+    const std::int64_t vector = a.y_vector, channels = e.channels, *const residual_at = of.residual_at;
     const auto bounded = [&](V sum) {
         sum = max(low, sum);
         return capped ? min(high, sum) : sum;
     };
     for (; next < end; ++next) {
-        const std::int64_t at = of.at[next];
+        const std::int64_t at = of.place(next);
         if (at < 0) continue;
+        const std::int64_t from = a.residual_pixel ? residual_at[next] : at;
         const float* const sum = of.sum[next];
         if constexpr (Narrow) {
             GRAFT_UNROLL
             for (int v = 0; v < bfloat16_block; v += 2 * V::W) {
                 V first = V::load(sum + v), second = V::load(sum + v + V::W);
                 if constexpr (Residual) {
-                    const std::uint16_t* const add = narrow_residual + residual_at[next] + v;
+                    const std::uint16_t* const add = narrow_residual + from + v;
                     first = first + load_bf16(add), second = second + load_bf16(add + V::W);
                 }
                 narrow_neighbours(bounded(first), bounded(second), narrow_y + at + v);
@@ -52696,85 +53455,28 @@ GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, 
             for (int v = 0; v < bfloat16_block / V::W; ++v) {
                 if (v * V::W >= channels) break;
                 V total = V::load(sum + v * V::W);
-                if constexpr (Residual) total = total + V::load(residual + residual_at[next] + v * vector);
+                if constexpr (Residual) total = total + V::load(residual + from + v * vector);
                 bounded(total).store(y + at + v * vector);
             }
         }
     }
 }
 // The next few pixels.
-inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, pixel_sums& of, int count) {
     int next = of.next;
     const int end = of.pixels < next + count ? of.pixels : next + count;
     if (next >= end) return;
-    if (e.function && next == 0) activate_run(of.sum[0], of.pixels * bfloat16_block, e.a.ep.act, e.a.ep.alpha, e.a.ep.beta);
+    if (e.function && next == 0) activate_run(of.sum[0], of.pixels * bfloat16_block, e.args->ep.act, e.args->ep.alpha, e.args->ep.beta);
     of.next = end;
     if (!e.simple) {
         for (; next < end; ++next)
-            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], e.a.residual_pixel ? of.residual_at[next] : of.at[next]);
+            if (const std::int64_t at = of.place(next); at >= 0) finish_pixel(e, of.sum[next], at, e.args->residual_pixel ? of.residual_at[next] : at);
         return;
     }
-    if (e.a.narrow_y)
+    if (e.args->narrow_y)
         e.residual ? finish_simple<true, true>(e, of, next, end) : finish_simple<true, false>(e, of, next, end);
     else
         e.residual ? finish_simple<false, true>(e, of, next, end) : finish_simple<false, false>(e, of, next, end);
-}
-
-// The weights of the next block, some lines of which are asked for at every step: of layers of few pixels they come from memory. Where a task reads its weights
-// once, they are a stream that the machine fetches by itself.
-struct weights_ahead {
-    const std::uint16_t* at;
-    int lines;
-};
-
-// By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
-template <class Unit>
-inline void multiply_block(Unit& unit, const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    const image_planes& g = a.from;
-    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
-    alignas(64) float bias[bfloat16_block] = {};
-    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
-    const bfloat16_end end = end_of(a, block);
-    bfloat16_sums sums[2];
-    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
-    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
-    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
-    const std::int64_t row = first * bfloat16_block / g.pitch;
-    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
-    const std::int64_t tiles = last - first;
-    const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
-    for (std::int64_t tile = first; tile < last; ++tile) {
-        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
-        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
-        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2,
-                           again = a.narrow_x == a.source && left < whole ? whole - left : 0;
-        const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
-        const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
-        here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;
-        sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
-        finish_some(end, before, bfloat16_block);
-        here.next = 0;
-        for (int i = 0; i < again; ++i) here.at[i] = -1;
-        for (int i = static_cast<int>(again); i < here.pixels;) {
-            const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
-            const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
-            const std::int64_t at = vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
-            for (std::int64_t k = 0; k < count; ++k) here.at[i + k] = k < outputs ? at + k * a.y_pixel : -1;
-            if (a.residual_pixel)
-                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = vector + (column + k) * a.residual_pixel;
-            i += static_cast<int>(count), column += count;
-            if (column < g.pitch) continue;
-            column = 0;
-            if (++oy == a.image_rows) oy = 0, ++image;
-        }
-    }
-    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
-}
-template <class Unit>
-inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
-    Unit unit;
-    for (const std::int64_t end = block + blocks; block < end; ++block) multiply_block(unit, a, block, first, last);
 }
 // ---- graft/cpu/kernels/bfloat16_images.inl
 // Operators on images in bfloat16, whose pixels are 32 channels side by side: text, included for each set that rounds to it. They compute in float32, 2 W
@@ -52989,12 +53691,14 @@ static constexpr bfloat16_image_kernels bfloat16_images = {&widen_pixels,
 // ---- graft/cpu/kernels/bfloat16_vectors.inl
 // Sums of products of bfloat16 by vectors, a pair of channels of a pixel at a time: text, included for each set that multiplies pairs.
 
-struct pair_unit {};
+struct pair_unit {
+    static bfloat16_end end_of(const pixel_args& a, std::int64_t block) { return bfloat16_end_of(a, block); }
+};
 
 // Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
 // registers. `pair_step`: numbers from a pair to the next.
 template <int Pixels, int PixelStep>
-inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
+inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
                                               float* to, std::int64_t to_pixel) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
     V sum[Pixels][vectors];
@@ -53023,14 +53727,14 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
 }
 
-inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* bias,
-                         bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
+inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start, pixel_sums& to,
+                      const bfloat16_end&, pixel_sums&) {
     constexpr int many = 11, few = 3;
-    static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
+    static_assert(room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
         const bool rest = to.pixels - p <= 2 * few;
         const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;
-        sum(a, x + p * bfloat16_block, 2, w, {bias, 0}, to.sum[p], bfloat16_block);
+        sum(a, x + p * bfloat16_block, 2, w, {start, 0}, to.sum[p], bfloat16_block);
         p += rest ? few : many;
     }
 }
@@ -53038,7 +53742,7 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
     static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, &bfloat16_images, false, 33, 0};
+        {&gather_bfloat16, &gather_bfloat16_planes, &multiply_pixels<pair_unit>, false, 33, 0}, &pack_bfloat16_weights, &bfloat16_images};
     return &all;
 }
 
@@ -53068,7 +53772,7 @@ struct tile_unit {
                 std::uint32_t sum;
                 std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
                 for (int k = 0; k < 64; ++k)
-                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
+                    sum += static_cast<std::uint32_t>(int(tile[A][64 * r + k]) * static_cast<std::int8_t>(tile[B][64 * (k / 4) + 4 * j + k % 4]));
                 std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
             }
     }
@@ -53098,33 +53802,44 @@ struct tile_unit {
 // ---- graft/cpu/kernels/bfloat16_tiles.inl
 // Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
 
+struct bfloat16_tiles : tile_unit {
+    // Written out: those that compilers make belong to no region.
+    GRAFT_VECTOR bfloat16_tiles() {}
+    GRAFT_VECTOR ~bfloat16_tiles() {}
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply() {
+        multiply_bfloat16<C, A, B>();
+    }
+    static bfloat16_end end_of(const pixel_args& a, std::int64_t block) { return bfloat16_end_of(a, block); }
+};
+
 // Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none.
-template <int Rows>
-inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next,
-                                     sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
+template <int Rows, class Unit, class End>
+inline GRAFT_NOINLINE void sum_tiles(Unit& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, sums_from start,
+                                     float* to, std::int64_t to_pixel, const End& end, pixel_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
     const std::ptrdiff_t x_row = a.source_pixel * std::ptrdiff_t(sizeof *x);
     const float* const below = start.first + half * start.pixel;
-    tiles.load<0>(start.first, start_row);
-    tiles.load<1>(start.first + half, start_row);
-    if (Rows == 2) tiles.load<2>(below, start_row);
-    if (Rows == 2) tiles.load<3>(below + half, start_row);
+    tiles.template load<0>(start.first, start_row);
+    tiles.template load<1>(start.first + half, start_row);
+    if (Rows == 2) tiles.template load<2>(below, start_row);
+    if (Rows == 2) tiles.template load<3>(below + half, start_row);
     // Vectors work beside tiles: a quarter of the pixels before, from time to time.
     const std::int64_t every = a.steps / 4;
     std::int64_t until = a.steps < 8 ? a.steps : every;
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
-            tiles.load<6>(w, 64);
-            tiles.load<4>(from, x_row);
-            tiles.multiply_bfloat16<0, 4, 6>();
-            tiles.load<7>(w + bfloat16_step / 2, 64);
-            tiles.multiply_bfloat16<1, 4, 7>();
+            tiles.template load<6>(w, 64);
+            tiles.template load<4>(from, x_row);
+            tiles.template multiply<0, 4, 6>();
+            tiles.template load<7>(w + bfloat16_step / 2, 64);
+            tiles.template multiply<1, 4, 7>();
             if (Rows == 2) {
-                tiles.load<5>(from + half * a.source_pixel, x_row);
-                tiles.multiply_bfloat16<2, 5, 6>();
-                tiles.multiply_bfloat16<3, 5, 7>();
+                tiles.template load<5>(from + half * a.source_pixel, x_row);
+                tiles.template multiply<2, 5, 6>();
+                tiles.template multiply<3, 5, 7>();
             }
             for (int line = 0; line < next.lines; ++line, next.at += bfloat16_block) tile_unit::fetch(next.at);
             if (--until) continue;
@@ -53133,89 +53848,327 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
         }
     finish_some(end, before, bfloat16_block);
     float* const to_below = to + half * to_pixel;
-    tiles.store<0>(to, to_row);
-    tiles.store<1>(to + half, to_row);
-    if (Rows == 2) tiles.store<2>(to_below, to_row);
-    if (Rows == 2) tiles.store<3>(to_below + half, to_row);
+    tiles.template store<0>(to, to_row);
+    tiles.template store<1>(to + half, to_row);
+    if (Rows == 2) tiles.template store<2>(to_below, to_row);
+    if (Rows == 2) tiles.template store<3>(to_below + half, to_row);
 }
 
-inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, const float* bias,
-                         bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
-    constexpr int half = bfloat16_block / 2;
-    const auto sum = to.pixels > half ? &sum_tiles<2> : &sum_tiles<1>;
-    sum(tiles, a, x, w, next, {bias, 0}, to.sum[0], bfloat16_block, end, before);
+template <class Unit, class End>
+inline void sum_block(Unit& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, const float* start, pixel_sums& to,
+                      const End& end, pixel_sums& before) {
+    const auto sum = to.pixels > bfloat16_block / 2 ? &sum_tiles<2, Unit, End> : &sum_tiles<1, Unit, End>;
+    sum(tiles, a, x, w, next, {start, 0}, to.sum[0], bfloat16_block, end, before);
 }
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
     static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, &bfloat16_images, true, 500, 3};
+        {&gather_bfloat16, &gather_bfloat16_planes, &multiply_pixels<bfloat16_tiles>, true, 500, 3}, &pack_bfloat16_weights, &bfloat16_images};
     return &all;
 }
-// ---- graft/cpu/kernels/quantized_amx.inl
-// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels of an image are the rows of a tile already.
+// ---- graft/cpu/kernels/quantized_pixels.inl
+// 8-bit images in pixels of 64 channels, as unsigned numbers, and their convolutions by tiles: text, included for each kind of them. The pixels are the rows of
+// a tile, as those of bfloat16 are.
 
-// 32 output channels by some pixels, 16 lanes of channels of one tap at a time: Columns vectors of sixteen pixels.
-template <int Columns>
-GRAFT_VECTOR void sum_bytes(tile_unit& tiles, const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step,
-                            const std::int32_t* w, std::int32_t* sums) {
-    const std::ptrdiff_t lane = static_cast<std::ptrdiff_t>(step) * 4;
-    tiles.zero<0>();
-    tiles.zero<2>();
-    if (Columns == 2) tiles.zero<1>(), tiles.zero<3>();
-    for (; steps > 0; steps -= 16, x += 16 * step)
-        for (int t = 0; t < count; ++t, w += 512) {
-            const std::int32_t* const from = x + taps[t];
-            tiles.load<4>(w, 64);
-            tiles.load<6>(from, lane);
-            tiles.multiply_bytes<0, 4, 6>();
-            tiles.load<5>(w + 256, 64);
-            tiles.multiply_bytes<2, 5, 6>();
-            if (Columns == 2) {
-                tiles.load<7>(from + 16, lane);
-                tiles.multiply_bytes<1, 4, 7>();
-                tiles.multiply_bytes<3, 5, 7>();
-            }
+// What becomes of the sums of one block of output channels.
+struct code_sums_end {
+    const pixel_args* args;
+    alignas(64) float start[bfloat16_block];  // the bits of integers
+    alignas(64) float scale[bfloat16_block];
+    std::int64_t at;
+};
+
+struct byte_tiles : tile_unit {
+    GRAFT_VECTOR byte_tiles() {}
+    GRAFT_VECTOR ~byte_tiles() {}
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply() {
+        multiply_bytes<C, A, B>();
+    }
+    static code_sums_end end_of(const pixel_args& a, std::int64_t block) {
+        const std::int64_t first = block * bfloat16_block, left = a.out_channels - first;
+        const std::size_t bytes = static_cast<std::size_t>(left < bfloat16_block ? left : bfloat16_block) * sizeof(float);
+        code_sums_end e{&a, {}, {}, block / 2 * a.code_block + block % 2 * bfloat16_block};
+        std::memcpy(e.start, a.codes->bias + first, bytes);
+        std::memcpy(e.scale, a.codes->scale + first, bytes);
+        return e;
+    }
+};
+
+// What is added to codes before they are stored.
+template <bool Divides>
+struct added_codes {
+    V least, most, a_scale, b_zero, b_scale;
+    sum_divider by;
+    GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p)
+        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(c.most)), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
+          b_scale(V::set1(p.b_scale)), by(divider_of(p)) {
+        by.multiplies = !Divides;
+    }
+    GRAFT_VECTOR I sum(V steps, const std::uint8_t* codes) const {
+        const V a = to_float(to_int(max(min(steps, most), least))) * a_scale, b = (to_float(load_u8(codes)) - b_zero) * b_scale;
+        return to_int(divide(a + b, by));
+    }
+};
+// Nothing. Where `Bytes` says so, becoming bytes cuts off what is past the largest code.
+template <bool Bytes>
+struct no_codes {
+    V most;
+    GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(Bytes ? steps : min(steps, most)); }
+};
+// Pixels [next, end), two at a time, of which codes go from `low` to `high`.
+template <class Added>
+GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, int zero, int low, int high, const Added& added) {
+    constexpr int half = bfloat16_block / 2;
+    const pixel_args& a = *e.args;
+    const std::uint8_t* const add = a.code_residual ? a.code_residual : a.code_y;  // which no_codes does not read
+    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
+    const I shift = I::set1(zero * 0x00010001), least = in_all_bytes(low), largest = in_all_bytes(high);
+    std::uint8_t none[bfloat16_block] = {};
+    for (; next < end; next += 2) {
+        const float *const first = of.sum[next], *const second = of.sum[next + 1];
+        const std::int64_t at = of.place(next), other = next + 1 == end ? -1 : of.place(next + 1);
+        std::uint8_t *const to_first = at < 0 ? none : a.code_y + at, *const to_second = other < 0 ? none : a.code_y + other;
+        const std::uint8_t *const add_first = at < 0 ? none : add + at, *const add_second = other < 0 ? none : add + other;
+        GRAFT_UNROLL
+        for (int v = 0; v < half; v += V::W) {
+            const auto steps = [&](const float* sums, int c, const std::uint8_t* codes) {
+                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), codes + c);
+            };
+            const I codes = pack_bytes(steps(first, v, add_first), steps(first, half + v, add_first), steps(second, v, add_second),
+                                       steps(second, half + v, add_second), shift);
+            store_fours(min_bytes(max_bytes(codes, least), largest), to_first + v, to_second + v);
         }
-    constexpr std::ptrdiff_t row = quantized_pixels * 4;
-    tiles.store<0>(sums, row);
-    tiles.store<2>(sums + 16 * quantized_pixels, row);
-    if (Columns == 2) {
-        tiles.store<1>(sums + 16, row);
-        tiles.store<3>(sums + 16 * quantized_pixels + 16, row);
     }
 }
-// What is not there is none of an output's: past the last pixel of an image the next lane's are read, or what the gathered memory has behind it.
-inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
-    static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
-    constexpr int rows = quantized_rows_of_tiles, columns = quantized_pixels / V::W;
-    const quantized_conv_problem& p = a.p;
-    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, steps = p.lanes_of_channels();
-    const auto [begin, end] = blocks_of_task(a, part);
-    const std::int64_t first = tile * quantized_pixels, left = pixels - first;
-    const int window = p.kh * p.kw, count = static_cast<int>(left < quantized_pixels ? left : quantized_pixels);
-    const std::int32_t* const x = a.gathered + first;
-    tile_unit tiles;
-    alignas(64) std::int32_t made[rows * quantized_pixels];
-    for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * steps * window * rows;
-        if (count > 16)
-            sum_bytes<2>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
-        else
-            sum_bytes<1>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
-        if (count > 32) sum_bytes<1>(tiles, x + 32, a.from.taps, window, steps, a.from.planes(), w, made + 32);
-        for (int r = 0; r < rows && block * rows + r < p.oc; r += 4) {
-            I sums[4][1];
-            for (int c = 0; c < columns && c * V::W < count; ++c) {
+// The next few.
+inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, int count) {
+    const int next = of.next, end = of.pixels < next + count ? of.pixels : next + count;
+    if (next >= end) return;
+    of.next = end;
+    const code_end& c = *e.args->codes;
+    if (!c.sum && c.bytes) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<true>{V::zero()});
+    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<false>{V::set1(c.most)});
+    const quantized_sum_problem& p = *c.sum;
+    if (divider_of(p).multiplies)
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p));
+    else
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p));
+}
+
+// A few planes of codes, of which a row of up to eight neighbouring taps is unrolled, as gather_bfloat16_neighbours has it; what follows a plane's taps meets
+// weights of zero.
+inline void gather_planes_of_codes(const pixel_args& a, std::int64_t, std::int64_t first, std::int64_t last) {
+    constexpr std::int64_t together = 8;
+    const image_planes& g = a.from;
+    std::uint8_t rows[bfloat16_row];
+    const std::int64_t step = a.unrolled_step, planes = a.channels / a.unrolled;
+    std::uint8_t* to = reinterpret_cast<std::uint8_t*>(a.gathered + first * bfloat16_block);
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
+        const std::int64_t numbers = (count - 1) * step + together, from = column * step - a.unrolled_pad, size = inside ? a.iw : 0;
+        const std::int64_t begin = from < 0 ? 0 : from, end = from + numbers < size ? from + numbers : size;
+        for (std::int64_t p = 0; p < planes; ++p) {
+            std::uint8_t* const here = rows + p * numbers;
+            std::memset(here, a.padding, static_cast<std::size_t>(numbers));
+            const std::uint8_t* const plane = a.code_x + image * a.x_image + p * a.x_vector + (inside ? iy : 0) * a.x_row;
+            if (begin < end) std::memcpy(here + begin - from, plane + begin, static_cast<std::size_t>(end - begin));
+            for (std::int64_t i = begin; a.codes->flip && i < end; ++i) here[i - from] ^= a.codes->flip;
+        }
+        clear_pixels(reinterpret_cast<std::uint16_t*>(to), count);
+        for (std::int64_t i = 0; i < count; ++i, to += code_pixel)
+            for (std::int64_t p = 0; p < planes; ++p) std::memcpy(to + p * a.unrolled, rows + p * numbers + i * step, together);
+        first += count;
+    }
+}
+
+// W pixels, of which `count` are there, by 4 W channels.
+template <bool ToPixels>
+GRAFT_VECTOR void move_square(const code_image& m, int channel, std::int64_t pixel, int count) {
+    V lanes[V::W];
+    std::uint8_t* const pixels = m.pixels + pixel * code_pixel + channel;
+    const auto at = [&](int i) { return m.planes + (channel + 4 * i) * m.plane + pixel * (m.lanes ? 4 : 1); };
+    const auto there = [&](int i) { return m.channels - channel - 4 * i < 4 ? m.channels - channel - 4 * i : 4; };
+    std::int32_t some[V::W] = {};
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof *some;
+    GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) {
+        if (ToPixels && there(i) > 0 && m.lanes)
+            std::memcpy(some, at(i), bytes);
+        else if (ToPixels && there(i) > 0)
+            codes_to_lanes(at(i), m.plane, there(i), m.flip, count, some);
+        if (!ToPixels && i < count) std::memcpy(some, pixels + i * code_pixel, sizeof some);
+        lanes[i] = as_float(I::load(some));
+    }
+    transpose(lanes);
+    GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) {
+        as_int(lanes[i]).store(some);
+        if (ToPixels && i < count) std::memcpy(pixels + i * code_pixel, some, sizeof some);
+        if (!ToPixels && there(i) > 0 && m.lanes)
+            std::memcpy(at(i), some, bytes);
+        else if (!ToPixels && there(i) > 0)
+            lanes_to_codes(some, m.plane, there(i), m.flip, count, at(i));
+    }
+}
+// Some pixels of up to 64 planes.
+template <bool ToPixels>
+inline void move_codes(const code_image& m, std::int64_t first, std::int64_t count) {
+    for (std::int64_t end = first + count; first < end; first += V::W)
+        for (int channel = 0; channel < m.channels; channel += 4 * V::W)
+            move_square<ToPixels>(m, channel, first, static_cast<int>(end - first < V::W ? end - first : V::W));
+}
+
+// Where the taps of a column of windows lie: rows of the image that are none read padding.
+struct column_of_taps {
+    const std::uint8_t* first;
+    std::int64_t row;  // bytes from a row to the next; 0: padding
+};
+struct depthwise_pixels {
+    const quantized_conv_problem& p;
+    const std::uint8_t *x, *padding;
+    column_of_taps column(std::int64_t ix) const {
+        return ix < 0 || ix >= p.iw ? column_of_taps{padding, 0} : column_of_taps{x + ix * code_pixel, p.iw * code_pixel};
+    }
+    const std::uint8_t* at(const column_of_taps& c, std::int64_t iy) const { return iy < 0 || iy >= p.ih ? padding : c.first + iy * c.row; }
+};
+// Four channels' numbers at a time are a lane's: of each sixteen channels the first four are those of vector 0, and so on.
+constexpr int code_vectors = 16 / V::W;
+struct depthwise_end {
+    lane_end codes;
+    alignas(64) std::int32_t bias[code_pixel];
+    alignas(64) float scale[code_pixel];
+};
+GRAFT_VECTOR I load_pixel(const std::uint8_t* from, int vector) {
+    std::int32_t lanes[V::W];
+    std::memcpy(lanes, from + vector * 4 * V::W, sizeof lanes);
+    return I::load(lanes);
+}
+GRAFT_VECTOR void store_pixel(const depthwise_end& e, const I (&sums)[4], int vector, std::uint8_t* to) {
+    const auto steps = [&](int k) { return steps_of(e.codes, sums[k], V::load(e.scale + k * 16 + vector * V::W)); };
+    std::int32_t lanes[V::W];
+    pack_codes(e.codes, steps(0), steps(1), steps(2), steps(3)).store(lanes);
+    std::memcpy(to + vector * 4 * V::W, lanes, sizeof lanes);
+}
+// A window of 3 x 3 whose rows are neighbours: what is brought together of a row of the image serves three rows of outputs.
+template <bool Wide>
+GRAFT_NOINLINE inline void depthwise_pixel_columns(const depthwise_pixels& of, const std::int32_t* w, const depthwise_end& e, std::int64_t first,
+                                                   std::int64_t last, std::uint8_t* y) {
+    const quantized_conv_problem& p = of.p;
+    for (std::int64_t ox = 0; ox < p.ow; ++ox) {
+        const std::int64_t ix = ox * p.sw - p.pl;
+        const column_of_taps left = of.column(ix), middle = of.column(ix + p.dw), right = of.column(ix + 2 * p.dw);
+        for (int v = 0; v < code_vectors; ++v) {
+            I before[4], here[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) before[k] = here[k] = I::load(e.bias + k * 16 + v * V::W);
+            for (std::int64_t oy = first - 2; oy < last; ++oy) {
+                const std::int64_t iy = oy + 2 - p.pt;
+                const I third = load_pixel(of.at(right, iy), v);
+                four_taps taps;
+                bring_together(load_pixel(of.at(left, iy), v), load_pixel(of.at(middle, iy), v), third, third, taps);
+                I whole[4];
+                GRAFT_UNROLL
                 for (int k = 0; k < 4; ++k) {
-                    const std::int64_t channel = block * rows + r + k;
-                    sums[k][0] = I::load(made + (r + k) * quantized_pixels + c * V::W) + I::set1(channel < p.oc ? a.bias[channel] : 0);
+                    const std::int32_t* const weights = w + k * 16 + v * V::W;
+                    whole[k] = add_bytes(before[k], taps.of[k], I::load(weights + 2 * code_pixel));
+                    before[k] = add_bytes(here[k], taps.of[k], I::load(weights + code_pixel));
+                    here[k] = add_bytes(I::load(e.bias + k * 16 + v * V::W), taps.of[k], I::load(weights));
                 }
-                const int here = count - c * V::W < V::W ? count - c * V::W : V::W;
-                store_lane<1>(a, block * rows + r, first + c * V::W, here, pitch, sums);
+                if constexpr (Wide) GRAFT_UNROLL
+                for (int k = 0; k < 4; ++k) {
+                    const std::int32_t* const weights = w + 3 * code_pixel + k * 16 + v * V::W;
+                    whole[k] = add_bytes(whole[k], taps.of[k], I::load(weights + 2 * code_pixel));
+                    before[k] = add_bytes(before[k], taps.of[k], I::load(weights + code_pixel));
+                    here[k] = add_bytes(here[k], taps.of[k], I::load(weights));
+                }
+                if (oy >= first) store_pixel(e, whole, v, y + (oy * p.ow + ox) * code_pixel);
             }
         }
     }
+}
+GRAFT_NOINLINE inline void depthwise_pixel_windows(const depthwise_pixels& of, const std::int32_t* w, const depthwise_end& e, std::int64_t first,
+                                                   std::int64_t last, std::uint8_t* y) {
+    const quantized_conv_problem& p = of.p;
+    const int groups = p.fours_of_taps(), parts = p.parts();
+    // From a window's first pixel to those of its taps, where all are the image's; else where those lie. What no tap has meets weights of zero.
+    std::int64_t inside[4 * quantized_taps] = {};
+    const std::uint8_t* at[4 * quantized_taps];
+    for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = of.padding;
+    for (int t = 0; t < p.kh * p.kw; ++t) inside[p.slot_of_tap(t)] = (std::int64_t(t / p.kw) * p.dh * p.iw + std::int64_t(t % p.kw) * p.dw) * code_pixel;
+    const auto compute = [&](const auto& tap, std::uint8_t* to) {
+        for (int v = 0; v < code_vectors; ++v) {
+            I sums[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) sums[k] = I::load(e.bias + k * 16 + v * V::W);
+            for (int g = 0; g < groups; ++g) {
+                four_taps taps;
+                bring_together(load_pixel(tap(4 * g), v), load_pixel(tap(4 * g + 1), v), load_pixel(tap(4 * g + 2), v), load_pixel(tap(4 * g + 3), v), taps);
+                for (int part = 0; part < parts; ++part) {
+                    const std::int32_t* const by = w + (g + part * groups) * code_pixel + v * V::W;
+                    GRAFT_UNROLL
+                    for (int k = 0; k < 4; ++k) sums[k] = add_bytes(sums[k], taps.of[k], I::load(by + k * 16));
+                }
+            }
+            store_pixel(e, sums, v, to);
+        }
+    };
+    for (std::int64_t oy = first; oy < last; ++oy)
+        for (std::int64_t ox = 0; ox < p.ow; ++ox) {
+            const std::int64_t iy = oy * p.sh - p.pt, ix = ox * p.sw - p.pl;
+            std::uint8_t* const to = y + (oy * p.ow + ox) * code_pixel;
+            if (iy >= 0 && ix >= 0 && iy + std::int64_t(p.kh - 1) * p.dh < p.ih && ix + std::int64_t(p.kw - 1) * p.dw < p.iw) {
+                const std::uint8_t* const window = of.x + (iy * p.iw + ix) * code_pixel;
+                compute([&](int slot) { return window + inside[slot]; }, to);
+                continue;
+            }
+            for (int t = 0; t < p.kh * p.kw; ++t)
+                at[p.slot_of_tap(t)] = of.at(of.column(ix + std::int64_t(t % p.kw) * p.dw), iy + std::int64_t(t / p.kw) * p.dh);
+            compute([&](int slot) { return at[slot]; }, to);
+        }
+}
+// 64 channels of rows [first, last) of the outputs.
+inline void depthwise_codes(const quantized_conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const quantized_conv_problem& p = a.p;
+    alignas(64) std::uint8_t padding[code_pixel];
+    std::memset(padding, p.unsigned_zero(), sizeof padding);
+    depthwise_end e{end_of(p), {}, {}};
+    for (int c = 0; c < code_pixel && block * code_pixel + c < p.oc; ++c) {
+        const int at = word_of_channel(c);
+        e.bias[at] = a.bias[block * code_pixel + c], e.scale[at] = a.scale[block * code_pixel + c];
+    }
+    const depthwise_pixels of{p, a.x + block * p.ih * p.iw * code_pixel, padding};
+    const std::int32_t* const w = a.weights + block * p.fours() * code_pixel;
+    std::uint8_t* const y = a.y + block * p.oh * p.ow * code_pixel;
+    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1;
+    (!neighbours ? depthwise_pixel_windows : p.wide ? depthwise_pixel_columns<true> : depthwise_pixel_columns<false>)(of, w, e, first, last, y);
+}
+
+// Of one block, row oy of the outputs.
+inline void max_pool_pixels(const pool_problem& p, std::int64_t oy, const std::uint8_t* x, std::uint8_t* y) {
+    for (std::int64_t ox = 0; ox < p.ow; ++ox)
+        for (int v = 0; v < code_vectors; ++v) {
+            I most = I::set1(0);
+            for (int ky = 0; ky < p.kh; ++ky)
+                for (int kx = 0; kx < p.kw; ++kx) {
+                    const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh, ix = ox * p.sw - p.pl + std::int64_t(kx) * p.dw;
+                    if (iy >= 0 && iy < p.ih && ix >= 0 && ix < p.iw) most = max_bytes(most, load_pixel(x + (iy * p.iw + ix) * code_pixel, v));
+                }
+            std::int32_t lanes[V::W];
+            most.store(lanes);
+            std::memcpy(y + (oy * p.ow + ox) * code_pixel + v * 4 * V::W, lanes, sizeof lanes);
+        }
+}
+
+inline const code_pixel_kernels* codes_by_tiles() {
+    static constexpr code_pixel_kernels all = {{&gather_bfloat16, &gather_planes_of_codes, &multiply_pixels<byte_tiles>, true, 500, 3},
+                                               &move_codes<true>,
+                                               &move_codes<false>,
+                                               &depthwise_codes,
+                                               &max_pool_pixels};
+    return &all;
 }
 }  // namespace emulated
 }  // namespace wasm
@@ -53295,6 +54248,10 @@ GRAFT_VECTOR I turn_fours(I a) {
     for (int i = 0; i < 4 * V::W; ++i) made.byte[i] = x.byte[i / 16 * 16 + i % 4 * 4 + i % 16 / 4];
     return lanes_of(made);
 }
+GRAFT_VECTOR void store_fours(I a, std::uint8_t* first, std::uint8_t* second) {
+    const lane_bytes x = bytes_of(a);
+    for (int i = 0; i < 4 * V::W; ++i) (i % 16 < 8 ? first : second)[i % 8 / 4 * 16 + i / 16 * 4 + i % 4] = x.byte[i];
+}
 GRAFT_VECTOR I min_bytes(I a, I b) {
     lane_bytes x = bytes_of(a);
     const lane_bytes y = bytes_of(b);
@@ -53476,7 +54433,7 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
     constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
     const std::int64_t steps = p.lanes_of_channels();
-    const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
+    const int last = count - (Columns - 1) * V::W, window = p.window();
     for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
         I sums[rows][Columns];
@@ -53523,7 +54480,7 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.window() * quantized_rows;
         for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
             const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
@@ -53562,7 +54519,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
                                              std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
     constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
-    const int window = p.kh * p.kw;
+    const int window = p.window();
     const auto of_channels = [&](const auto* from, int v) {
         const std::int64_t left = p.oc - channel - v * V::W;
         return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
@@ -53637,7 +54594,7 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
         at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
-    const std::int64_t steps = p.lanes_of_channels() * p.kh * p.kw;
+    const std::int64_t steps = p.lanes_of_channels() * p.window();
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * steps * rows;
         for (std::int64_t first = from; first < stop; first += many) {
@@ -53745,8 +54702,8 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     const image_planes& g = a.from;
     // Beyond the planes: what the last vectors read.
     alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
-    const int groups = p.fours_of_taps();
-    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
+    const int groups = p.fours(), fours = p.fours_of_taps();
+    const bool neighbours = !p.wide && p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
     const std::int64_t below = g.rows - p.oh;
     std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
@@ -53762,7 +54719,7 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
         for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = image;  // what no tap has meets weights of zero
         for (int t = 0; t < p.kh * p.kw; ++t) {
             const depthwise_tap& tap = a.tap[t];
-            at[p.slot_of_tap(t)] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+            for (int slot = p.slot_of_tap(t); slot < 4 * groups; slot += 4 * fours) at[slot] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
         }
         const lane_rows of = {&p, at, g.pitch, height, a.weights + lane * 4 * groups, bias, scale};
         std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
@@ -53861,8 +54818,121 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
     return without_denormals(fma(even_of_pair(a), even_of_pair(b), odd));
 }
 // ---- graft/cpu/kernels/bfloat16.inl
-// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
-// that neighbours of the padded image are read alike for every tap, across its rows.
+// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them.
+
+// ---- graft/cpu/kernels/pixels.inl
+// Sums of products over pixels of 64 bytes, numbers of bfloat16 or codes: text, included before what multiplies either. Such pixels lie side by side, so that
+// neighbours of the padded image are read alike for every tap, across its rows.
+
+// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
+struct pixel_source {
+    std::int64_t row_phase, column_phase, image, iy, count;
+    bool inside;  // whether the row is one of the image
+};
+GRAFT_VECTOR pixel_source source_of(const pixel_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
+    const image_planes& g = a.from;
+    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
+    pixel_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
+    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
+    s.inside = s.iy >= 0 && s.iy < a.ih;
+    return s;
+}
+GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count, int with = 0) {
+    std::memset(to, with, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to);
+}
+
+// What sums begin with: that of a pixel lies `pixel` numbers behind that of the one before, or is the same for all where it is 0.
+struct sums_from {
+    const float* first;
+    std::int64_t pixel;
+};
+
+// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
+constexpr int room_of_sums = bfloat16_block + 1;
+struct pixel_sums {
+    alignas(64) float sum[room_of_sums][bfloat16_block];
+    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // at below 0: no output; the other where residual_pixel tells of it
+    std::int64_t first, step;                                      // where it is not 0: all are outputs, so far apart, and `at` says nothing
+    int next, pixels;
+    std::int64_t place(int pixel) const { return step ? first + pixel * step : at[pixel]; }
+};
+
+// The weights of the next block, some lines of which are asked for at every step: of layers of few pixels they come from memory. Where a task reads its weights
+// once, they are a stream that the machine fetches by itself.
+struct weights_ahead {
+    const std::uint16_t* at;
+    int lines;
+};
+
+// The sums that are handed out while the next are made, perhaps those of another block, and room for these.
+template <class End>
+struct last_sums {
+    pixel_sums sums[2];
+    const End* ends[2];
+    int turn;  // which are the next
+};
+
+// By tiles or by vectors: `Unit` says whose sum_block it is, and what becomes of the sums.
+template <class Unit, class End>
+inline void multiply_block(Unit& unit, const pixel_args& a, std::int64_t block, std::int64_t first, std::int64_t last, const End& end, last_sums<End>& of) {
+    const image_planes& g = a.from;
+    const std::int64_t channels = a.out_channels - block * bfloat16_block;
+    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
+    const std::int64_t row = first * bfloat16_block / g.pitch;
+    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
+    const std::int64_t tiles = last - first;
+    const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        pixel_sums &here = of.sums[of.turn], &before = of.sums[1 - of.turn];
+        const End& end_before = *of.ends[1 - of.turn];
+        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
+        // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
+        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2,
+                           again = a.narrow_x == a.source && left < whole ? whole - left : 0;
+        const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
+        const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
+        here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;
+        sum_block(unit, a, x, w, next, end.start, here, end_before, before);
+        finish_some(end_before, before, bfloat16_block);
+        of.ends[of.turn] = &end;
+        of.turn = 1 - of.turn;
+        here.next = 0;
+        here.first = end.at + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
+        here.step = again == 0 && oy < a.oh && column + here.pixels <= a.ow && !a.residual_pixel ? a.y_pixel : 0;
+        if (here.step && column + here.pixels < g.pitch) {
+            column += here.pixels;
+            continue;
+        }
+        for (int i = 0; i < again; ++i) here.at[i] = -1;
+        for (int i = static_cast<int>(again); i < here.pixels;) {
+            const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
+            const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
+            const std::int64_t at = end.at + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
+            for (std::int64_t k = 0; k < count; ++k) here.at[i + k] = k < outputs ? at + k * a.y_pixel : -1;
+            if (a.residual_pixel)
+                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = end.at + (column + k) * a.residual_pixel;
+            i += static_cast<int>(count), column += count;
+            if (column < g.pitch) continue;
+            column = 0;
+            if (++oy == a.image_rows) oy = 0, ++image;
+        }
+    }
+}
+template <class Unit>
+inline void multiply_pixels(const pixel_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
+    using end_type = decltype(Unit::end_of(a, block));
+    Unit unit;
+    end_type ends[2];
+    last_sums<end_type> of;
+    of.turn = 0;
+    for (int i = 0; i < 2; ++i) of.ends[i] = ends, of.sums[i].next = of.sums[i].pixels = 0;
+    for (const std::int64_t end = block + blocks; block < end; ++block) {
+        end_type& here = of.ends[1 - of.turn] == ends ? ends[1] : ends[0];
+        here = Unit::end_of(a, block);
+        multiply_block(unit, a, block, first, last, here, of);
+    }
+    finish_some(*of.ends[1 - of.turn], of.sums[1 - of.turn], bfloat16_block);
+}
 
 GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) {
     return lanes >= V::W ? V::load(from) : lanes > 0 ? V::load_partial(from, static_cast<int>(lanes)) : V::zero();
@@ -53924,22 +54994,7 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
         narrow_bfloat16(load_lanes(x + v * vector, left), to + v * V::W);
     }
 }
-// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
-struct bfloat16_source {
-    std::int64_t row_phase, column_phase, image, iy, count;
-    bool inside;  // whether the row is one of the image
-};
-GRAFT_VECTOR bfloat16_source source_of(const bfloat16_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
-    const image_planes& g = a.from;
-    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
-    bfloat16_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
-    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
-    s.inside = s.iy >= 0 && s.iy < a.ih;
-    return s;
-}
-GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
-
-inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+inline void gather_bfloat16(const pixel_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
     const std::int64_t channels = a.channels - block * bfloat16_block, of_block = block * (bfloat16_block / V::W) * a.x_vector;
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
@@ -53952,7 +55007,7 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         const std::int64_t inside = in_image && before < count ? (end < count ? end : count) : 0;
         std::int64_t i = 0;
         if (before < inside) {
-            clear_pixels(to, before);
+            clear_pixels(to, before, a.padding);
             const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
             i = before;
             if (a.narrow_x) {
@@ -53963,7 +55018,7 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
             } else
                 for (const float* from = a.x + at; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
         }
-        clear_pixels(to + i * bfloat16_block, count - i);
+        clear_pixels(to + i * bfloat16_block, count - i, a.padding);
         to += count * bfloat16_block;
         first += count;
     }
@@ -53979,7 +55034,7 @@ inline void narrow_row(const float* row, std::int64_t size, std::int64_t from, s
 }
 // A few planes, of which a row of up to eight neighbouring taps is unrolled: eight numbers of each plane are copied for a pixel, of which the next plane's take
 // the place of those that are too many.
-inline void gather_bfloat16_neighbours(const bfloat16_args& a, std::int64_t first, std::int64_t last) {
+inline void gather_bfloat16_neighbours(const pixel_args& a, std::int64_t first, std::int64_t last) {
     constexpr std::int64_t together = 8;
     const image_planes& g = a.from;
     std::uint16_t rows[bfloat16_row], kept[together] = {};
@@ -54008,7 +55063,7 @@ inline void gather_bfloat16_neighbours(const bfloat16_args& a, std::int64_t firs
 }
 
 // The same of any planes.
-inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+inline void gather_bfloat16_planes(const pixel_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     if (a.unrolled <= 8 && a.unrolled_dilation == 1 && a.channels <= 4 * a.unrolled) return gather_bfloat16_neighbours(a, first, last);
     const image_planes& g = a.from;
     alignas(64) float rows[bfloat16_row];
@@ -54047,30 +55102,20 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
     }
 }
 
-// What sums begin with: that of a pixel lies `pixel` numbers behind that of the one before, or is the same for all where it is 0.
-struct sums_from {
-    const float* first;
-    std::int64_t pixel;
-};
-
-// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
-constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
-struct bfloat16_sums {
-    alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
-    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // at below 0: no output; the other where residual_pixel tells of it
-    int next, pixels;
-};
-
 // What becomes of the sums of one block of output channels.
 struct bfloat16_end {
-    const bfloat16_args& a;
+    const pixel_args* args;
     std::int64_t channels;  // from the block's first one on
     bool function, simple;  // function: of all sums before they are handed out; simple: whole vectors, and no more than a residual and a clamp then
     bool residual;
     float low, high;
+    alignas(64) float start[bfloat16_block];  // what sums begin with: the bias
+    std::int64_t at;                          // where the block lies in y
 };
-inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
-    bfloat16_end e{a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0};
+GRAFT_NOINLINE inline bfloat16_end bfloat16_end_of(const pixel_args& a, std::int64_t block) {
+    bfloat16_end e{&a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0, {}, 0};
+    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < e.channels; ++c) e.start[c] = a.bias[block * bfloat16_block + c];
+    e.at = block * (bfloat16_block / V::W) * a.y_vector;
     const bool clamped = bounds_of(a.ep, e.low, e.high), late = a.ep.residual_after_activation;
     e.function = functions_wanted() && !clamped && (!e.residual || late);
     e.simple = (clamped ? !(e.residual && late) : e.function) && (a.whole_vectors || e.channels >= bfloat16_block);
@@ -54079,7 +55124,7 @@ inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
 
 // Any other pixel.
 inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
-    const bfloat16_args& a = e.a;
+    const pixel_args& a = *e.args;
     float none = 0;
     const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.function && !bounds_of(a.ep, none, none);
     const V low = V::set1(e.low), high = V::set1(e.high);
@@ -54109,30 +55154,31 @@ inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::
 
 // Pixels [next, end) of simple ones.
 template <bool Narrow, bool Residual>
-GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, int next, int end) {
+GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const pixel_sums& of, int next, int end) {
     static_assert(bfloat16_block % (2 * V::W) == 0, "vectors are rounded two at a time");
     const V low = V::set1(e.low), high = V::set1(e.high);
     const bool capped = e.high < std::numeric_limits<float>::infinity();
-    const bfloat16_args& a = e.a;
+    const pixel_args& a = *e.args;
     const float* const residual = a.residual;
     const std::uint16_t* const narrow_residual = a.narrow_residual;
     float* const y = a.y;
     std::uint16_t* const narrow_y = a.narrow_y;
-    const std::int64_t vector = a.y_vector, channels = e.channels, *const residual_at = a.residual_pixel ? of.residual_at : of.at;
+    const std::int64_t vector = a.y_vector, channels = e.channels, *const residual_at = of.residual_at;
     const auto bounded = [&](V sum) {
         sum = max(low, sum);
         return capped ? min(high, sum) : sum;
     };
     for (; next < end; ++next) {
-        const std::int64_t at = of.at[next];
+        const std::int64_t at = of.place(next);
         if (at < 0) continue;
+        const std::int64_t from = a.residual_pixel ? residual_at[next] : at;
         const float* const sum = of.sum[next];
         if constexpr (Narrow) {
             GRAFT_UNROLL
             for (int v = 0; v < bfloat16_block; v += 2 * V::W) {
                 V first = V::load(sum + v), second = V::load(sum + v + V::W);
                 if constexpr (Residual) {
-                    const std::uint16_t* const add = narrow_residual + residual_at[next] + v;
+                    const std::uint16_t* const add = narrow_residual + from + v;
                     first = first + load_bf16(add), second = second + load_bf16(add + V::W);
                 }
                 narrow_neighbours(bounded(first), bounded(second), narrow_y + at + v);
@@ -54142,85 +55188,28 @@ GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, 
             for (int v = 0; v < bfloat16_block / V::W; ++v) {
                 if (v * V::W >= channels) break;
                 V total = V::load(sum + v * V::W);
-                if constexpr (Residual) total = total + V::load(residual + residual_at[next] + v * vector);
+                if constexpr (Residual) total = total + V::load(residual + from + v * vector);
                 bounded(total).store(y + at + v * vector);
             }
         }
     }
 }
 // The next few pixels.
-inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, pixel_sums& of, int count) {
     int next = of.next;
     const int end = of.pixels < next + count ? of.pixels : next + count;
     if (next >= end) return;
-    if (e.function && next == 0) activate_run(of.sum[0], of.pixels * bfloat16_block, e.a.ep.act, e.a.ep.alpha, e.a.ep.beta);
+    if (e.function && next == 0) activate_run(of.sum[0], of.pixels * bfloat16_block, e.args->ep.act, e.args->ep.alpha, e.args->ep.beta);
     of.next = end;
     if (!e.simple) {
         for (; next < end; ++next)
-            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], e.a.residual_pixel ? of.residual_at[next] : of.at[next]);
+            if (const std::int64_t at = of.place(next); at >= 0) finish_pixel(e, of.sum[next], at, e.args->residual_pixel ? of.residual_at[next] : at);
         return;
     }
-    if (e.a.narrow_y)
+    if (e.args->narrow_y)
         e.residual ? finish_simple<true, true>(e, of, next, end) : finish_simple<true, false>(e, of, next, end);
     else
         e.residual ? finish_simple<false, true>(e, of, next, end) : finish_simple<false, false>(e, of, next, end);
-}
-
-// The weights of the next block, some lines of which are asked for at every step: of layers of few pixels they come from memory. Where a task reads its weights
-// once, they are a stream that the machine fetches by itself.
-struct weights_ahead {
-    const std::uint16_t* at;
-    int lines;
-};
-
-// By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
-template <class Unit>
-inline void multiply_block(Unit& unit, const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    const image_planes& g = a.from;
-    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
-    alignas(64) float bias[bfloat16_block] = {};
-    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
-    const bfloat16_end end = end_of(a, block);
-    bfloat16_sums sums[2];
-    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
-    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
-    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
-    const std::int64_t row = first * bfloat16_block / g.pitch;
-    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
-    const std::int64_t tiles = last - first;
-    const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
-    for (std::int64_t tile = first; tile < last; ++tile) {
-        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
-        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
-        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2,
-                           again = a.narrow_x == a.source && left < whole ? whole - left : 0;
-        const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
-        const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
-        here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;
-        sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
-        finish_some(end, before, bfloat16_block);
-        here.next = 0;
-        for (int i = 0; i < again; ++i) here.at[i] = -1;
-        for (int i = static_cast<int>(again); i < here.pixels;) {
-            const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
-            const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
-            const std::int64_t at = vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
-            for (std::int64_t k = 0; k < count; ++k) here.at[i + k] = k < outputs ? at + k * a.y_pixel : -1;
-            if (a.residual_pixel)
-                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = vector + (column + k) * a.residual_pixel;
-            i += static_cast<int>(count), column += count;
-            if (column < g.pitch) continue;
-            column = 0;
-            if (++oy == a.image_rows) oy = 0, ++image;
-        }
-    }
-    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
-}
-template <class Unit>
-inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
-    Unit unit;
-    for (const std::int64_t end = block + blocks; block < end; ++block) multiply_block(unit, a, block, first, last);
 }
 // ---- graft/cpu/kernels/bfloat16_images.inl
 // Operators on images in bfloat16, whose pixels are 32 channels side by side: text, included for each set that rounds to it. They compute in float32, 2 W
@@ -54435,12 +55424,14 @@ static constexpr bfloat16_image_kernels bfloat16_images = {&widen_pixels,
 // ---- graft/cpu/kernels/bfloat16_vectors.inl
 // Sums of products of bfloat16 by vectors, a pair of channels of a pixel at a time: text, included for each set that multiplies pairs.
 
-struct pair_unit {};
+struct pair_unit {
+    static bfloat16_end end_of(const pixel_args& a, std::int64_t block) { return bfloat16_end_of(a, block); }
+};
 
 // Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
 // registers. `pair_step`: numbers from a pair to the next.
 template <int Pixels, int PixelStep>
-inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
+inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
                                               float* to, std::int64_t to_pixel) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
     V sum[Pixels][vectors];
@@ -54469,14 +55460,14 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
 }
 
-inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* bias,
-                         bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
+inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start, pixel_sums& to,
+                      const bfloat16_end&, pixel_sums&) {
     constexpr int many = 11, few = 3;
-    static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
+    static_assert(room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
         const bool rest = to.pixels - p <= 2 * few;
         const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;
-        sum(a, x + p * bfloat16_block, 2, w, {bias, 0}, to.sum[p], bfloat16_block);
+        sum(a, x + p * bfloat16_block, 2, w, {start, 0}, to.sum[p], bfloat16_block);
         p += rest ? few : many;
     }
 }
@@ -54484,7 +55475,7 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
     static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, &bfloat16_images, false, 33, 0};
+        {&gather_bfloat16, &gather_bfloat16_planes, &multiply_pixels<pair_unit>, false, 33, 0}, &pack_bfloat16_weights, &bfloat16_images};
     return &all;
 }
 
@@ -54514,7 +55505,7 @@ struct tile_unit {
                 std::uint32_t sum;
                 std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
                 for (int k = 0; k < 64; ++k)
-                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
+                    sum += static_cast<std::uint32_t>(int(tile[A][64 * r + k]) * static_cast<std::int8_t>(tile[B][64 * (k / 4) + 4 * j + k % 4]));
                 std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
             }
     }
@@ -54544,33 +55535,44 @@ struct tile_unit {
 // ---- graft/cpu/kernels/bfloat16_tiles.inl
 // Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
 
+struct bfloat16_tiles : tile_unit {
+    // Written out: those that compilers make belong to no region.
+    GRAFT_VECTOR bfloat16_tiles() {}
+    GRAFT_VECTOR ~bfloat16_tiles() {}
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply() {
+        multiply_bfloat16<C, A, B>();
+    }
+    static bfloat16_end end_of(const pixel_args& a, std::int64_t block) { return bfloat16_end_of(a, block); }
+};
+
 // Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none.
-template <int Rows>
-inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next,
-                                     sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
+template <int Rows, class Unit, class End>
+inline GRAFT_NOINLINE void sum_tiles(Unit& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, sums_from start,
+                                     float* to, std::int64_t to_pixel, const End& end, pixel_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
     const std::ptrdiff_t x_row = a.source_pixel * std::ptrdiff_t(sizeof *x);
     const float* const below = start.first + half * start.pixel;
-    tiles.load<0>(start.first, start_row);
-    tiles.load<1>(start.first + half, start_row);
-    if (Rows == 2) tiles.load<2>(below, start_row);
-    if (Rows == 2) tiles.load<3>(below + half, start_row);
+    tiles.template load<0>(start.first, start_row);
+    tiles.template load<1>(start.first + half, start_row);
+    if (Rows == 2) tiles.template load<2>(below, start_row);
+    if (Rows == 2) tiles.template load<3>(below + half, start_row);
     // Vectors work beside tiles: a quarter of the pixels before, from time to time.
     const std::int64_t every = a.steps / 4;
     std::int64_t until = a.steps < 8 ? a.steps : every;
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
-            tiles.load<6>(w, 64);
-            tiles.load<4>(from, x_row);
-            tiles.multiply_bfloat16<0, 4, 6>();
-            tiles.load<7>(w + bfloat16_step / 2, 64);
-            tiles.multiply_bfloat16<1, 4, 7>();
+            tiles.template load<6>(w, 64);
+            tiles.template load<4>(from, x_row);
+            tiles.template multiply<0, 4, 6>();
+            tiles.template load<7>(w + bfloat16_step / 2, 64);
+            tiles.template multiply<1, 4, 7>();
             if (Rows == 2) {
-                tiles.load<5>(from + half * a.source_pixel, x_row);
-                tiles.multiply_bfloat16<2, 5, 6>();
-                tiles.multiply_bfloat16<3, 5, 7>();
+                tiles.template load<5>(from + half * a.source_pixel, x_row);
+                tiles.template multiply<2, 5, 6>();
+                tiles.template multiply<3, 5, 7>();
             }
             for (int line = 0; line < next.lines; ++line, next.at += bfloat16_block) tile_unit::fetch(next.at);
             if (--until) continue;
@@ -54579,89 +55581,327 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
         }
     finish_some(end, before, bfloat16_block);
     float* const to_below = to + half * to_pixel;
-    tiles.store<0>(to, to_row);
-    tiles.store<1>(to + half, to_row);
-    if (Rows == 2) tiles.store<2>(to_below, to_row);
-    if (Rows == 2) tiles.store<3>(to_below + half, to_row);
+    tiles.template store<0>(to, to_row);
+    tiles.template store<1>(to + half, to_row);
+    if (Rows == 2) tiles.template store<2>(to_below, to_row);
+    if (Rows == 2) tiles.template store<3>(to_below + half, to_row);
 }
 
-inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, const float* bias,
-                         bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
-    constexpr int half = bfloat16_block / 2;
-    const auto sum = to.pixels > half ? &sum_tiles<2> : &sum_tiles<1>;
-    sum(tiles, a, x, w, next, {bias, 0}, to.sum[0], bfloat16_block, end, before);
+template <class Unit, class End>
+inline void sum_block(Unit& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, const float* start, pixel_sums& to,
+                      const End& end, pixel_sums& before) {
+    const auto sum = to.pixels > bfloat16_block / 2 ? &sum_tiles<2, Unit, End> : &sum_tiles<1, Unit, End>;
+    sum(tiles, a, x, w, next, {start, 0}, to.sum[0], bfloat16_block, end, before);
 }
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
     static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, &bfloat16_images, true, 500, 3};
+        {&gather_bfloat16, &gather_bfloat16_planes, &multiply_pixels<bfloat16_tiles>, true, 500, 3}, &pack_bfloat16_weights, &bfloat16_images};
     return &all;
 }
-// ---- graft/cpu/kernels/quantized_amx.inl
-// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels of an image are the rows of a tile already.
+// ---- graft/cpu/kernels/quantized_pixels.inl
+// 8-bit images in pixels of 64 channels, as unsigned numbers, and their convolutions by tiles: text, included for each kind of them. The pixels are the rows of
+// a tile, as those of bfloat16 are.
 
-// 32 output channels by some pixels, 16 lanes of channels of one tap at a time: Columns vectors of sixteen pixels.
-template <int Columns>
-GRAFT_VECTOR void sum_bytes(tile_unit& tiles, const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step,
-                            const std::int32_t* w, std::int32_t* sums) {
-    const std::ptrdiff_t lane = static_cast<std::ptrdiff_t>(step) * 4;
-    tiles.zero<0>();
-    tiles.zero<2>();
-    if (Columns == 2) tiles.zero<1>(), tiles.zero<3>();
-    for (; steps > 0; steps -= 16, x += 16 * step)
-        for (int t = 0; t < count; ++t, w += 512) {
-            const std::int32_t* const from = x + taps[t];
-            tiles.load<4>(w, 64);
-            tiles.load<6>(from, lane);
-            tiles.multiply_bytes<0, 4, 6>();
-            tiles.load<5>(w + 256, 64);
-            tiles.multiply_bytes<2, 5, 6>();
-            if (Columns == 2) {
-                tiles.load<7>(from + 16, lane);
-                tiles.multiply_bytes<1, 4, 7>();
-                tiles.multiply_bytes<3, 5, 7>();
-            }
+// What becomes of the sums of one block of output channels.
+struct code_sums_end {
+    const pixel_args* args;
+    alignas(64) float start[bfloat16_block];  // the bits of integers
+    alignas(64) float scale[bfloat16_block];
+    std::int64_t at;
+};
+
+struct byte_tiles : tile_unit {
+    GRAFT_VECTOR byte_tiles() {}
+    GRAFT_VECTOR ~byte_tiles() {}
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply() {
+        multiply_bytes<C, A, B>();
+    }
+    static code_sums_end end_of(const pixel_args& a, std::int64_t block) {
+        const std::int64_t first = block * bfloat16_block, left = a.out_channels - first;
+        const std::size_t bytes = static_cast<std::size_t>(left < bfloat16_block ? left : bfloat16_block) * sizeof(float);
+        code_sums_end e{&a, {}, {}, block / 2 * a.code_block + block % 2 * bfloat16_block};
+        std::memcpy(e.start, a.codes->bias + first, bytes);
+        std::memcpy(e.scale, a.codes->scale + first, bytes);
+        return e;
+    }
+};
+
+// What is added to codes before they are stored.
+template <bool Divides>
+struct added_codes {
+    V least, most, a_scale, b_zero, b_scale;
+    sum_divider by;
+    GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p)
+        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(c.most)), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
+          b_scale(V::set1(p.b_scale)), by(divider_of(p)) {
+        by.multiplies = !Divides;
+    }
+    GRAFT_VECTOR I sum(V steps, const std::uint8_t* codes) const {
+        const V a = to_float(to_int(max(min(steps, most), least))) * a_scale, b = (to_float(load_u8(codes)) - b_zero) * b_scale;
+        return to_int(divide(a + b, by));
+    }
+};
+// Nothing. Where `Bytes` says so, becoming bytes cuts off what is past the largest code.
+template <bool Bytes>
+struct no_codes {
+    V most;
+    GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(Bytes ? steps : min(steps, most)); }
+};
+// Pixels [next, end), two at a time, of which codes go from `low` to `high`.
+template <class Added>
+GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, int zero, int low, int high, const Added& added) {
+    constexpr int half = bfloat16_block / 2;
+    const pixel_args& a = *e.args;
+    const std::uint8_t* const add = a.code_residual ? a.code_residual : a.code_y;  // which no_codes does not read
+    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
+    const I shift = I::set1(zero * 0x00010001), least = in_all_bytes(low), largest = in_all_bytes(high);
+    std::uint8_t none[bfloat16_block] = {};
+    for (; next < end; next += 2) {
+        const float *const first = of.sum[next], *const second = of.sum[next + 1];
+        const std::int64_t at = of.place(next), other = next + 1 == end ? -1 : of.place(next + 1);
+        std::uint8_t *const to_first = at < 0 ? none : a.code_y + at, *const to_second = other < 0 ? none : a.code_y + other;
+        const std::uint8_t *const add_first = at < 0 ? none : add + at, *const add_second = other < 0 ? none : add + other;
+        GRAFT_UNROLL
+        for (int v = 0; v < half; v += V::W) {
+            const auto steps = [&](const float* sums, int c, const std::uint8_t* codes) {
+                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), codes + c);
+            };
+            const I codes = pack_bytes(steps(first, v, add_first), steps(first, half + v, add_first), steps(second, v, add_second),
+                                       steps(second, half + v, add_second), shift);
+            store_fours(min_bytes(max_bytes(codes, least), largest), to_first + v, to_second + v);
         }
-    constexpr std::ptrdiff_t row = quantized_pixels * 4;
-    tiles.store<0>(sums, row);
-    tiles.store<2>(sums + 16 * quantized_pixels, row);
-    if (Columns == 2) {
-        tiles.store<1>(sums + 16, row);
-        tiles.store<3>(sums + 16 * quantized_pixels + 16, row);
     }
 }
-// What is not there is none of an output's: past the last pixel of an image the next lane's are read, or what the gathered memory has behind it.
-inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
-    static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
-    constexpr int rows = quantized_rows_of_tiles, columns = quantized_pixels / V::W;
-    const quantized_conv_problem& p = a.p;
-    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, steps = p.lanes_of_channels();
-    const auto [begin, end] = blocks_of_task(a, part);
-    const std::int64_t first = tile * quantized_pixels, left = pixels - first;
-    const int window = p.kh * p.kw, count = static_cast<int>(left < quantized_pixels ? left : quantized_pixels);
-    const std::int32_t* const x = a.gathered + first;
-    tile_unit tiles;
-    alignas(64) std::int32_t made[rows * quantized_pixels];
-    for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * steps * window * rows;
-        if (count > 16)
-            sum_bytes<2>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
-        else
-            sum_bytes<1>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
-        if (count > 32) sum_bytes<1>(tiles, x + 32, a.from.taps, window, steps, a.from.planes(), w, made + 32);
-        for (int r = 0; r < rows && block * rows + r < p.oc; r += 4) {
-            I sums[4][1];
-            for (int c = 0; c < columns && c * V::W < count; ++c) {
+// The next few.
+inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, int count) {
+    const int next = of.next, end = of.pixels < next + count ? of.pixels : next + count;
+    if (next >= end) return;
+    of.next = end;
+    const code_end& c = *e.args->codes;
+    if (!c.sum && c.bytes) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<true>{V::zero()});
+    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<false>{V::set1(c.most)});
+    const quantized_sum_problem& p = *c.sum;
+    if (divider_of(p).multiplies)
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p));
+    else
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p));
+}
+
+// A few planes of codes, of which a row of up to eight neighbouring taps is unrolled, as gather_bfloat16_neighbours has it; what follows a plane's taps meets
+// weights of zero.
+inline void gather_planes_of_codes(const pixel_args& a, std::int64_t, std::int64_t first, std::int64_t last) {
+    constexpr std::int64_t together = 8;
+    const image_planes& g = a.from;
+    std::uint8_t rows[bfloat16_row];
+    const std::int64_t step = a.unrolled_step, planes = a.channels / a.unrolled;
+    std::uint8_t* to = reinterpret_cast<std::uint8_t*>(a.gathered + first * bfloat16_block);
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
+        const std::int64_t numbers = (count - 1) * step + together, from = column * step - a.unrolled_pad, size = inside ? a.iw : 0;
+        const std::int64_t begin = from < 0 ? 0 : from, end = from + numbers < size ? from + numbers : size;
+        for (std::int64_t p = 0; p < planes; ++p) {
+            std::uint8_t* const here = rows + p * numbers;
+            std::memset(here, a.padding, static_cast<std::size_t>(numbers));
+            const std::uint8_t* const plane = a.code_x + image * a.x_image + p * a.x_vector + (inside ? iy : 0) * a.x_row;
+            if (begin < end) std::memcpy(here + begin - from, plane + begin, static_cast<std::size_t>(end - begin));
+            for (std::int64_t i = begin; a.codes->flip && i < end; ++i) here[i - from] ^= a.codes->flip;
+        }
+        clear_pixels(reinterpret_cast<std::uint16_t*>(to), count);
+        for (std::int64_t i = 0; i < count; ++i, to += code_pixel)
+            for (std::int64_t p = 0; p < planes; ++p) std::memcpy(to + p * a.unrolled, rows + p * numbers + i * step, together);
+        first += count;
+    }
+}
+
+// W pixels, of which `count` are there, by 4 W channels.
+template <bool ToPixels>
+GRAFT_VECTOR void move_square(const code_image& m, int channel, std::int64_t pixel, int count) {
+    V lanes[V::W];
+    std::uint8_t* const pixels = m.pixels + pixel * code_pixel + channel;
+    const auto at = [&](int i) { return m.planes + (channel + 4 * i) * m.plane + pixel * (m.lanes ? 4 : 1); };
+    const auto there = [&](int i) { return m.channels - channel - 4 * i < 4 ? m.channels - channel - 4 * i : 4; };
+    std::int32_t some[V::W] = {};
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof *some;
+    GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) {
+        if (ToPixels && there(i) > 0 && m.lanes)
+            std::memcpy(some, at(i), bytes);
+        else if (ToPixels && there(i) > 0)
+            codes_to_lanes(at(i), m.plane, there(i), m.flip, count, some);
+        if (!ToPixels && i < count) std::memcpy(some, pixels + i * code_pixel, sizeof some);
+        lanes[i] = as_float(I::load(some));
+    }
+    transpose(lanes);
+    GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) {
+        as_int(lanes[i]).store(some);
+        if (ToPixels && i < count) std::memcpy(pixels + i * code_pixel, some, sizeof some);
+        if (!ToPixels && there(i) > 0 && m.lanes)
+            std::memcpy(at(i), some, bytes);
+        else if (!ToPixels && there(i) > 0)
+            lanes_to_codes(some, m.plane, there(i), m.flip, count, at(i));
+    }
+}
+// Some pixels of up to 64 planes.
+template <bool ToPixels>
+inline void move_codes(const code_image& m, std::int64_t first, std::int64_t count) {
+    for (std::int64_t end = first + count; first < end; first += V::W)
+        for (int channel = 0; channel < m.channels; channel += 4 * V::W)
+            move_square<ToPixels>(m, channel, first, static_cast<int>(end - first < V::W ? end - first : V::W));
+}
+
+// Where the taps of a column of windows lie: rows of the image that are none read padding.
+struct column_of_taps {
+    const std::uint8_t* first;
+    std::int64_t row;  // bytes from a row to the next; 0: padding
+};
+struct depthwise_pixels {
+    const quantized_conv_problem& p;
+    const std::uint8_t *x, *padding;
+    column_of_taps column(std::int64_t ix) const {
+        return ix < 0 || ix >= p.iw ? column_of_taps{padding, 0} : column_of_taps{x + ix * code_pixel, p.iw * code_pixel};
+    }
+    const std::uint8_t* at(const column_of_taps& c, std::int64_t iy) const { return iy < 0 || iy >= p.ih ? padding : c.first + iy * c.row; }
+};
+// Four channels' numbers at a time are a lane's: of each sixteen channels the first four are those of vector 0, and so on.
+constexpr int code_vectors = 16 / V::W;
+struct depthwise_end {
+    lane_end codes;
+    alignas(64) std::int32_t bias[code_pixel];
+    alignas(64) float scale[code_pixel];
+};
+GRAFT_VECTOR I load_pixel(const std::uint8_t* from, int vector) {
+    std::int32_t lanes[V::W];
+    std::memcpy(lanes, from + vector * 4 * V::W, sizeof lanes);
+    return I::load(lanes);
+}
+GRAFT_VECTOR void store_pixel(const depthwise_end& e, const I (&sums)[4], int vector, std::uint8_t* to) {
+    const auto steps = [&](int k) { return steps_of(e.codes, sums[k], V::load(e.scale + k * 16 + vector * V::W)); };
+    std::int32_t lanes[V::W];
+    pack_codes(e.codes, steps(0), steps(1), steps(2), steps(3)).store(lanes);
+    std::memcpy(to + vector * 4 * V::W, lanes, sizeof lanes);
+}
+// A window of 3 x 3 whose rows are neighbours: what is brought together of a row of the image serves three rows of outputs.
+template <bool Wide>
+GRAFT_NOINLINE inline void depthwise_pixel_columns(const depthwise_pixels& of, const std::int32_t* w, const depthwise_end& e, std::int64_t first,
+                                                   std::int64_t last, std::uint8_t* y) {
+    const quantized_conv_problem& p = of.p;
+    for (std::int64_t ox = 0; ox < p.ow; ++ox) {
+        const std::int64_t ix = ox * p.sw - p.pl;
+        const column_of_taps left = of.column(ix), middle = of.column(ix + p.dw), right = of.column(ix + 2 * p.dw);
+        for (int v = 0; v < code_vectors; ++v) {
+            I before[4], here[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) before[k] = here[k] = I::load(e.bias + k * 16 + v * V::W);
+            for (std::int64_t oy = first - 2; oy < last; ++oy) {
+                const std::int64_t iy = oy + 2 - p.pt;
+                const I third = load_pixel(of.at(right, iy), v);
+                four_taps taps;
+                bring_together(load_pixel(of.at(left, iy), v), load_pixel(of.at(middle, iy), v), third, third, taps);
+                I whole[4];
+                GRAFT_UNROLL
                 for (int k = 0; k < 4; ++k) {
-                    const std::int64_t channel = block * rows + r + k;
-                    sums[k][0] = I::load(made + (r + k) * quantized_pixels + c * V::W) + I::set1(channel < p.oc ? a.bias[channel] : 0);
+                    const std::int32_t* const weights = w + k * 16 + v * V::W;
+                    whole[k] = add_bytes(before[k], taps.of[k], I::load(weights + 2 * code_pixel));
+                    before[k] = add_bytes(here[k], taps.of[k], I::load(weights + code_pixel));
+                    here[k] = add_bytes(I::load(e.bias + k * 16 + v * V::W), taps.of[k], I::load(weights));
                 }
-                const int here = count - c * V::W < V::W ? count - c * V::W : V::W;
-                store_lane<1>(a, block * rows + r, first + c * V::W, here, pitch, sums);
+                if constexpr (Wide) GRAFT_UNROLL
+                for (int k = 0; k < 4; ++k) {
+                    const std::int32_t* const weights = w + 3 * code_pixel + k * 16 + v * V::W;
+                    whole[k] = add_bytes(whole[k], taps.of[k], I::load(weights + 2 * code_pixel));
+                    before[k] = add_bytes(before[k], taps.of[k], I::load(weights + code_pixel));
+                    here[k] = add_bytes(here[k], taps.of[k], I::load(weights));
+                }
+                if (oy >= first) store_pixel(e, whole, v, y + (oy * p.ow + ox) * code_pixel);
             }
         }
     }
+}
+GRAFT_NOINLINE inline void depthwise_pixel_windows(const depthwise_pixels& of, const std::int32_t* w, const depthwise_end& e, std::int64_t first,
+                                                   std::int64_t last, std::uint8_t* y) {
+    const quantized_conv_problem& p = of.p;
+    const int groups = p.fours_of_taps(), parts = p.parts();
+    // From a window's first pixel to those of its taps, where all are the image's; else where those lie. What no tap has meets weights of zero.
+    std::int64_t inside[4 * quantized_taps] = {};
+    const std::uint8_t* at[4 * quantized_taps];
+    for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = of.padding;
+    for (int t = 0; t < p.kh * p.kw; ++t) inside[p.slot_of_tap(t)] = (std::int64_t(t / p.kw) * p.dh * p.iw + std::int64_t(t % p.kw) * p.dw) * code_pixel;
+    const auto compute = [&](const auto& tap, std::uint8_t* to) {
+        for (int v = 0; v < code_vectors; ++v) {
+            I sums[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) sums[k] = I::load(e.bias + k * 16 + v * V::W);
+            for (int g = 0; g < groups; ++g) {
+                four_taps taps;
+                bring_together(load_pixel(tap(4 * g), v), load_pixel(tap(4 * g + 1), v), load_pixel(tap(4 * g + 2), v), load_pixel(tap(4 * g + 3), v), taps);
+                for (int part = 0; part < parts; ++part) {
+                    const std::int32_t* const by = w + (g + part * groups) * code_pixel + v * V::W;
+                    GRAFT_UNROLL
+                    for (int k = 0; k < 4; ++k) sums[k] = add_bytes(sums[k], taps.of[k], I::load(by + k * 16));
+                }
+            }
+            store_pixel(e, sums, v, to);
+        }
+    };
+    for (std::int64_t oy = first; oy < last; ++oy)
+        for (std::int64_t ox = 0; ox < p.ow; ++ox) {
+            const std::int64_t iy = oy * p.sh - p.pt, ix = ox * p.sw - p.pl;
+            std::uint8_t* const to = y + (oy * p.ow + ox) * code_pixel;
+            if (iy >= 0 && ix >= 0 && iy + std::int64_t(p.kh - 1) * p.dh < p.ih && ix + std::int64_t(p.kw - 1) * p.dw < p.iw) {
+                const std::uint8_t* const window = of.x + (iy * p.iw + ix) * code_pixel;
+                compute([&](int slot) { return window + inside[slot]; }, to);
+                continue;
+            }
+            for (int t = 0; t < p.kh * p.kw; ++t)
+                at[p.slot_of_tap(t)] = of.at(of.column(ix + std::int64_t(t % p.kw) * p.dw), iy + std::int64_t(t / p.kw) * p.dh);
+            compute([&](int slot) { return at[slot]; }, to);
+        }
+}
+// 64 channels of rows [first, last) of the outputs.
+inline void depthwise_codes(const quantized_conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const quantized_conv_problem& p = a.p;
+    alignas(64) std::uint8_t padding[code_pixel];
+    std::memset(padding, p.unsigned_zero(), sizeof padding);
+    depthwise_end e{end_of(p), {}, {}};
+    for (int c = 0; c < code_pixel && block * code_pixel + c < p.oc; ++c) {
+        const int at = word_of_channel(c);
+        e.bias[at] = a.bias[block * code_pixel + c], e.scale[at] = a.scale[block * code_pixel + c];
+    }
+    const depthwise_pixels of{p, a.x + block * p.ih * p.iw * code_pixel, padding};
+    const std::int32_t* const w = a.weights + block * p.fours() * code_pixel;
+    std::uint8_t* const y = a.y + block * p.oh * p.ow * code_pixel;
+    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1;
+    (!neighbours ? depthwise_pixel_windows : p.wide ? depthwise_pixel_columns<true> : depthwise_pixel_columns<false>)(of, w, e, first, last, y);
+}
+
+// Of one block, row oy of the outputs.
+inline void max_pool_pixels(const pool_problem& p, std::int64_t oy, const std::uint8_t* x, std::uint8_t* y) {
+    for (std::int64_t ox = 0; ox < p.ow; ++ox)
+        for (int v = 0; v < code_vectors; ++v) {
+            I most = I::set1(0);
+            for (int ky = 0; ky < p.kh; ++ky)
+                for (int kx = 0; kx < p.kw; ++kx) {
+                    const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh, ix = ox * p.sw - p.pl + std::int64_t(kx) * p.dw;
+                    if (iy >= 0 && iy < p.ih && ix >= 0 && ix < p.iw) most = max_bytes(most, load_pixel(x + (iy * p.iw + ix) * code_pixel, v));
+                }
+            std::int32_t lanes[V::W];
+            most.store(lanes);
+            std::memcpy(y + (oy * p.ow + ox) * code_pixel + v * 4 * V::W, lanes, sizeof lanes);
+        }
+}
+
+inline const code_pixel_kernels* codes_by_tiles() {
+    static constexpr code_pixel_kernels all = {{&gather_bfloat16, &gather_planes_of_codes, &multiply_pixels<byte_tiles>, true, 500, 3},
+                                               &move_codes<true>,
+                                               &move_codes<false>,
+                                               &depthwise_codes,
+                                               &max_pool_pixels};
+    return &all;
 }
 }  // namespace emulated
 }  // namespace avx2
@@ -54739,6 +55979,10 @@ GRAFT_VECTOR I turn_fours(I a) {
     for (int i = 0; i < 4 * V::W; ++i) made.byte[i] = x.byte[i / 16 * 16 + i % 4 * 4 + i % 16 / 4];
     return lanes_of(made);
 }
+GRAFT_VECTOR void store_fours(I a, std::uint8_t* first, std::uint8_t* second) {
+    const lane_bytes x = bytes_of(a);
+    for (int i = 0; i < 4 * V::W; ++i) (i % 16 < 8 ? first : second)[i % 8 / 4 * 16 + i / 16 * 4 + i % 4] = x.byte[i];
+}
 GRAFT_VECTOR I min_bytes(I a, I b) {
     lane_bytes x = bytes_of(a);
     const lane_bytes y = bytes_of(b);
@@ -54920,7 +56164,7 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
     constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
     const std::int64_t steps = p.lanes_of_channels();
-    const int last = count - (Columns - 1) * V::W, window = p.kh * p.kw;
+    const int last = count - (Columns - 1) * V::W, window = p.window();
     for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
         I sums[rows][Columns];
@@ -54967,7 +56211,7 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.kh * p.kw * quantized_rows;
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.window() * quantized_rows;
         for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
             const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
@@ -55006,7 +56250,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
                                              std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
     constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
-    const int window = p.kh * p.kw;
+    const int window = p.window();
     const auto of_channels = [&](const auto* from, int v) {
         const std::int64_t left = p.oc - channel - v * V::W;
         return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
@@ -55081,7 +56325,7 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
         at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
     }
-    const std::int64_t steps = p.lanes_of_channels() * p.kh * p.kw;
+    const std::int64_t steps = p.lanes_of_channels() * p.window();
     for (std::int64_t block = begin; block < end; ++block) {
         const std::int32_t* const w = a.weights + block * steps * rows;
         for (std::int64_t first = from; first < stop; first += many) {
@@ -55189,8 +56433,8 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
     const image_planes& g = a.from;
     // Beyond the planes: what the last vectors read.
     alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
-    const int groups = p.fours_of_taps();
-    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
+    const int groups = p.fours(), fours = p.fours_of_taps();
+    const bool neighbours = !p.wide && p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
     const std::int64_t below = g.rows - p.oh;
     std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
@@ -55206,7 +56450,7 @@ inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
         for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = image;  // what no tap has meets weights of zero
         for (int t = 0; t < p.kh * p.kw; ++t) {
             const depthwise_tap& tap = a.tap[t];
-            at[p.slot_of_tap(t)] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+            for (int slot = p.slot_of_tap(t); slot < 4 * groups; slot += 4 * fours) at[slot] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
         }
         const lane_rows of = {&p, at, g.pitch, height, a.weights + lane * 4 * groups, bias, scale};
         std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
@@ -55305,8 +56549,121 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) {
     return without_denormals(fma(even_of_pair(a), even_of_pair(b), odd));
 }
 // ---- graft/cpu/kernels/bfloat16.inl
-// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
-// that neighbours of the padded image are read alike for every tap, across its rows.
+// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them.
+
+// ---- graft/cpu/kernels/pixels.inl
+// Sums of products over pixels of 64 bytes, numbers of bfloat16 or codes: text, included before what multiplies either. Such pixels lie side by side, so that
+// neighbours of the padded image are read alike for every tap, across its rows.
+
+// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
+struct pixel_source {
+    std::int64_t row_phase, column_phase, image, iy, count;
+    bool inside;  // whether the row is one of the image
+};
+GRAFT_VECTOR pixel_source source_of(const pixel_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
+    const image_planes& g = a.from;
+    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
+    pixel_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
+    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
+    s.inside = s.iy >= 0 && s.iy < a.ih;
+    return s;
+}
+GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count, int with = 0) {
+    std::memset(to, with, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to);
+}
+
+// What sums begin with: that of a pixel lies `pixel` numbers behind that of the one before, or is the same for all where it is 0.
+struct sums_from {
+    const float* first;
+    std::int64_t pixel;
+};
+
+// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
+constexpr int room_of_sums = bfloat16_block + 1;
+struct pixel_sums {
+    alignas(64) float sum[room_of_sums][bfloat16_block];
+    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // at below 0: no output; the other where residual_pixel tells of it
+    std::int64_t first, step;                                      // where it is not 0: all are outputs, so far apart, and `at` says nothing
+    int next, pixels;
+    std::int64_t place(int pixel) const { return step ? first + pixel * step : at[pixel]; }
+};
+
+// The weights of the next block, some lines of which are asked for at every step: of layers of few pixels they come from memory. Where a task reads its weights
+// once, they are a stream that the machine fetches by itself.
+struct weights_ahead {
+    const std::uint16_t* at;
+    int lines;
+};
+
+// The sums that are handed out while the next are made, perhaps those of another block, and room for these.
+template <class End>
+struct last_sums {
+    pixel_sums sums[2];
+    const End* ends[2];
+    int turn;  // which are the next
+};
+
+// By tiles or by vectors: `Unit` says whose sum_block it is, and what becomes of the sums.
+template <class Unit, class End>
+inline void multiply_block(Unit& unit, const pixel_args& a, std::int64_t block, std::int64_t first, std::int64_t last, const End& end, last_sums<End>& of) {
+    const image_planes& g = a.from;
+    const std::int64_t channels = a.out_channels - block * bfloat16_block;
+    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
+    const std::int64_t row = first * bfloat16_block / g.pitch;
+    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
+    const std::int64_t tiles = last - first;
+    const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        pixel_sums &here = of.sums[of.turn], &before = of.sums[1 - of.turn];
+        const End& end_before = *of.ends[1 - of.turn];
+        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
+        // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
+        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2,
+                           again = a.narrow_x == a.source && left < whole ? whole - left : 0;
+        const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
+        const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
+        here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;
+        sum_block(unit, a, x, w, next, end.start, here, end_before, before);
+        finish_some(end_before, before, bfloat16_block);
+        of.ends[of.turn] = &end;
+        of.turn = 1 - of.turn;
+        here.next = 0;
+        here.first = end.at + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
+        here.step = again == 0 && oy < a.oh && column + here.pixels <= a.ow && !a.residual_pixel ? a.y_pixel : 0;
+        if (here.step && column + here.pixels < g.pitch) {
+            column += here.pixels;
+            continue;
+        }
+        for (int i = 0; i < again; ++i) here.at[i] = -1;
+        for (int i = static_cast<int>(again); i < here.pixels;) {
+            const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
+            const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
+            const std::int64_t at = end.at + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
+            for (std::int64_t k = 0; k < count; ++k) here.at[i + k] = k < outputs ? at + k * a.y_pixel : -1;
+            if (a.residual_pixel)
+                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = end.at + (column + k) * a.residual_pixel;
+            i += static_cast<int>(count), column += count;
+            if (column < g.pitch) continue;
+            column = 0;
+            if (++oy == a.image_rows) oy = 0, ++image;
+        }
+    }
+}
+template <class Unit>
+inline void multiply_pixels(const pixel_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
+    using end_type = decltype(Unit::end_of(a, block));
+    Unit unit;
+    end_type ends[2];
+    last_sums<end_type> of;
+    of.turn = 0;
+    for (int i = 0; i < 2; ++i) of.ends[i] = ends, of.sums[i].next = of.sums[i].pixels = 0;
+    for (const std::int64_t end = block + blocks; block < end; ++block) {
+        end_type& here = of.ends[1 - of.turn] == ends ? ends[1] : ends[0];
+        here = Unit::end_of(a, block);
+        multiply_block(unit, a, block, first, last, here, of);
+    }
+    finish_some(*of.ends[1 - of.turn], of.sums[1 - of.turn], bfloat16_block);
+}
 
 GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) {
     return lanes >= V::W ? V::load(from) : lanes > 0 ? V::load_partial(from, static_cast<int>(lanes)) : V::zero();
@@ -55368,22 +56725,7 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
         narrow_bfloat16(load_lanes(x + v * vector, left), to + v * V::W);
     }
 }
-// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
-struct bfloat16_source {
-    std::int64_t row_phase, column_phase, image, iy, count;
-    bool inside;  // whether the row is one of the image
-};
-GRAFT_VECTOR bfloat16_source source_of(const bfloat16_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
-    const image_planes& g = a.from;
-    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
-    bfloat16_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
-    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
-    s.inside = s.iy >= 0 && s.iy < a.ih;
-    return s;
-}
-GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
-
-inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+inline void gather_bfloat16(const pixel_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
     const std::int64_t channels = a.channels - block * bfloat16_block, of_block = block * (bfloat16_block / V::W) * a.x_vector;
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
@@ -55396,7 +56738,7 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         const std::int64_t inside = in_image && before < count ? (end < count ? end : count) : 0;
         std::int64_t i = 0;
         if (before < inside) {
-            clear_pixels(to, before);
+            clear_pixels(to, before, a.padding);
             const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
             i = before;
             if (a.narrow_x) {
@@ -55407,7 +56749,7 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
             } else
                 for (const float* from = a.x + at; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
         }
-        clear_pixels(to + i * bfloat16_block, count - i);
+        clear_pixels(to + i * bfloat16_block, count - i, a.padding);
         to += count * bfloat16_block;
         first += count;
     }
@@ -55423,7 +56765,7 @@ inline void narrow_row(const float* row, std::int64_t size, std::int64_t from, s
 }
 // A few planes, of which a row of up to eight neighbouring taps is unrolled: eight numbers of each plane are copied for a pixel, of which the next plane's take
 // the place of those that are too many.
-inline void gather_bfloat16_neighbours(const bfloat16_args& a, std::int64_t first, std::int64_t last) {
+inline void gather_bfloat16_neighbours(const pixel_args& a, std::int64_t first, std::int64_t last) {
     constexpr std::int64_t together = 8;
     const image_planes& g = a.from;
     std::uint16_t rows[bfloat16_row], kept[together] = {};
@@ -55452,7 +56794,7 @@ inline void gather_bfloat16_neighbours(const bfloat16_args& a, std::int64_t firs
 }
 
 // The same of any planes.
-inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+inline void gather_bfloat16_planes(const pixel_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     if (a.unrolled <= 8 && a.unrolled_dilation == 1 && a.channels <= 4 * a.unrolled) return gather_bfloat16_neighbours(a, first, last);
     const image_planes& g = a.from;
     alignas(64) float rows[bfloat16_row];
@@ -55491,30 +56833,20 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
     }
 }
 
-// What sums begin with: that of a pixel lies `pixel` numbers behind that of the one before, or is the same for all where it is 0.
-struct sums_from {
-    const float* first;
-    std::int64_t pixel;
-};
-
-// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
-constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
-struct bfloat16_sums {
-    alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
-    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // at below 0: no output; the other where residual_pixel tells of it
-    int next, pixels;
-};
-
 // What becomes of the sums of one block of output channels.
 struct bfloat16_end {
-    const bfloat16_args& a;
+    const pixel_args* args;
     std::int64_t channels;  // from the block's first one on
     bool function, simple;  // function: of all sums before they are handed out; simple: whole vectors, and no more than a residual and a clamp then
     bool residual;
     float low, high;
+    alignas(64) float start[bfloat16_block];  // what sums begin with: the bias
+    std::int64_t at;                          // where the block lies in y
 };
-inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
-    bfloat16_end e{a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0};
+GRAFT_NOINLINE inline bfloat16_end bfloat16_end_of(const pixel_args& a, std::int64_t block) {
+    bfloat16_end e{&a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0, {}, 0};
+    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < e.channels; ++c) e.start[c] = a.bias[block * bfloat16_block + c];
+    e.at = block * (bfloat16_block / V::W) * a.y_vector;
     const bool clamped = bounds_of(a.ep, e.low, e.high), late = a.ep.residual_after_activation;
     e.function = functions_wanted() && !clamped && (!e.residual || late);
     e.simple = (clamped ? !(e.residual && late) : e.function) && (a.whole_vectors || e.channels >= bfloat16_block);
@@ -55523,7 +56855,7 @@ inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
 
 // Any other pixel.
 inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
-    const bfloat16_args& a = e.a;
+    const pixel_args& a = *e.args;
     float none = 0;
     const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.function && !bounds_of(a.ep, none, none);
     const V low = V::set1(e.low), high = V::set1(e.high);
@@ -55553,30 +56885,31 @@ inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::
 
 // Pixels [next, end) of simple ones.
 template <bool Narrow, bool Residual>
-GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, int next, int end) {
+GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const pixel_sums& of, int next, int end) {
     static_assert(bfloat16_block % (2 * V::W) == 0, "vectors are rounded two at a time");
     const V low = V::set1(e.low), high = V::set1(e.high);
     const bool capped = e.high < std::numeric_limits<float>::infinity();
-    const bfloat16_args& a = e.a;
+    const pixel_args& a = *e.args;
     const float* const residual = a.residual;
     const std::uint16_t* const narrow_residual = a.narrow_residual;
     float* const y = a.y;
     std::uint16_t* const narrow_y = a.narrow_y;
-    const std::int64_t vector = a.y_vector, channels = e.channels, *const residual_at = a.residual_pixel ? of.residual_at : of.at;
+    const std::int64_t vector = a.y_vector, channels = e.channels, *const residual_at = of.residual_at;
     const auto bounded = [&](V sum) {
         sum = max(low, sum);
         return capped ? min(high, sum) : sum;
     };
     for (; next < end; ++next) {
-        const std::int64_t at = of.at[next];
+        const std::int64_t at = of.place(next);
         if (at < 0) continue;
+        const std::int64_t from = a.residual_pixel ? residual_at[next] : at;
         const float* const sum = of.sum[next];
         if constexpr (Narrow) {
             GRAFT_UNROLL
             for (int v = 0; v < bfloat16_block; v += 2 * V::W) {
                 V first = V::load(sum + v), second = V::load(sum + v + V::W);
                 if constexpr (Residual) {
-                    const std::uint16_t* const add = narrow_residual + residual_at[next] + v;
+                    const std::uint16_t* const add = narrow_residual + from + v;
                     first = first + load_bf16(add), second = second + load_bf16(add + V::W);
                 }
                 narrow_neighbours(bounded(first), bounded(second), narrow_y + at + v);
@@ -55586,85 +56919,28 @@ GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, 
             for (int v = 0; v < bfloat16_block / V::W; ++v) {
                 if (v * V::W >= channels) break;
                 V total = V::load(sum + v * V::W);
-                if constexpr (Residual) total = total + V::load(residual + residual_at[next] + v * vector);
+                if constexpr (Residual) total = total + V::load(residual + from + v * vector);
                 bounded(total).store(y + at + v * vector);
             }
         }
     }
 }
 // The next few pixels.
-inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, pixel_sums& of, int count) {
     int next = of.next;
     const int end = of.pixels < next + count ? of.pixels : next + count;
     if (next >= end) return;
-    if (e.function && next == 0) activate_run(of.sum[0], of.pixels * bfloat16_block, e.a.ep.act, e.a.ep.alpha, e.a.ep.beta);
+    if (e.function && next == 0) activate_run(of.sum[0], of.pixels * bfloat16_block, e.args->ep.act, e.args->ep.alpha, e.args->ep.beta);
     of.next = end;
     if (!e.simple) {
         for (; next < end; ++next)
-            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], e.a.residual_pixel ? of.residual_at[next] : of.at[next]);
+            if (const std::int64_t at = of.place(next); at >= 0) finish_pixel(e, of.sum[next], at, e.args->residual_pixel ? of.residual_at[next] : at);
         return;
     }
-    if (e.a.narrow_y)
+    if (e.args->narrow_y)
         e.residual ? finish_simple<true, true>(e, of, next, end) : finish_simple<true, false>(e, of, next, end);
     else
         e.residual ? finish_simple<false, true>(e, of, next, end) : finish_simple<false, false>(e, of, next, end);
-}
-
-// The weights of the next block, some lines of which are asked for at every step: of layers of few pixels they come from memory. Where a task reads its weights
-// once, they are a stream that the machine fetches by itself.
-struct weights_ahead {
-    const std::uint16_t* at;
-    int lines;
-};
-
-// By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
-template <class Unit>
-inline void multiply_block(Unit& unit, const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    const image_planes& g = a.from;
-    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
-    alignas(64) float bias[bfloat16_block] = {};
-    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
-    const bfloat16_end end = end_of(a, block);
-    bfloat16_sums sums[2];
-    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
-    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
-    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
-    const std::int64_t row = first * bfloat16_block / g.pitch;
-    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
-    const std::int64_t tiles = last - first;
-    const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
-    for (std::int64_t tile = first; tile < last; ++tile) {
-        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
-        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
-        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2,
-                           again = a.narrow_x == a.source && left < whole ? whole - left : 0;
-        const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
-        const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
-        here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;
-        sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
-        finish_some(end, before, bfloat16_block);
-        here.next = 0;
-        for (int i = 0; i < again; ++i) here.at[i] = -1;
-        for (int i = static_cast<int>(again); i < here.pixels;) {
-            const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
-            const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
-            const std::int64_t at = vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
-            for (std::int64_t k = 0; k < count; ++k) here.at[i + k] = k < outputs ? at + k * a.y_pixel : -1;
-            if (a.residual_pixel)
-                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = vector + (column + k) * a.residual_pixel;
-            i += static_cast<int>(count), column += count;
-            if (column < g.pitch) continue;
-            column = 0;
-            if (++oy == a.image_rows) oy = 0, ++image;
-        }
-    }
-    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
-}
-template <class Unit>
-inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
-    Unit unit;
-    for (const std::int64_t end = block + blocks; block < end; ++block) multiply_block(unit, a, block, first, last);
 }
 // ---- graft/cpu/kernels/bfloat16_images.inl
 // Operators on images in bfloat16, whose pixels are 32 channels side by side: text, included for each set that rounds to it. They compute in float32, 2 W
@@ -55879,12 +57155,14 @@ static constexpr bfloat16_image_kernels bfloat16_images = {&widen_pixels,
 // ---- graft/cpu/kernels/bfloat16_vectors.inl
 // Sums of products of bfloat16 by vectors, a pair of channels of a pixel at a time: text, included for each set that multiplies pairs.
 
-struct pair_unit {};
+struct pair_unit {
+    static bfloat16_end end_of(const pixel_args& a, std::int64_t block) { return bfloat16_end_of(a, block); }
+};
 
 // Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
 // registers. `pair_step`: numbers from a pair to the next.
 template <int Pixels, int PixelStep>
-inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
+inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
                                               float* to, std::int64_t to_pixel) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
     V sum[Pixels][vectors];
@@ -55913,14 +57191,14 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
 }
 
-inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* bias,
-                         bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
+inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start, pixel_sums& to,
+                      const bfloat16_end&, pixel_sums&) {
     constexpr int many = 11, few = 3;
-    static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
+    static_assert(room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
         const bool rest = to.pixels - p <= 2 * few;
         const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;
-        sum(a, x + p * bfloat16_block, 2, w, {bias, 0}, to.sum[p], bfloat16_block);
+        sum(a, x + p * bfloat16_block, 2, w, {start, 0}, to.sum[p], bfloat16_block);
         p += rest ? few : many;
     }
 }
@@ -55928,7 +57206,7 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
     static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, &bfloat16_images, false, 33, 0};
+        {&gather_bfloat16, &gather_bfloat16_planes, &multiply_pixels<pair_unit>, false, 33, 0}, &pack_bfloat16_weights, &bfloat16_images};
     return &all;
 }
 
@@ -55958,7 +57236,7 @@ struct tile_unit {
                 std::uint32_t sum;
                 std::memcpy(&sum, tile[C] + 64 * r + 4 * j, 4);
                 for (int k = 0; k < 64; ++k)
-                    sum += static_cast<std::uint32_t>(static_cast<std::int8_t>(tile[A][64 * r + k]) * int(tile[B][64 * (k / 4) + 4 * j + k % 4]));
+                    sum += static_cast<std::uint32_t>(int(tile[A][64 * r + k]) * static_cast<std::int8_t>(tile[B][64 * (k / 4) + 4 * j + k % 4]));
                 std::memcpy(tile[C] + 64 * r + 4 * j, &sum, 4);
             }
     }
@@ -55988,33 +57266,44 @@ struct tile_unit {
 // ---- graft/cpu/kernels/bfloat16_tiles.inl
 // Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
 
+struct bfloat16_tiles : tile_unit {
+    // Written out: those that compilers make belong to no region.
+    GRAFT_VECTOR bfloat16_tiles() {}
+    GRAFT_VECTOR ~bfloat16_tiles() {}
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply() {
+        multiply_bfloat16<C, A, B>();
+    }
+    static bfloat16_end end_of(const pixel_args& a, std::int64_t block) { return bfloat16_end_of(a, block); }
+};
+
 // Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none.
-template <int Rows>
-inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next,
-                                     sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
+template <int Rows, class Unit, class End>
+inline GRAFT_NOINLINE void sum_tiles(Unit& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, sums_from start,
+                                     float* to, std::int64_t to_pixel, const End& end, pixel_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
     const std::ptrdiff_t x_row = a.source_pixel * std::ptrdiff_t(sizeof *x);
     const float* const below = start.first + half * start.pixel;
-    tiles.load<0>(start.first, start_row);
-    tiles.load<1>(start.first + half, start_row);
-    if (Rows == 2) tiles.load<2>(below, start_row);
-    if (Rows == 2) tiles.load<3>(below + half, start_row);
+    tiles.template load<0>(start.first, start_row);
+    tiles.template load<1>(start.first + half, start_row);
+    if (Rows == 2) tiles.template load<2>(below, start_row);
+    if (Rows == 2) tiles.template load<3>(below + half, start_row);
     // Vectors work beside tiles: a quarter of the pixels before, from time to time.
     const std::int64_t every = a.steps / 4;
     std::int64_t until = a.steps < 8 ? a.steps : every;
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
-            tiles.load<6>(w, 64);
-            tiles.load<4>(from, x_row);
-            tiles.multiply_bfloat16<0, 4, 6>();
-            tiles.load<7>(w + bfloat16_step / 2, 64);
-            tiles.multiply_bfloat16<1, 4, 7>();
+            tiles.template load<6>(w, 64);
+            tiles.template load<4>(from, x_row);
+            tiles.template multiply<0, 4, 6>();
+            tiles.template load<7>(w + bfloat16_step / 2, 64);
+            tiles.template multiply<1, 4, 7>();
             if (Rows == 2) {
-                tiles.load<5>(from + half * a.source_pixel, x_row);
-                tiles.multiply_bfloat16<2, 5, 6>();
-                tiles.multiply_bfloat16<3, 5, 7>();
+                tiles.template load<5>(from + half * a.source_pixel, x_row);
+                tiles.template multiply<2, 5, 6>();
+                tiles.template multiply<3, 5, 7>();
             }
             for (int line = 0; line < next.lines; ++line, next.at += bfloat16_block) tile_unit::fetch(next.at);
             if (--until) continue;
@@ -56023,89 +57312,327 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
         }
     finish_some(end, before, bfloat16_block);
     float* const to_below = to + half * to_pixel;
-    tiles.store<0>(to, to_row);
-    tiles.store<1>(to + half, to_row);
-    if (Rows == 2) tiles.store<2>(to_below, to_row);
-    if (Rows == 2) tiles.store<3>(to_below + half, to_row);
+    tiles.template store<0>(to, to_row);
+    tiles.template store<1>(to + half, to_row);
+    if (Rows == 2) tiles.template store<2>(to_below, to_row);
+    if (Rows == 2) tiles.template store<3>(to_below + half, to_row);
 }
 
-inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, const float* bias,
-                         bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
-    constexpr int half = bfloat16_block / 2;
-    const auto sum = to.pixels > half ? &sum_tiles<2> : &sum_tiles<1>;
-    sum(tiles, a, x, w, next, {bias, 0}, to.sum[0], bfloat16_block, end, before);
+template <class Unit, class End>
+inline void sum_block(Unit& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, const float* start, pixel_sums& to,
+                      const End& end, pixel_sums& before) {
+    const auto sum = to.pixels > bfloat16_block / 2 ? &sum_tiles<2, Unit, End> : &sum_tiles<1, Unit, End>;
+    sum(tiles, a, x, w, next, {start, 0}, to.sum[0], bfloat16_block, end, before);
 }
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
     static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, &bfloat16_images, true, 500, 3};
+        {&gather_bfloat16, &gather_bfloat16_planes, &multiply_pixels<bfloat16_tiles>, true, 500, 3}, &pack_bfloat16_weights, &bfloat16_images};
     return &all;
 }
-// ---- graft/cpu/kernels/quantized_amx.inl
-// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels of an image are the rows of a tile already.
+// ---- graft/cpu/kernels/quantized_pixels.inl
+// 8-bit images in pixels of 64 channels, as unsigned numbers, and their convolutions by tiles: text, included for each kind of them. The pixels are the rows of
+// a tile, as those of bfloat16 are.
 
-// 32 output channels by some pixels, 16 lanes of channels of one tap at a time: Columns vectors of sixteen pixels.
-template <int Columns>
-GRAFT_VECTOR void sum_bytes(tile_unit& tiles, const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step,
-                            const std::int32_t* w, std::int32_t* sums) {
-    const std::ptrdiff_t lane = static_cast<std::ptrdiff_t>(step) * 4;
-    tiles.zero<0>();
-    tiles.zero<2>();
-    if (Columns == 2) tiles.zero<1>(), tiles.zero<3>();
-    for (; steps > 0; steps -= 16, x += 16 * step)
-        for (int t = 0; t < count; ++t, w += 512) {
-            const std::int32_t* const from = x + taps[t];
-            tiles.load<4>(w, 64);
-            tiles.load<6>(from, lane);
-            tiles.multiply_bytes<0, 4, 6>();
-            tiles.load<5>(w + 256, 64);
-            tiles.multiply_bytes<2, 5, 6>();
-            if (Columns == 2) {
-                tiles.load<7>(from + 16, lane);
-                tiles.multiply_bytes<1, 4, 7>();
-                tiles.multiply_bytes<3, 5, 7>();
-            }
+// What becomes of the sums of one block of output channels.
+struct code_sums_end {
+    const pixel_args* args;
+    alignas(64) float start[bfloat16_block];  // the bits of integers
+    alignas(64) float scale[bfloat16_block];
+    std::int64_t at;
+};
+
+struct byte_tiles : tile_unit {
+    GRAFT_VECTOR byte_tiles() {}
+    GRAFT_VECTOR ~byte_tiles() {}
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply() {
+        multiply_bytes<C, A, B>();
+    }
+    static code_sums_end end_of(const pixel_args& a, std::int64_t block) {
+        const std::int64_t first = block * bfloat16_block, left = a.out_channels - first;
+        const std::size_t bytes = static_cast<std::size_t>(left < bfloat16_block ? left : bfloat16_block) * sizeof(float);
+        code_sums_end e{&a, {}, {}, block / 2 * a.code_block + block % 2 * bfloat16_block};
+        std::memcpy(e.start, a.codes->bias + first, bytes);
+        std::memcpy(e.scale, a.codes->scale + first, bytes);
+        return e;
+    }
+};
+
+// What is added to codes before they are stored.
+template <bool Divides>
+struct added_codes {
+    V least, most, a_scale, b_zero, b_scale;
+    sum_divider by;
+    GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p)
+        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(c.most)), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
+          b_scale(V::set1(p.b_scale)), by(divider_of(p)) {
+        by.multiplies = !Divides;
+    }
+    GRAFT_VECTOR I sum(V steps, const std::uint8_t* codes) const {
+        const V a = to_float(to_int(max(min(steps, most), least))) * a_scale, b = (to_float(load_u8(codes)) - b_zero) * b_scale;
+        return to_int(divide(a + b, by));
+    }
+};
+// Nothing. Where `Bytes` says so, becoming bytes cuts off what is past the largest code.
+template <bool Bytes>
+struct no_codes {
+    V most;
+    GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(Bytes ? steps : min(steps, most)); }
+};
+// Pixels [next, end), two at a time, of which codes go from `low` to `high`.
+template <class Added>
+GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, int zero, int low, int high, const Added& added) {
+    constexpr int half = bfloat16_block / 2;
+    const pixel_args& a = *e.args;
+    const std::uint8_t* const add = a.code_residual ? a.code_residual : a.code_y;  // which no_codes does not read
+    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
+    const I shift = I::set1(zero * 0x00010001), least = in_all_bytes(low), largest = in_all_bytes(high);
+    std::uint8_t none[bfloat16_block] = {};
+    for (; next < end; next += 2) {
+        const float *const first = of.sum[next], *const second = of.sum[next + 1];
+        const std::int64_t at = of.place(next), other = next + 1 == end ? -1 : of.place(next + 1);
+        std::uint8_t *const to_first = at < 0 ? none : a.code_y + at, *const to_second = other < 0 ? none : a.code_y + other;
+        const std::uint8_t *const add_first = at < 0 ? none : add + at, *const add_second = other < 0 ? none : add + other;
+        GRAFT_UNROLL
+        for (int v = 0; v < half; v += V::W) {
+            const auto steps = [&](const float* sums, int c, const std::uint8_t* codes) {
+                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), codes + c);
+            };
+            const I codes = pack_bytes(steps(first, v, add_first), steps(first, half + v, add_first), steps(second, v, add_second),
+                                       steps(second, half + v, add_second), shift);
+            store_fours(min_bytes(max_bytes(codes, least), largest), to_first + v, to_second + v);
         }
-    constexpr std::ptrdiff_t row = quantized_pixels * 4;
-    tiles.store<0>(sums, row);
-    tiles.store<2>(sums + 16 * quantized_pixels, row);
-    if (Columns == 2) {
-        tiles.store<1>(sums + 16, row);
-        tiles.store<3>(sums + 16 * quantized_pixels + 16, row);
     }
 }
-// What is not there is none of an output's: past the last pixel of an image the next lane's are read, or what the gathered memory has behind it.
-inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
-    static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
-    constexpr int rows = quantized_rows_of_tiles, columns = quantized_pixels / V::W;
-    const quantized_conv_problem& p = a.p;
-    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, steps = p.lanes_of_channels();
-    const auto [begin, end] = blocks_of_task(a, part);
-    const std::int64_t first = tile * quantized_pixels, left = pixels - first;
-    const int window = p.kh * p.kw, count = static_cast<int>(left < quantized_pixels ? left : quantized_pixels);
-    const std::int32_t* const x = a.gathered + first;
-    tile_unit tiles;
-    alignas(64) std::int32_t made[rows * quantized_pixels];
-    for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * steps * window * rows;
-        if (count > 16)
-            sum_bytes<2>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
-        else
-            sum_bytes<1>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
-        if (count > 32) sum_bytes<1>(tiles, x + 32, a.from.taps, window, steps, a.from.planes(), w, made + 32);
-        for (int r = 0; r < rows && block * rows + r < p.oc; r += 4) {
-            I sums[4][1];
-            for (int c = 0; c < columns && c * V::W < count; ++c) {
+// The next few.
+inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, int count) {
+    const int next = of.next, end = of.pixels < next + count ? of.pixels : next + count;
+    if (next >= end) return;
+    of.next = end;
+    const code_end& c = *e.args->codes;
+    if (!c.sum && c.bytes) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<true>{V::zero()});
+    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<false>{V::set1(c.most)});
+    const quantized_sum_problem& p = *c.sum;
+    if (divider_of(p).multiplies)
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p));
+    else
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p));
+}
+
+// A few planes of codes, of which a row of up to eight neighbouring taps is unrolled, as gather_bfloat16_neighbours has it; what follows a plane's taps meets
+// weights of zero.
+inline void gather_planes_of_codes(const pixel_args& a, std::int64_t, std::int64_t first, std::int64_t last) {
+    constexpr std::int64_t together = 8;
+    const image_planes& g = a.from;
+    std::uint8_t rows[bfloat16_row];
+    const std::int64_t step = a.unrolled_step, planes = a.channels / a.unrolled;
+    std::uint8_t* to = reinterpret_cast<std::uint8_t*>(a.gathered + first * bfloat16_block);
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
+        const std::int64_t numbers = (count - 1) * step + together, from = column * step - a.unrolled_pad, size = inside ? a.iw : 0;
+        const std::int64_t begin = from < 0 ? 0 : from, end = from + numbers < size ? from + numbers : size;
+        for (std::int64_t p = 0; p < planes; ++p) {
+            std::uint8_t* const here = rows + p * numbers;
+            std::memset(here, a.padding, static_cast<std::size_t>(numbers));
+            const std::uint8_t* const plane = a.code_x + image * a.x_image + p * a.x_vector + (inside ? iy : 0) * a.x_row;
+            if (begin < end) std::memcpy(here + begin - from, plane + begin, static_cast<std::size_t>(end - begin));
+            for (std::int64_t i = begin; a.codes->flip && i < end; ++i) here[i - from] ^= a.codes->flip;
+        }
+        clear_pixels(reinterpret_cast<std::uint16_t*>(to), count);
+        for (std::int64_t i = 0; i < count; ++i, to += code_pixel)
+            for (std::int64_t p = 0; p < planes; ++p) std::memcpy(to + p * a.unrolled, rows + p * numbers + i * step, together);
+        first += count;
+    }
+}
+
+// W pixels, of which `count` are there, by 4 W channels.
+template <bool ToPixels>
+GRAFT_VECTOR void move_square(const code_image& m, int channel, std::int64_t pixel, int count) {
+    V lanes[V::W];
+    std::uint8_t* const pixels = m.pixels + pixel * code_pixel + channel;
+    const auto at = [&](int i) { return m.planes + (channel + 4 * i) * m.plane + pixel * (m.lanes ? 4 : 1); };
+    const auto there = [&](int i) { return m.channels - channel - 4 * i < 4 ? m.channels - channel - 4 * i : 4; };
+    std::int32_t some[V::W] = {};
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof *some;
+    GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) {
+        if (ToPixels && there(i) > 0 && m.lanes)
+            std::memcpy(some, at(i), bytes);
+        else if (ToPixels && there(i) > 0)
+            codes_to_lanes(at(i), m.plane, there(i), m.flip, count, some);
+        if (!ToPixels && i < count) std::memcpy(some, pixels + i * code_pixel, sizeof some);
+        lanes[i] = as_float(I::load(some));
+    }
+    transpose(lanes);
+    GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) {
+        as_int(lanes[i]).store(some);
+        if (ToPixels && i < count) std::memcpy(pixels + i * code_pixel, some, sizeof some);
+        if (!ToPixels && there(i) > 0 && m.lanes)
+            std::memcpy(at(i), some, bytes);
+        else if (!ToPixels && there(i) > 0)
+            lanes_to_codes(some, m.plane, there(i), m.flip, count, at(i));
+    }
+}
+// Some pixels of up to 64 planes.
+template <bool ToPixels>
+inline void move_codes(const code_image& m, std::int64_t first, std::int64_t count) {
+    for (std::int64_t end = first + count; first < end; first += V::W)
+        for (int channel = 0; channel < m.channels; channel += 4 * V::W)
+            move_square<ToPixels>(m, channel, first, static_cast<int>(end - first < V::W ? end - first : V::W));
+}
+
+// Where the taps of a column of windows lie: rows of the image that are none read padding.
+struct column_of_taps {
+    const std::uint8_t* first;
+    std::int64_t row;  // bytes from a row to the next; 0: padding
+};
+struct depthwise_pixels {
+    const quantized_conv_problem& p;
+    const std::uint8_t *x, *padding;
+    column_of_taps column(std::int64_t ix) const {
+        return ix < 0 || ix >= p.iw ? column_of_taps{padding, 0} : column_of_taps{x + ix * code_pixel, p.iw * code_pixel};
+    }
+    const std::uint8_t* at(const column_of_taps& c, std::int64_t iy) const { return iy < 0 || iy >= p.ih ? padding : c.first + iy * c.row; }
+};
+// Four channels' numbers at a time are a lane's: of each sixteen channels the first four are those of vector 0, and so on.
+constexpr int code_vectors = 16 / V::W;
+struct depthwise_end {
+    lane_end codes;
+    alignas(64) std::int32_t bias[code_pixel];
+    alignas(64) float scale[code_pixel];
+};
+GRAFT_VECTOR I load_pixel(const std::uint8_t* from, int vector) {
+    std::int32_t lanes[V::W];
+    std::memcpy(lanes, from + vector * 4 * V::W, sizeof lanes);
+    return I::load(lanes);
+}
+GRAFT_VECTOR void store_pixel(const depthwise_end& e, const I (&sums)[4], int vector, std::uint8_t* to) {
+    const auto steps = [&](int k) { return steps_of(e.codes, sums[k], V::load(e.scale + k * 16 + vector * V::W)); };
+    std::int32_t lanes[V::W];
+    pack_codes(e.codes, steps(0), steps(1), steps(2), steps(3)).store(lanes);
+    std::memcpy(to + vector * 4 * V::W, lanes, sizeof lanes);
+}
+// A window of 3 x 3 whose rows are neighbours: what is brought together of a row of the image serves three rows of outputs.
+template <bool Wide>
+GRAFT_NOINLINE inline void depthwise_pixel_columns(const depthwise_pixels& of, const std::int32_t* w, const depthwise_end& e, std::int64_t first,
+                                                   std::int64_t last, std::uint8_t* y) {
+    const quantized_conv_problem& p = of.p;
+    for (std::int64_t ox = 0; ox < p.ow; ++ox) {
+        const std::int64_t ix = ox * p.sw - p.pl;
+        const column_of_taps left = of.column(ix), middle = of.column(ix + p.dw), right = of.column(ix + 2 * p.dw);
+        for (int v = 0; v < code_vectors; ++v) {
+            I before[4], here[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) before[k] = here[k] = I::load(e.bias + k * 16 + v * V::W);
+            for (std::int64_t oy = first - 2; oy < last; ++oy) {
+                const std::int64_t iy = oy + 2 - p.pt;
+                const I third = load_pixel(of.at(right, iy), v);
+                four_taps taps;
+                bring_together(load_pixel(of.at(left, iy), v), load_pixel(of.at(middle, iy), v), third, third, taps);
+                I whole[4];
+                GRAFT_UNROLL
                 for (int k = 0; k < 4; ++k) {
-                    const std::int64_t channel = block * rows + r + k;
-                    sums[k][0] = I::load(made + (r + k) * quantized_pixels + c * V::W) + I::set1(channel < p.oc ? a.bias[channel] : 0);
+                    const std::int32_t* const weights = w + k * 16 + v * V::W;
+                    whole[k] = add_bytes(before[k], taps.of[k], I::load(weights + 2 * code_pixel));
+                    before[k] = add_bytes(here[k], taps.of[k], I::load(weights + code_pixel));
+                    here[k] = add_bytes(I::load(e.bias + k * 16 + v * V::W), taps.of[k], I::load(weights));
                 }
-                const int here = count - c * V::W < V::W ? count - c * V::W : V::W;
-                store_lane<1>(a, block * rows + r, first + c * V::W, here, pitch, sums);
+                if constexpr (Wide) GRAFT_UNROLL
+                for (int k = 0; k < 4; ++k) {
+                    const std::int32_t* const weights = w + 3 * code_pixel + k * 16 + v * V::W;
+                    whole[k] = add_bytes(whole[k], taps.of[k], I::load(weights + 2 * code_pixel));
+                    before[k] = add_bytes(before[k], taps.of[k], I::load(weights + code_pixel));
+                    here[k] = add_bytes(here[k], taps.of[k], I::load(weights));
+                }
+                if (oy >= first) store_pixel(e, whole, v, y + (oy * p.ow + ox) * code_pixel);
             }
         }
     }
+}
+GRAFT_NOINLINE inline void depthwise_pixel_windows(const depthwise_pixels& of, const std::int32_t* w, const depthwise_end& e, std::int64_t first,
+                                                   std::int64_t last, std::uint8_t* y) {
+    const quantized_conv_problem& p = of.p;
+    const int groups = p.fours_of_taps(), parts = p.parts();
+    // From a window's first pixel to those of its taps, where all are the image's; else where those lie. What no tap has meets weights of zero.
+    std::int64_t inside[4 * quantized_taps] = {};
+    const std::uint8_t* at[4 * quantized_taps];
+    for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = of.padding;
+    for (int t = 0; t < p.kh * p.kw; ++t) inside[p.slot_of_tap(t)] = (std::int64_t(t / p.kw) * p.dh * p.iw + std::int64_t(t % p.kw) * p.dw) * code_pixel;
+    const auto compute = [&](const auto& tap, std::uint8_t* to) {
+        for (int v = 0; v < code_vectors; ++v) {
+            I sums[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) sums[k] = I::load(e.bias + k * 16 + v * V::W);
+            for (int g = 0; g < groups; ++g) {
+                four_taps taps;
+                bring_together(load_pixel(tap(4 * g), v), load_pixel(tap(4 * g + 1), v), load_pixel(tap(4 * g + 2), v), load_pixel(tap(4 * g + 3), v), taps);
+                for (int part = 0; part < parts; ++part) {
+                    const std::int32_t* const by = w + (g + part * groups) * code_pixel + v * V::W;
+                    GRAFT_UNROLL
+                    for (int k = 0; k < 4; ++k) sums[k] = add_bytes(sums[k], taps.of[k], I::load(by + k * 16));
+                }
+            }
+            store_pixel(e, sums, v, to);
+        }
+    };
+    for (std::int64_t oy = first; oy < last; ++oy)
+        for (std::int64_t ox = 0; ox < p.ow; ++ox) {
+            const std::int64_t iy = oy * p.sh - p.pt, ix = ox * p.sw - p.pl;
+            std::uint8_t* const to = y + (oy * p.ow + ox) * code_pixel;
+            if (iy >= 0 && ix >= 0 && iy + std::int64_t(p.kh - 1) * p.dh < p.ih && ix + std::int64_t(p.kw - 1) * p.dw < p.iw) {
+                const std::uint8_t* const window = of.x + (iy * p.iw + ix) * code_pixel;
+                compute([&](int slot) { return window + inside[slot]; }, to);
+                continue;
+            }
+            for (int t = 0; t < p.kh * p.kw; ++t)
+                at[p.slot_of_tap(t)] = of.at(of.column(ix + std::int64_t(t % p.kw) * p.dw), iy + std::int64_t(t / p.kw) * p.dh);
+            compute([&](int slot) { return at[slot]; }, to);
+        }
+}
+// 64 channels of rows [first, last) of the outputs.
+inline void depthwise_codes(const quantized_conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const quantized_conv_problem& p = a.p;
+    alignas(64) std::uint8_t padding[code_pixel];
+    std::memset(padding, p.unsigned_zero(), sizeof padding);
+    depthwise_end e{end_of(p), {}, {}};
+    for (int c = 0; c < code_pixel && block * code_pixel + c < p.oc; ++c) {
+        const int at = word_of_channel(c);
+        e.bias[at] = a.bias[block * code_pixel + c], e.scale[at] = a.scale[block * code_pixel + c];
+    }
+    const depthwise_pixels of{p, a.x + block * p.ih * p.iw * code_pixel, padding};
+    const std::int32_t* const w = a.weights + block * p.fours() * code_pixel;
+    std::uint8_t* const y = a.y + block * p.oh * p.ow * code_pixel;
+    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1;
+    (!neighbours ? depthwise_pixel_windows : p.wide ? depthwise_pixel_columns<true> : depthwise_pixel_columns<false>)(of, w, e, first, last, y);
+}
+
+// Of one block, row oy of the outputs.
+inline void max_pool_pixels(const pool_problem& p, std::int64_t oy, const std::uint8_t* x, std::uint8_t* y) {
+    for (std::int64_t ox = 0; ox < p.ow; ++ox)
+        for (int v = 0; v < code_vectors; ++v) {
+            I most = I::set1(0);
+            for (int ky = 0; ky < p.kh; ++ky)
+                for (int kx = 0; kx < p.kw; ++kx) {
+                    const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh, ix = ox * p.sw - p.pl + std::int64_t(kx) * p.dw;
+                    if (iy >= 0 && iy < p.ih && ix >= 0 && ix < p.iw) most = max_bytes(most, load_pixel(x + (iy * p.iw + ix) * code_pixel, v));
+                }
+            std::int32_t lanes[V::W];
+            most.store(lanes);
+            std::memcpy(y + (oy * p.ow + ox) * code_pixel + v * 4 * V::W, lanes, sizeof lanes);
+        }
+}
+
+inline const code_pixel_kernels* codes_by_tiles() {
+    static constexpr code_pixel_kernels all = {{&gather_bfloat16, &gather_planes_of_codes, &multiply_pixels<byte_tiles>, true, 500, 3},
+                                               &move_codes<true>,
+                                               &move_codes<false>,
+                                               &depthwise_codes,
+                                               &max_pool_pixels};
+    return &all;
 }
 }  // namespace emulated
 }  // namespace avx512
@@ -56148,8 +57675,121 @@ GRAFT_VECTOR V add_pairs(V sum, I a, I b) { return {_mm512_dpbf16_ps(sum.r, (__m
 GRAFT_VECTOR void fetch_line(const void* line) { _mm_prefetch(static_cast<const char*>(line), _MM_HINT_T0); }
 
 // ---- graft/cpu/kernels/bfloat16.inl
-// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them. Pixels of 32 channels lie side by side, so
-// that neighbours of the padded image are read alike for every tap, across its rows.
+// Convolutions and matrix products of bfloat16 with float32 sums: text, included for each set that rounds to them.
+
+// ---- graft/cpu/kernels/pixels.inl
+// Sums of products over pixels of 64 bytes, numbers of bfloat16 or codes: text, included before what multiplies either. Such pixels lie side by side, so that
+// neighbours of the padded image are read alike for every tap, across its rows.
+
+// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
+struct pixel_source {
+    std::int64_t row_phase, column_phase, image, iy, count;
+    bool inside;  // whether the row is one of the image
+};
+GRAFT_VECTOR pixel_source source_of(const pixel_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
+    const image_planes& g = a.from;
+    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
+    pixel_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
+    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
+    s.inside = s.iy >= 0 && s.iy < a.ih;
+    return s;
+}
+GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count, int with = 0) {
+    std::memset(to, with, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to);
+}
+
+// What sums begin with: that of a pixel lies `pixel` numbers behind that of the one before, or is the same for all where it is 0.
+struct sums_from {
+    const float* first;
+    std::int64_t pixel;
+};
+
+// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
+constexpr int room_of_sums = bfloat16_block + 1;
+struct pixel_sums {
+    alignas(64) float sum[room_of_sums][bfloat16_block];
+    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // at below 0: no output; the other where residual_pixel tells of it
+    std::int64_t first, step;                                      // where it is not 0: all are outputs, so far apart, and `at` says nothing
+    int next, pixels;
+    std::int64_t place(int pixel) const { return step ? first + pixel * step : at[pixel]; }
+};
+
+// The weights of the next block, some lines of which are asked for at every step: of layers of few pixels they come from memory. Where a task reads its weights
+// once, they are a stream that the machine fetches by itself.
+struct weights_ahead {
+    const std::uint16_t* at;
+    int lines;
+};
+
+// The sums that are handed out while the next are made, perhaps those of another block, and room for these.
+template <class End>
+struct last_sums {
+    pixel_sums sums[2];
+    const End* ends[2];
+    int turn;  // which are the next
+};
+
+// By tiles or by vectors: `Unit` says whose sum_block it is, and what becomes of the sums.
+template <class Unit, class End>
+inline void multiply_block(Unit& unit, const pixel_args& a, std::int64_t block, std::int64_t first, std::int64_t last, const End& end, last_sums<End>& of) {
+    const image_planes& g = a.from;
+    const std::int64_t channels = a.out_channels - block * bfloat16_block;
+    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
+    const std::int64_t row = first * bfloat16_block / g.pitch;
+    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
+    const std::int64_t tiles = last - first;
+    const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        pixel_sums &here = of.sums[of.turn], &before = of.sums[1 - of.turn];
+        const End& end_before = *of.ends[1 - of.turn];
+        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
+        // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
+        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2,
+                           again = a.narrow_x == a.source && left < whole ? whole - left : 0;
+        const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
+        const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
+        here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;
+        sum_block(unit, a, x, w, next, end.start, here, end_before, before);
+        finish_some(end_before, before, bfloat16_block);
+        of.ends[of.turn] = &end;
+        of.turn = 1 - of.turn;
+        here.next = 0;
+        here.first = end.at + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
+        here.step = again == 0 && oy < a.oh && column + here.pixels <= a.ow && !a.residual_pixel ? a.y_pixel : 0;
+        if (here.step && column + here.pixels < g.pitch) {
+            column += here.pixels;
+            continue;
+        }
+        for (int i = 0; i < again; ++i) here.at[i] = -1;
+        for (int i = static_cast<int>(again); i < here.pixels;) {
+            const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
+            const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
+            const std::int64_t at = end.at + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
+            for (std::int64_t k = 0; k < count; ++k) here.at[i + k] = k < outputs ? at + k * a.y_pixel : -1;
+            if (a.residual_pixel)
+                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = end.at + (column + k) * a.residual_pixel;
+            i += static_cast<int>(count), column += count;
+            if (column < g.pitch) continue;
+            column = 0;
+            if (++oy == a.image_rows) oy = 0, ++image;
+        }
+    }
+}
+template <class Unit>
+inline void multiply_pixels(const pixel_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
+    using end_type = decltype(Unit::end_of(a, block));
+    Unit unit;
+    end_type ends[2];
+    last_sums<end_type> of;
+    of.turn = 0;
+    for (int i = 0; i < 2; ++i) of.ends[i] = ends, of.sums[i].next = of.sums[i].pixels = 0;
+    for (const std::int64_t end = block + blocks; block < end; ++block) {
+        end_type& here = of.ends[1 - of.turn] == ends ? ends[1] : ends[0];
+        here = Unit::end_of(a, block);
+        multiply_block(unit, a, block, first, last, here, of);
+    }
+    finish_some(*of.ends[1 - of.turn], of.sums[1 - of.turn], bfloat16_block);
+}
 
 GRAFT_VECTOR V load_lanes(const float* from, std::int64_t lanes) {
     return lanes >= V::W ? V::load(from) : lanes > 0 ? V::load_partial(from, static_cast<int>(lanes)) : V::zero();
@@ -56211,22 +57851,7 @@ GRAFT_VECTOR void narrow_pixel(const float* x, std::int64_t vector, std::int64_t
         narrow_bfloat16(load_lanes(x + v * vector, left), to + v * V::W);
     }
 }
-// Where the pixels of a plane's row come from, of those from `column` on that are wanted.
-struct bfloat16_source {
-    std::int64_t row_phase, column_phase, image, iy, count;
-    bool inside;  // whether the row is one of the image
-};
-GRAFT_VECTOR bfloat16_source source_of(const bfloat16_args& a, std::int64_t row, std::int64_t column, std::int64_t wanted) {
-    const image_planes& g = a.from;
-    const std::int64_t phase = row / g.rows, of_plane = row % g.rows, left = g.pitch - column;
-    bfloat16_source s{phase / g.column_phases, phase % g.column_phases, of_plane / a.image_rows, 0, left < wanted ? left : wanted, false};
-    s.iy = (a.first_row + of_plane % a.image_rows) * a.sh + g.row_phase[s.row_phase] - a.pt;
-    s.inside = s.iy >= 0 && s.iy < a.ih;
-    return s;
-}
-GRAFT_VECTOR void clear_pixels(std::uint16_t* to, std::int64_t count) { std::memset(to, 0, static_cast<std::size_t>(count) * bfloat16_block * sizeof *to); }
-
-inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+inline void gather_bfloat16(const pixel_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     const image_planes& g = a.from;
     const std::int64_t channels = a.channels - block * bfloat16_block, of_block = block * (bfloat16_block / V::W) * a.x_vector;
     std::uint16_t* to = a.gathered + (block * a.block_pixels + first) * bfloat16_block;
@@ -56239,7 +57864,7 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
         const std::int64_t inside = in_image && before < count ? (end < count ? end : count) : 0;
         std::int64_t i = 0;
         if (before < inside) {
-            clear_pixels(to, before);
+            clear_pixels(to, before, a.padding);
             const std::int64_t at = of_block + image * a.x_image + iy * a.x_row + (ix + before * a.sw) * a.x_pixel, step = a.sw * a.x_pixel;
             i = before;
             if (a.narrow_x) {
@@ -56250,7 +57875,7 @@ inline void gather_bfloat16(const bfloat16_args& a, std::int64_t block, std::int
             } else
                 for (const float* from = a.x + at; i < inside; ++i, from += step) narrow_pixel(from, a.x_vector, channels, to + i * bfloat16_block);
         }
-        clear_pixels(to + i * bfloat16_block, count - i);
+        clear_pixels(to + i * bfloat16_block, count - i, a.padding);
         to += count * bfloat16_block;
         first += count;
     }
@@ -56266,7 +57891,7 @@ inline void narrow_row(const float* row, std::int64_t size, std::int64_t from, s
 }
 // A few planes, of which a row of up to eight neighbouring taps is unrolled: eight numbers of each plane are copied for a pixel, of which the next plane's take
 // the place of those that are too many.
-inline void gather_bfloat16_neighbours(const bfloat16_args& a, std::int64_t first, std::int64_t last) {
+inline void gather_bfloat16_neighbours(const pixel_args& a, std::int64_t first, std::int64_t last) {
     constexpr std::int64_t together = 8;
     const image_planes& g = a.from;
     std::uint16_t rows[bfloat16_row], kept[together] = {};
@@ -56295,7 +57920,7 @@ inline void gather_bfloat16_neighbours(const bfloat16_args& a, std::int64_t firs
 }
 
 // The same of any planes.
-inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+inline void gather_bfloat16_planes(const pixel_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
     if (a.unrolled <= 8 && a.unrolled_dilation == 1 && a.channels <= 4 * a.unrolled) return gather_bfloat16_neighbours(a, first, last);
     const image_planes& g = a.from;
     alignas(64) float rows[bfloat16_row];
@@ -56334,30 +57959,20 @@ inline void gather_bfloat16_planes(const bfloat16_args& a, std::int64_t block, s
     }
 }
 
-// What sums begin with: that of a pixel lies `pixel` numbers behind that of the one before, or is the same for all where it is 0.
-struct sums_from {
-    const float* first;
-    std::int64_t pixel;
-};
-
-// Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
-constexpr int bfloat16_room_of_sums = bfloat16_block + 1;
-struct bfloat16_sums {
-    alignas(64) float sum[bfloat16_room_of_sums][bfloat16_block];
-    std::int64_t at[bfloat16_block], residual_at[bfloat16_block];  // at below 0: no output; the other where residual_pixel tells of it
-    int next, pixels;
-};
-
 // What becomes of the sums of one block of output channels.
 struct bfloat16_end {
-    const bfloat16_args& a;
+    const pixel_args* args;
     std::int64_t channels;  // from the block's first one on
     bool function, simple;  // function: of all sums before they are handed out; simple: whole vectors, and no more than a residual and a clamp then
     bool residual;
     float low, high;
+    alignas(64) float start[bfloat16_block];  // what sums begin with: the bias
+    std::int64_t at;                          // where the block lies in y
 };
-inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
-    bfloat16_end e{a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0};
+GRAFT_NOINLINE inline bfloat16_end bfloat16_end_of(const pixel_args& a, std::int64_t block) {
+    bfloat16_end e{&a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0, {}, 0};
+    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < e.channels; ++c) e.start[c] = a.bias[block * bfloat16_block + c];
+    e.at = block * (bfloat16_block / V::W) * a.y_vector;
     const bool clamped = bounds_of(a.ep, e.low, e.high), late = a.ep.residual_after_activation;
     e.function = functions_wanted() && !clamped && (!e.residual || late);
     e.simple = (clamped ? !(e.residual && late) : e.function) && (a.whole_vectors || e.channels >= bfloat16_block);
@@ -56366,7 +57981,7 @@ inline bfloat16_end end_of(const bfloat16_args& a, std::int64_t block) {
 
 // Any other pixel.
 inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::int64_t at, std::int64_t residual_at) {
-    const bfloat16_args& a = e.a;
+    const pixel_args& a = *e.args;
     float none = 0;
     const bool late = a.ep.residual_after_activation, function = functions_wanted() && !e.function && !bounds_of(a.ep, none, none);
     const V low = V::set1(e.low), high = V::set1(e.high);
@@ -56396,30 +58011,31 @@ inline GRAFT_NOINLINE void finish_pixel(const bfloat16_end& e, float* sum, std::
 
 // Pixels [next, end) of simple ones.
 template <bool Narrow, bool Residual>
-GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, int next, int end) {
+GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const pixel_sums& of, int next, int end) {
     static_assert(bfloat16_block % (2 * V::W) == 0, "vectors are rounded two at a time");
     const V low = V::set1(e.low), high = V::set1(e.high);
     const bool capped = e.high < std::numeric_limits<float>::infinity();
-    const bfloat16_args& a = e.a;
+    const pixel_args& a = *e.args;
     const float* const residual = a.residual;
     const std::uint16_t* const narrow_residual = a.narrow_residual;
     float* const y = a.y;
     std::uint16_t* const narrow_y = a.narrow_y;
-    const std::int64_t vector = a.y_vector, channels = e.channels, *const residual_at = a.residual_pixel ? of.residual_at : of.at;
+    const std::int64_t vector = a.y_vector, channels = e.channels, *const residual_at = of.residual_at;
     const auto bounded = [&](V sum) {
         sum = max(low, sum);
         return capped ? min(high, sum) : sum;
     };
     for (; next < end; ++next) {
-        const std::int64_t at = of.at[next];
+        const std::int64_t at = of.place(next);
         if (at < 0) continue;
+        const std::int64_t from = a.residual_pixel ? residual_at[next] : at;
         const float* const sum = of.sum[next];
         if constexpr (Narrow) {
             GRAFT_UNROLL
             for (int v = 0; v < bfloat16_block; v += 2 * V::W) {
                 V first = V::load(sum + v), second = V::load(sum + v + V::W);
                 if constexpr (Residual) {
-                    const std::uint16_t* const add = narrow_residual + residual_at[next] + v;
+                    const std::uint16_t* const add = narrow_residual + from + v;
                     first = first + load_bf16(add), second = second + load_bf16(add + V::W);
                 }
                 narrow_neighbours(bounded(first), bounded(second), narrow_y + at + v);
@@ -56429,85 +58045,28 @@ GRAFT_VECTOR void finish_simple(const bfloat16_end& e, const bfloat16_sums& of, 
             for (int v = 0; v < bfloat16_block / V::W; ++v) {
                 if (v * V::W >= channels) break;
                 V total = V::load(sum + v * V::W);
-                if constexpr (Residual) total = total + V::load(residual + residual_at[next] + v * vector);
+                if constexpr (Residual) total = total + V::load(residual + from + v * vector);
                 bounded(total).store(y + at + v * vector);
             }
         }
     }
 }
 // The next few pixels.
-inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, bfloat16_sums& of, int count) {
+inline GRAFT_NOINLINE void finish_some(const bfloat16_end& e, pixel_sums& of, int count) {
     int next = of.next;
     const int end = of.pixels < next + count ? of.pixels : next + count;
     if (next >= end) return;
-    if (e.function && next == 0) activate_run(of.sum[0], of.pixels * bfloat16_block, e.a.ep.act, e.a.ep.alpha, e.a.ep.beta);
+    if (e.function && next == 0) activate_run(of.sum[0], of.pixels * bfloat16_block, e.args->ep.act, e.args->ep.alpha, e.args->ep.beta);
     of.next = end;
     if (!e.simple) {
         for (; next < end; ++next)
-            if (of.at[next] >= 0) finish_pixel(e, of.sum[next], of.at[next], e.a.residual_pixel ? of.residual_at[next] : of.at[next]);
+            if (const std::int64_t at = of.place(next); at >= 0) finish_pixel(e, of.sum[next], at, e.args->residual_pixel ? of.residual_at[next] : at);
         return;
     }
-    if (e.a.narrow_y)
+    if (e.args->narrow_y)
         e.residual ? finish_simple<true, true>(e, of, next, end) : finish_simple<true, false>(e, of, next, end);
     else
         e.residual ? finish_simple<false, true>(e, of, next, end) : finish_simple<false, false>(e, of, next, end);
-}
-
-// The weights of the next block, some lines of which are asked for at every step: of layers of few pixels they come from memory. Where a task reads its weights
-// once, they are a stream that the machine fetches by itself.
-struct weights_ahead {
-    const std::uint16_t* at;
-    int lines;
-};
-
-// By tiles or by vectors: `Unit` says whose sum_bfloat16 it is.
-template <class Unit>
-inline void multiply_block(Unit& unit, const bfloat16_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    const image_planes& g = a.from;
-    const std::int64_t channel = block * bfloat16_block, channels = a.out_channels - channel;
-    alignas(64) float bias[bfloat16_block] = {};
-    for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < channels; ++c) bias[c] = a.bias[channel + c];
-    const bfloat16_end end = end_of(a, block);
-    bfloat16_sums sums[2];
-    sums[0].next = sums[0].pixels = sums[1].next = sums[1].pixels = 0;
-    const std::uint16_t* const w = a.weights + block * a.steps * bfloat16_step;
-    const std::int64_t vector = block * (bfloat16_block / V::W) * a.y_vector;
-    const std::int64_t row = first * bfloat16_block / g.pitch;
-    std::int64_t image = row / a.image_rows, oy = row % a.image_rows, column = first * bfloat16_block % g.pitch;
-    const std::int64_t tiles = last - first;
-    const int lines = tiles > 1 && channels > bfloat16_block ? static_cast<int>((bfloat16_step / bfloat16_block + tiles - 1) / tiles) : 0;
-    for (std::int64_t tile = first; tile < last; ++tile) {
-        bfloat16_sums &here = sums[tile % 2], &before = sums[1 - tile % 2];
-        const std::int64_t pixel = tile * bfloat16_block, left = a.pixels - pixel;
-        // What lies there as it is ends with the last pixel: the last tile begins with some that were computed before.
-        const std::int64_t whole = left > bfloat16_block / 2 ? bfloat16_block : bfloat16_block / 2,
-                           again = a.narrow_x == a.source && left < whole ? whole - left : 0;
-        const std::uint16_t* const x = a.source + (pixel - again) * a.source_pixel;
-        const weights_ahead next{w + a.steps * (bfloat16_step + (tile - first) * lines * bfloat16_block), lines};
-        here.pixels = left < bfloat16_block ? static_cast<int>(left + again) : bfloat16_block;
-        sum_bfloat16(unit, a, x, w, next, bias, here, end, before);
-        finish_some(end, before, bfloat16_block);
-        here.next = 0;
-        for (int i = 0; i < again; ++i) here.at[i] = -1;
-        for (int i = static_cast<int>(again); i < here.pixels;) {
-            const std::int64_t of_row = g.pitch - column, wanted = here.pixels - i, count = of_row < wanted ? of_row : wanted;
-            const std::int64_t used = oy < a.oh ? a.ow - column : 0, outputs = used < 0 ? 0 : used < count ? used : count;
-            const std::int64_t at = vector + image * a.y_image + (a.first_row + oy) * a.y_row + column * a.y_pixel;
-            for (std::int64_t k = 0; k < count; ++k) here.at[i + k] = k < outputs ? at + k * a.y_pixel : -1;
-            if (a.residual_pixel)
-                for (std::int64_t k = 0; k < outputs; ++k) here.residual_at[i + k] = vector + (column + k) * a.residual_pixel;
-            i += static_cast<int>(count), column += count;
-            if (column < g.pitch) continue;
-            column = 0;
-            if (++oy == a.image_rows) oy = 0, ++image;
-        }
-    }
-    finish_some(end, sums[(last - 1) % 2], bfloat16_block);
-}
-template <class Unit>
-inline void multiply_bfloat16(const bfloat16_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
-    Unit unit;
-    for (const std::int64_t end = block + blocks; block < end; ++block) multiply_block(unit, a, block, first, last);
 }
 // ---- graft/cpu/kernels/bfloat16_images.inl
 // Operators on images in bfloat16, whose pixels are 32 channels side by side: text, included for each set that rounds to it. They compute in float32, 2 W
@@ -56722,12 +58281,14 @@ static constexpr bfloat16_image_kernels bfloat16_images = {&widen_pixels,
 // ---- graft/cpu/kernels/bfloat16_vectors.inl
 // Sums of products of bfloat16 by vectors, a pair of channels of a pixel at a time: text, included for each set that multiplies pairs.
 
-struct pair_unit {};
+struct pair_unit {
+    static bfloat16_end end_of(const pixel_args& a, std::int64_t block) { return bfloat16_end_of(a, block); }
+};
 
 // Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
 // registers. `pair_step`: numbers from a pair to the next.
 template <int Pixels, int PixelStep>
-inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
+inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
                                               float* to, std::int64_t to_pixel) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
     V sum[Pixels][vectors];
@@ -56756,14 +58317,14 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const bfloat16_args& a, const std:
     for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
 }
 
-inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* bias,
-                         bfloat16_sums& to, const bfloat16_end&, bfloat16_sums&) {
+inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start, pixel_sums& to,
+                      const bfloat16_end&, pixel_sums&) {
     constexpr int many = 11, few = 3;
-    static_assert(bfloat16_room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
+    static_assert(room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
         const bool rest = to.pixels - p <= 2 * few;
         const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;
-        sum(a, x + p * bfloat16_block, 2, w, {bias, 0}, to.sum[p], bfloat16_block);
+        sum(a, x + p * bfloat16_block, 2, w, {start, 0}, to.sum[p], bfloat16_block);
         p += rest ? few : many;
     }
 }
@@ -56771,7 +58332,7 @@ inline void sum_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t
 // A step of 32 pixels takes some 300 ns: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_vectors() {
     static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<pair_unit>, &bfloat16_images, false, 33, 0};
+        {&gather_bfloat16, &gather_bfloat16_planes, &multiply_pixels<pair_unit>, false, 33, 0}, &pack_bfloat16_weights, &bfloat16_images};
     return &all;
 }
 #if GRAFT_HAS_AMX
@@ -56814,11 +58375,11 @@ struct tile_unit {
         static_assert(C != A && C != B && A != B, "the tiles of a product differ");
         __asm__ __volatile__("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
     }
-    /// C += A B: 16 x 16 sums, by 16 rows of 64 signed bytes and 16 rows of 16 times four unsigned ones. What leaves int32 wraps.
+    /// C += A B: 16 x 16 sums, by 16 rows of 64 unsigned bytes and 16 rows of 16 times four signed ones. What leaves int32 wraps.
     template <int C, int A, int B>
     GRAFT_VECTOR void multiply_bytes() {
         static_assert(C != A && C != B && A != B, "the tiles of a product differ");
-        __asm__ __volatile__("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
+        __asm__ __volatile__("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
     }
     /// Into the second cache.
     static GRAFT_VECTOR void fetch(const void* line) { _mm_prefetch(static_cast<const char*>(line), _MM_HINT_T1); }
@@ -56827,33 +58388,44 @@ struct tile_unit {
 // ---- graft/cpu/kernels/bfloat16_tiles.inl
 // Sums of products of bfloat16 by tiles: text, included for each kind of them. The pixels of 32 channels are the rows of a tile: sixteen are one load.
 
+struct bfloat16_tiles : tile_unit {
+    // Written out: those that compilers make belong to no region.
+    GRAFT_VECTOR bfloat16_tiles() {}
+    GRAFT_VECTOR ~bfloat16_tiles() {}
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply() {
+        multiply_bfloat16<C, A, B>();
+    }
+    static bfloat16_end end_of(const pixel_args& a, std::int64_t block) { return bfloat16_end_of(a, block); }
+};
+
 // Rows: tiles of sixteen pixels; of output channels there are two, the second perhaps of none.
-template <int Rows>
-inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next,
-                                     sums_from start, float* to, std::int64_t to_pixel, const bfloat16_end& end, bfloat16_sums& before) {
+template <int Rows, class Unit, class End>
+inline GRAFT_NOINLINE void sum_tiles(Unit& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, sums_from start,
+                                     float* to, std::int64_t to_pixel, const End& end, pixel_sums& before) {
     constexpr int half = bfloat16_block / 2;
     const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = to_pixel * std::ptrdiff_t(sizeof(float));
     const std::ptrdiff_t x_row = a.source_pixel * std::ptrdiff_t(sizeof *x);
     const float* const below = start.first + half * start.pixel;
-    tiles.load<0>(start.first, start_row);
-    tiles.load<1>(start.first + half, start_row);
-    if (Rows == 2) tiles.load<2>(below, start_row);
-    if (Rows == 2) tiles.load<3>(below + half, start_row);
+    tiles.template load<0>(start.first, start_row);
+    tiles.template load<1>(start.first + half, start_row);
+    if (Rows == 2) tiles.template load<2>(below, start_row);
+    if (Rows == 2) tiles.template load<3>(below + half, start_row);
     // Vectors work beside tiles: a quarter of the pixels before, from time to time.
     const std::int64_t every = a.steps / 4;
     std::int64_t until = a.steps < 8 ? a.steps : every;
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
-            tiles.load<6>(w, 64);
-            tiles.load<4>(from, x_row);
-            tiles.multiply_bfloat16<0, 4, 6>();
-            tiles.load<7>(w + bfloat16_step / 2, 64);
-            tiles.multiply_bfloat16<1, 4, 7>();
+            tiles.template load<6>(w, 64);
+            tiles.template load<4>(from, x_row);
+            tiles.template multiply<0, 4, 6>();
+            tiles.template load<7>(w + bfloat16_step / 2, 64);
+            tiles.template multiply<1, 4, 7>();
             if (Rows == 2) {
-                tiles.load<5>(from + half * a.source_pixel, x_row);
-                tiles.multiply_bfloat16<2, 5, 6>();
-                tiles.multiply_bfloat16<3, 5, 7>();
+                tiles.template load<5>(from + half * a.source_pixel, x_row);
+                tiles.template multiply<2, 5, 6>();
+                tiles.template multiply<3, 5, 7>();
             }
             for (int line = 0; line < next.lines; ++line, next.at += bfloat16_block) tile_unit::fetch(next.at);
             if (--until) continue;
@@ -56862,89 +58434,327 @@ inline GRAFT_NOINLINE void sum_tiles(tile_unit& tiles, const bfloat16_args& a, c
         }
     finish_some(end, before, bfloat16_block);
     float* const to_below = to + half * to_pixel;
-    tiles.store<0>(to, to_row);
-    tiles.store<1>(to + half, to_row);
-    if (Rows == 2) tiles.store<2>(to_below, to_row);
-    if (Rows == 2) tiles.store<3>(to_below + half, to_row);
+    tiles.template store<0>(to, to_row);
+    tiles.template store<1>(to + half, to_row);
+    if (Rows == 2) tiles.template store<2>(to_below, to_row);
+    if (Rows == 2) tiles.template store<3>(to_below + half, to_row);
 }
 
-inline void sum_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, const float* bias,
-                         bfloat16_sums& to, const bfloat16_end& end, bfloat16_sums& before) {
-    constexpr int half = bfloat16_block / 2;
-    const auto sum = to.pixels > half ? &sum_tiles<2> : &sum_tiles<1>;
-    sum(tiles, a, x, w, next, {bias, 0}, to.sum[0], bfloat16_block, end, before);
+template <class Unit, class End>
+inline void sum_block(Unit& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead next, const float* start, pixel_sums& to,
+                      const End& end, pixel_sums& before) {
+    const auto sum = to.pixels > bfloat16_block / 2 ? &sum_tiles<2, Unit, End> : &sum_tiles<1, Unit, End>;
+    sum(tiles, a, x, w, next, {start, 0}, to.sum[0], bfloat16_block, end, before);
 }
 
 // A step of a tile takes some 20 ns, and what follows the last one as much as three: tasks of 10 us.
 inline const bfloat16_kernels* bfloat16_by_tiles() {
     static constexpr bfloat16_kernels all = {
-        &pack_bfloat16_weights, &gather_bfloat16, &gather_bfloat16_planes, &multiply_bfloat16<tile_unit>, &bfloat16_images, true, 500, 3};
+        {&gather_bfloat16, &gather_bfloat16_planes, &multiply_pixels<bfloat16_tiles>, true, 500, 3}, &pack_bfloat16_weights, &bfloat16_images};
     return &all;
 }
-// ---- graft/cpu/kernels/quantized_amx.inl
-// The convolution of bytes by tiles: text, included for each kind of them. The lanes of four channels of an image are the rows of a tile already.
+// ---- graft/cpu/kernels/quantized_pixels.inl
+// 8-bit images in pixels of 64 channels, as unsigned numbers, and their convolutions by tiles: text, included for each kind of them. The pixels are the rows of
+// a tile, as those of bfloat16 are.
 
-// 32 output channels by some pixels, 16 lanes of channels of one tap at a time: Columns vectors of sixteen pixels.
-template <int Columns>
-GRAFT_VECTOR void sum_bytes(tile_unit& tiles, const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step,
-                            const std::int32_t* w, std::int32_t* sums) {
-    const std::ptrdiff_t lane = static_cast<std::ptrdiff_t>(step) * 4;
-    tiles.zero<0>();
-    tiles.zero<2>();
-    if (Columns == 2) tiles.zero<1>(), tiles.zero<3>();
-    for (; steps > 0; steps -= 16, x += 16 * step)
-        for (int t = 0; t < count; ++t, w += 512) {
-            const std::int32_t* const from = x + taps[t];
-            tiles.load<4>(w, 64);
-            tiles.load<6>(from, lane);
-            tiles.multiply_bytes<0, 4, 6>();
-            tiles.load<5>(w + 256, 64);
-            tiles.multiply_bytes<2, 5, 6>();
-            if (Columns == 2) {
-                tiles.load<7>(from + 16, lane);
-                tiles.multiply_bytes<1, 4, 7>();
-                tiles.multiply_bytes<3, 5, 7>();
-            }
+// What becomes of the sums of one block of output channels.
+struct code_sums_end {
+    const pixel_args* args;
+    alignas(64) float start[bfloat16_block];  // the bits of integers
+    alignas(64) float scale[bfloat16_block];
+    std::int64_t at;
+};
+
+struct byte_tiles : tile_unit {
+    GRAFT_VECTOR byte_tiles() {}
+    GRAFT_VECTOR ~byte_tiles() {}
+    template <int C, int A, int B>
+    GRAFT_VECTOR void multiply() {
+        multiply_bytes<C, A, B>();
+    }
+    static code_sums_end end_of(const pixel_args& a, std::int64_t block) {
+        const std::int64_t first = block * bfloat16_block, left = a.out_channels - first;
+        const std::size_t bytes = static_cast<std::size_t>(left < bfloat16_block ? left : bfloat16_block) * sizeof(float);
+        code_sums_end e{&a, {}, {}, block / 2 * a.code_block + block % 2 * bfloat16_block};
+        std::memcpy(e.start, a.codes->bias + first, bytes);
+        std::memcpy(e.scale, a.codes->scale + first, bytes);
+        return e;
+    }
+};
+
+// What is added to codes before they are stored.
+template <bool Divides>
+struct added_codes {
+    V least, most, a_scale, b_zero, b_scale;
+    sum_divider by;
+    GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p)
+        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(c.most)), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
+          b_scale(V::set1(p.b_scale)), by(divider_of(p)) {
+        by.multiplies = !Divides;
+    }
+    GRAFT_VECTOR I sum(V steps, const std::uint8_t* codes) const {
+        const V a = to_float(to_int(max(min(steps, most), least))) * a_scale, b = (to_float(load_u8(codes)) - b_zero) * b_scale;
+        return to_int(divide(a + b, by));
+    }
+};
+// Nothing. Where `Bytes` says so, becoming bytes cuts off what is past the largest code.
+template <bool Bytes>
+struct no_codes {
+    V most;
+    GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(Bytes ? steps : min(steps, most)); }
+};
+// Pixels [next, end), two at a time, of which codes go from `low` to `high`.
+template <class Added>
+GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, int zero, int low, int high, const Added& added) {
+    constexpr int half = bfloat16_block / 2;
+    const pixel_args& a = *e.args;
+    const std::uint8_t* const add = a.code_residual ? a.code_residual : a.code_y;  // which no_codes does not read
+    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
+    const I shift = I::set1(zero * 0x00010001), least = in_all_bytes(low), largest = in_all_bytes(high);
+    std::uint8_t none[bfloat16_block] = {};
+    for (; next < end; next += 2) {
+        const float *const first = of.sum[next], *const second = of.sum[next + 1];
+        const std::int64_t at = of.place(next), other = next + 1 == end ? -1 : of.place(next + 1);
+        std::uint8_t *const to_first = at < 0 ? none : a.code_y + at, *const to_second = other < 0 ? none : a.code_y + other;
+        const std::uint8_t *const add_first = at < 0 ? none : add + at, *const add_second = other < 0 ? none : add + other;
+        GRAFT_UNROLL
+        for (int v = 0; v < half; v += V::W) {
+            const auto steps = [&](const float* sums, int c, const std::uint8_t* codes) {
+                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), codes + c);
+            };
+            const I codes = pack_bytes(steps(first, v, add_first), steps(first, half + v, add_first), steps(second, v, add_second),
+                                       steps(second, half + v, add_second), shift);
+            store_fours(min_bytes(max_bytes(codes, least), largest), to_first + v, to_second + v);
         }
-    constexpr std::ptrdiff_t row = quantized_pixels * 4;
-    tiles.store<0>(sums, row);
-    tiles.store<2>(sums + 16 * quantized_pixels, row);
-    if (Columns == 2) {
-        tiles.store<1>(sums + 16, row);
-        tiles.store<3>(sums + 16 * quantized_pixels + 16, row);
     }
 }
-// What is not there is none of an output's: past the last pixel of an image the next lane's are read, or what the gathered memory has behind it.
-inline void conv_quantized_tiles(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
-    static_assert(quantized_rows_of_tiles == 32 && quantized_pixels == 48, "two tiles of output channels, three of pixels");
-    constexpr int rows = quantized_rows_of_tiles, columns = quantized_pixels / V::W;
-    const quantized_conv_problem& p = a.p;
-    const std::int64_t pitch = a.from.pitch, pixels = (p.oh - 1) * pitch + p.ow, steps = p.lanes_of_channels();
-    const auto [begin, end] = blocks_of_task(a, part);
-    const std::int64_t first = tile * quantized_pixels, left = pixels - first;
-    const int window = p.kh * p.kw, count = static_cast<int>(left < quantized_pixels ? left : quantized_pixels);
-    const std::int32_t* const x = a.gathered + first;
-    tile_unit tiles;
-    alignas(64) std::int32_t made[rows * quantized_pixels];
-    for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * steps * window * rows;
-        if (count > 16)
-            sum_bytes<2>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
-        else
-            sum_bytes<1>(tiles, x, a.from.taps, window, steps, a.from.planes(), w, made);
-        if (count > 32) sum_bytes<1>(tiles, x + 32, a.from.taps, window, steps, a.from.planes(), w, made + 32);
-        for (int r = 0; r < rows && block * rows + r < p.oc; r += 4) {
-            I sums[4][1];
-            for (int c = 0; c < columns && c * V::W < count; ++c) {
+// The next few.
+inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, int count) {
+    const int next = of.next, end = of.pixels < next + count ? of.pixels : next + count;
+    if (next >= end) return;
+    of.next = end;
+    const code_end& c = *e.args->codes;
+    if (!c.sum && c.bytes) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<true>{V::zero()});
+    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<false>{V::set1(c.most)});
+    const quantized_sum_problem& p = *c.sum;
+    if (divider_of(p).multiplies)
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p));
+    else
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p));
+}
+
+// A few planes of codes, of which a row of up to eight neighbouring taps is unrolled, as gather_bfloat16_neighbours has it; what follows a plane's taps meets
+// weights of zero.
+inline void gather_planes_of_codes(const pixel_args& a, std::int64_t, std::int64_t first, std::int64_t last) {
+    constexpr std::int64_t together = 8;
+    const image_planes& g = a.from;
+    std::uint8_t rows[bfloat16_row];
+    const std::int64_t step = a.unrolled_step, planes = a.channels / a.unrolled;
+    std::uint8_t* to = reinterpret_cast<std::uint8_t*>(a.gathered + first * bfloat16_block);
+    std::int64_t row = first / g.pitch, column = first % g.pitch;
+    for (; first < last; ++row, column = 0) {
+        const auto [row_phase, column_phase, image, iy, count, inside] = source_of(a, row, column, last - first);
+        const std::int64_t numbers = (count - 1) * step + together, from = column * step - a.unrolled_pad, size = inside ? a.iw : 0;
+        const std::int64_t begin = from < 0 ? 0 : from, end = from + numbers < size ? from + numbers : size;
+        for (std::int64_t p = 0; p < planes; ++p) {
+            std::uint8_t* const here = rows + p * numbers;
+            std::memset(here, a.padding, static_cast<std::size_t>(numbers));
+            const std::uint8_t* const plane = a.code_x + image * a.x_image + p * a.x_vector + (inside ? iy : 0) * a.x_row;
+            if (begin < end) std::memcpy(here + begin - from, plane + begin, static_cast<std::size_t>(end - begin));
+            for (std::int64_t i = begin; a.codes->flip && i < end; ++i) here[i - from] ^= a.codes->flip;
+        }
+        clear_pixels(reinterpret_cast<std::uint16_t*>(to), count);
+        for (std::int64_t i = 0; i < count; ++i, to += code_pixel)
+            for (std::int64_t p = 0; p < planes; ++p) std::memcpy(to + p * a.unrolled, rows + p * numbers + i * step, together);
+        first += count;
+    }
+}
+
+// W pixels, of which `count` are there, by 4 W channels.
+template <bool ToPixels>
+GRAFT_VECTOR void move_square(const code_image& m, int channel, std::int64_t pixel, int count) {
+    V lanes[V::W];
+    std::uint8_t* const pixels = m.pixels + pixel * code_pixel + channel;
+    const auto at = [&](int i) { return m.planes + (channel + 4 * i) * m.plane + pixel * (m.lanes ? 4 : 1); };
+    const auto there = [&](int i) { return m.channels - channel - 4 * i < 4 ? m.channels - channel - 4 * i : 4; };
+    std::int32_t some[V::W] = {};
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof *some;
+    GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) {
+        if (ToPixels && there(i) > 0 && m.lanes)
+            std::memcpy(some, at(i), bytes);
+        else if (ToPixels && there(i) > 0)
+            codes_to_lanes(at(i), m.plane, there(i), m.flip, count, some);
+        if (!ToPixels && i < count) std::memcpy(some, pixels + i * code_pixel, sizeof some);
+        lanes[i] = as_float(I::load(some));
+    }
+    transpose(lanes);
+    GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) {
+        as_int(lanes[i]).store(some);
+        if (ToPixels && i < count) std::memcpy(pixels + i * code_pixel, some, sizeof some);
+        if (!ToPixels && there(i) > 0 && m.lanes)
+            std::memcpy(at(i), some, bytes);
+        else if (!ToPixels && there(i) > 0)
+            lanes_to_codes(some, m.plane, there(i), m.flip, count, at(i));
+    }
+}
+// Some pixels of up to 64 planes.
+template <bool ToPixels>
+inline void move_codes(const code_image& m, std::int64_t first, std::int64_t count) {
+    for (std::int64_t end = first + count; first < end; first += V::W)
+        for (int channel = 0; channel < m.channels; channel += 4 * V::W)
+            move_square<ToPixels>(m, channel, first, static_cast<int>(end - first < V::W ? end - first : V::W));
+}
+
+// Where the taps of a column of windows lie: rows of the image that are none read padding.
+struct column_of_taps {
+    const std::uint8_t* first;
+    std::int64_t row;  // bytes from a row to the next; 0: padding
+};
+struct depthwise_pixels {
+    const quantized_conv_problem& p;
+    const std::uint8_t *x, *padding;
+    column_of_taps column(std::int64_t ix) const {
+        return ix < 0 || ix >= p.iw ? column_of_taps{padding, 0} : column_of_taps{x + ix * code_pixel, p.iw * code_pixel};
+    }
+    const std::uint8_t* at(const column_of_taps& c, std::int64_t iy) const { return iy < 0 || iy >= p.ih ? padding : c.first + iy * c.row; }
+};
+// Four channels' numbers at a time are a lane's: of each sixteen channels the first four are those of vector 0, and so on.
+constexpr int code_vectors = 16 / V::W;
+struct depthwise_end {
+    lane_end codes;
+    alignas(64) std::int32_t bias[code_pixel];
+    alignas(64) float scale[code_pixel];
+};
+GRAFT_VECTOR I load_pixel(const std::uint8_t* from, int vector) {
+    std::int32_t lanes[V::W];
+    std::memcpy(lanes, from + vector * 4 * V::W, sizeof lanes);
+    return I::load(lanes);
+}
+GRAFT_VECTOR void store_pixel(const depthwise_end& e, const I (&sums)[4], int vector, std::uint8_t* to) {
+    const auto steps = [&](int k) { return steps_of(e.codes, sums[k], V::load(e.scale + k * 16 + vector * V::W)); };
+    std::int32_t lanes[V::W];
+    pack_codes(e.codes, steps(0), steps(1), steps(2), steps(3)).store(lanes);
+    std::memcpy(to + vector * 4 * V::W, lanes, sizeof lanes);
+}
+// A window of 3 x 3 whose rows are neighbours: what is brought together of a row of the image serves three rows of outputs.
+template <bool Wide>
+GRAFT_NOINLINE inline void depthwise_pixel_columns(const depthwise_pixels& of, const std::int32_t* w, const depthwise_end& e, std::int64_t first,
+                                                   std::int64_t last, std::uint8_t* y) {
+    const quantized_conv_problem& p = of.p;
+    for (std::int64_t ox = 0; ox < p.ow; ++ox) {
+        const std::int64_t ix = ox * p.sw - p.pl;
+        const column_of_taps left = of.column(ix), middle = of.column(ix + p.dw), right = of.column(ix + 2 * p.dw);
+        for (int v = 0; v < code_vectors; ++v) {
+            I before[4], here[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) before[k] = here[k] = I::load(e.bias + k * 16 + v * V::W);
+            for (std::int64_t oy = first - 2; oy < last; ++oy) {
+                const std::int64_t iy = oy + 2 - p.pt;
+                const I third = load_pixel(of.at(right, iy), v);
+                four_taps taps;
+                bring_together(load_pixel(of.at(left, iy), v), load_pixel(of.at(middle, iy), v), third, third, taps);
+                I whole[4];
+                GRAFT_UNROLL
                 for (int k = 0; k < 4; ++k) {
-                    const std::int64_t channel = block * rows + r + k;
-                    sums[k][0] = I::load(made + (r + k) * quantized_pixels + c * V::W) + I::set1(channel < p.oc ? a.bias[channel] : 0);
+                    const std::int32_t* const weights = w + k * 16 + v * V::W;
+                    whole[k] = add_bytes(before[k], taps.of[k], I::load(weights + 2 * code_pixel));
+                    before[k] = add_bytes(here[k], taps.of[k], I::load(weights + code_pixel));
+                    here[k] = add_bytes(I::load(e.bias + k * 16 + v * V::W), taps.of[k], I::load(weights));
                 }
-                const int here = count - c * V::W < V::W ? count - c * V::W : V::W;
-                store_lane<1>(a, block * rows + r, first + c * V::W, here, pitch, sums);
+                if constexpr (Wide) GRAFT_UNROLL
+                for (int k = 0; k < 4; ++k) {
+                    const std::int32_t* const weights = w + 3 * code_pixel + k * 16 + v * V::W;
+                    whole[k] = add_bytes(whole[k], taps.of[k], I::load(weights + 2 * code_pixel));
+                    before[k] = add_bytes(before[k], taps.of[k], I::load(weights + code_pixel));
+                    here[k] = add_bytes(here[k], taps.of[k], I::load(weights));
+                }
+                if (oy >= first) store_pixel(e, whole, v, y + (oy * p.ow + ox) * code_pixel);
             }
         }
     }
+}
+GRAFT_NOINLINE inline void depthwise_pixel_windows(const depthwise_pixels& of, const std::int32_t* w, const depthwise_end& e, std::int64_t first,
+                                                   std::int64_t last, std::uint8_t* y) {
+    const quantized_conv_problem& p = of.p;
+    const int groups = p.fours_of_taps(), parts = p.parts();
+    // From a window's first pixel to those of its taps, where all are the image's; else where those lie. What no tap has meets weights of zero.
+    std::int64_t inside[4 * quantized_taps] = {};
+    const std::uint8_t* at[4 * quantized_taps];
+    for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = of.padding;
+    for (int t = 0; t < p.kh * p.kw; ++t) inside[p.slot_of_tap(t)] = (std::int64_t(t / p.kw) * p.dh * p.iw + std::int64_t(t % p.kw) * p.dw) * code_pixel;
+    const auto compute = [&](const auto& tap, std::uint8_t* to) {
+        for (int v = 0; v < code_vectors; ++v) {
+            I sums[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) sums[k] = I::load(e.bias + k * 16 + v * V::W);
+            for (int g = 0; g < groups; ++g) {
+                four_taps taps;
+                bring_together(load_pixel(tap(4 * g), v), load_pixel(tap(4 * g + 1), v), load_pixel(tap(4 * g + 2), v), load_pixel(tap(4 * g + 3), v), taps);
+                for (int part = 0; part < parts; ++part) {
+                    const std::int32_t* const by = w + (g + part * groups) * code_pixel + v * V::W;
+                    GRAFT_UNROLL
+                    for (int k = 0; k < 4; ++k) sums[k] = add_bytes(sums[k], taps.of[k], I::load(by + k * 16));
+                }
+            }
+            store_pixel(e, sums, v, to);
+        }
+    };
+    for (std::int64_t oy = first; oy < last; ++oy)
+        for (std::int64_t ox = 0; ox < p.ow; ++ox) {
+            const std::int64_t iy = oy * p.sh - p.pt, ix = ox * p.sw - p.pl;
+            std::uint8_t* const to = y + (oy * p.ow + ox) * code_pixel;
+            if (iy >= 0 && ix >= 0 && iy + std::int64_t(p.kh - 1) * p.dh < p.ih && ix + std::int64_t(p.kw - 1) * p.dw < p.iw) {
+                const std::uint8_t* const window = of.x + (iy * p.iw + ix) * code_pixel;
+                compute([&](int slot) { return window + inside[slot]; }, to);
+                continue;
+            }
+            for (int t = 0; t < p.kh * p.kw; ++t)
+                at[p.slot_of_tap(t)] = of.at(of.column(ix + std::int64_t(t % p.kw) * p.dw), iy + std::int64_t(t / p.kw) * p.dh);
+            compute([&](int slot) { return at[slot]; }, to);
+        }
+}
+// 64 channels of rows [first, last) of the outputs.
+inline void depthwise_codes(const quantized_conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    const quantized_conv_problem& p = a.p;
+    alignas(64) std::uint8_t padding[code_pixel];
+    std::memset(padding, p.unsigned_zero(), sizeof padding);
+    depthwise_end e{end_of(p), {}, {}};
+    for (int c = 0; c < code_pixel && block * code_pixel + c < p.oc; ++c) {
+        const int at = word_of_channel(c);
+        e.bias[at] = a.bias[block * code_pixel + c], e.scale[at] = a.scale[block * code_pixel + c];
+    }
+    const depthwise_pixels of{p, a.x + block * p.ih * p.iw * code_pixel, padding};
+    const std::int32_t* const w = a.weights + block * p.fours() * code_pixel;
+    std::uint8_t* const y = a.y + block * p.oh * p.ow * code_pixel;
+    const bool neighbours = p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1;
+    (!neighbours ? depthwise_pixel_windows : p.wide ? depthwise_pixel_columns<true> : depthwise_pixel_columns<false>)(of, w, e, first, last, y);
+}
+
+// Of one block, row oy of the outputs.
+inline void max_pool_pixels(const pool_problem& p, std::int64_t oy, const std::uint8_t* x, std::uint8_t* y) {
+    for (std::int64_t ox = 0; ox < p.ow; ++ox)
+        for (int v = 0; v < code_vectors; ++v) {
+            I most = I::set1(0);
+            for (int ky = 0; ky < p.kh; ++ky)
+                for (int kx = 0; kx < p.kw; ++kx) {
+                    const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh, ix = ox * p.sw - p.pl + std::int64_t(kx) * p.dw;
+                    if (iy >= 0 && iy < p.ih && ix >= 0 && ix < p.iw) most = max_bytes(most, load_pixel(x + (iy * p.iw + ix) * code_pixel, v));
+                }
+            std::int32_t lanes[V::W];
+            most.store(lanes);
+            std::memcpy(y + (oy * p.ow + ox) * code_pixel + v * 4 * V::W, lanes, sizeof lanes);
+        }
+}
+
+inline const code_pixel_kernels* codes_by_tiles() {
+    static constexpr code_pixel_kernels all = {{&gather_bfloat16, &gather_planes_of_codes, &multiply_pixels<byte_tiles>, true, 500, 3},
+                                               &move_codes<true>,
+                                               &move_codes<false>,
+                                               &depthwise_codes,
+                                               &max_pool_pixels};
+    return &all;
 }
 }  // namespace amx
 #endif
@@ -57007,14 +58817,14 @@ GRAFT_INLINE const bfloat16_kernels* bfloat16_products(isa set) noexcept {
     return nullptr;
 }
 
-GRAFT_INLINE quantized_task byte_tiles(isa set) noexcept {
+GRAFT_INLINE const code_pixel_kernels* byte_tiles(isa set) noexcept {
 #if GRAFT_EMULATED_PRODUCTS
-#define GRAFT_X(id, width, here) GRAFT_ISA_HERE(here, if (set == isa::id && emulates("amx")) return &id::emulated::conv_quantized_tiles;)
+#define GRAFT_X(id, width, here) GRAFT_ISA_HERE(here, if (set == isa::id && emulates("amx")) return id::emulated::codes_by_tiles();)
     GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X
 #endif
 #if GRAFT_HAS_AMX
-    if (set == isa::avx512 && has_tiles()) return quantized_conv_wanted() ? &avx512::bf16::amx::conv_quantized_tiles : nullptr;
+    if (set == isa::avx512 && has_tiles()) return quantized_conv_wanted() ? avx512::bf16::amx::codes_by_tiles() : nullptr;
 #endif
     static_cast<void>(set);
     return nullptr;
@@ -57261,7 +59071,12 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_KERNELS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_KERNELS_HPP
 // ---- graft/cpu/bfloat16_kernels.hpp
-// Convolutions and matrix products of bfloat16 as kernels see them: one run's arguments, and the table that tiles and vectors fill.
+// Convolutions and matrix products of bfloat16, and images of it, as kernels see them.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_PIXEL_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_PIXEL_KERNELS_HPP
+// ---- graft/cpu/pixel_kernels.hpp
+// Sums of products over pixels of 64 bytes as kernels see them: one run's arguments, and the table that tiles and vectors fill.
 
 #ifndef GRAFT_SINGLE_GRAFT_CPU_PLANES_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_PLANES_HPP
@@ -57281,7 +59096,7 @@ struct image_planes {
     std::int64_t row_phases = 0, column_phases = 0;
     const std::int64_t* row_phase = nullptr;     // the remainders, [row_phases]
     const std::int64_t* column_phase = nullptr;  // [column_phases]
-    const std::int64_t* taps = nullptr;          // [kh * kw]
+    const std::int64_t* taps = nullptr;          // [kh * kw], perhaps more than once
 
     std::int64_t plane() const noexcept { return pitch * rows; }
     std::int64_t planes() const noexcept { return plane() * row_phases * column_phases; }
@@ -57313,16 +59128,17 @@ image_planes planes_of(const Problem& p) {
     return g;
 }
 
-// Bytes of those lists.
+// Bytes of those lists; `times`: how often the taps stand there, one list behind the other.
 template <class Problem>
-std::int64_t plane_list_bytes(const Problem& p) {
-    return (8 * (std::int64_t(p.kh) * p.kw + p.kh + p.kw) + 63) / 64 * 64;
+std::int64_t plane_list_bytes(const Problem& p, int times = 1) {
+    return (8 * (std::int64_t(p.kh) * p.kw * times + p.kh + p.kw) + 63) / 64 * 64;
 }
 
 // Writes them for planes of these sizes, and points there.
 template <class Problem>
-void list_taps(const Problem& p, image_planes& g, void* lists) {
-    std::int64_t *const taps = static_cast<std::int64_t*>(lists), *const row_phase = taps + std::int64_t(p.kh) * p.kw, *const column_phase = row_phase + p.kh;
+GRAFT_COLD void list_taps(const Problem& p, image_planes& g, void* lists, int times = 1) {
+    const std::int64_t count = std::int64_t(p.kh) * p.kw;
+    std::int64_t *const taps = static_cast<std::int64_t*>(lists), *const row_phase = taps + count * times, *const column_phase = row_phase + p.kh;
     tap_phases(p.kh, p.dh, p.sh, row_phase);
     tap_phases(p.kw, p.dw, p.sw, column_phase);
     for (int ky = 0; ky < p.kh; ++ky)
@@ -57333,12 +59149,95 @@ void list_taps(const Problem& p, image_planes& g, void* lists) {
             while (column_phase[px] != beside % p.sw) ++px;
             taps[ky * p.kw + kx] = (py * g.column_phases + px) * g.plane() + below / p.sh * g.pitch + beside / p.sw;
         }
+    for (std::int64_t i = count; i < count * times; ++i) taps[i] = taps[i - count];
     g.taps = taps;
     g.row_phase = row_phase;
     g.column_phase = column_phase;
 }
 
 }  // namespace detail
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+constexpr int bfloat16_block = 32;  ///< channels that a pixel's 64 bytes hold; output channels and pixels of a step are as many
+/// Numbers of a step's weights. For tiles: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels]; for vectors, which read
+/// them in one stream: [16 pairs][32 output channels][2].
+constexpr int bfloat16_step = bfloat16_block * bfloat16_block;
+constexpr int bfloat16_most_taps = 256;  ///< of a window
+constexpr int bfloat16_row = 16384;      ///< numbers at most that a row of outputs reads of all planes, where those are unrolled
+
+struct quantized_sum_problem;
+/// How sums of products of bytes become codes: low and the like are unsigned ones.
+struct code_end {
+    const float* scale;        // [out_channels]
+    const std::int32_t* bias;  // [out_channels]
+    float most;                // steps from the zero point
+    int zero, low;
+    bool bytes;                        // whether all steps fit int32, and codes go up to the largest byte
+    std::uint8_t flip;                 // of the codes of planes that are signed
+    const quantized_sum_problem* sum;  // null, or what is added to them: codes in lanes
+};
+
+/// One run of a sum of products over taps and channels, as its tasks read it. Pixels are float32, and rounded to bfloat16 as they are gathered; a matrix
+/// is a row of pixels whose channels are its columns. Distances count floats; `vector` is that from a vector of channels to the next. Where a `narrow` pointer
+/// takes the place of another, they count numbers of bfloat16, and a pixel's 32 channels lie side by side.
+struct pixel_args {
+    std::int64_t channels = 0, out_channels = 0, steps = 0;  // steps: blocks of channels by taps
+    int parts = 1;                                           // of each weight: a tap's pixels are multiplied by as many, and taps are counted as often
+    int taps = 1, sh = 1, sw = 1, pt = 0, pl = 0;
+    std::int64_t ih = 1, iw = 1, oh = 1, ow = 1;  // of one image
+    std::int64_t first_row = 0;                   // of the outputs that are computed
+    image_planes from;                            // of the images that are gathered together, one below the other; `image_rows` of each
+    std::int64_t image_rows = 0;
+    std::int64_t pixels = 0;  // neighbouring ones that are computed, outputs and what lies between their rows
+
+    const float* x = nullptr;
+    const std::uint16_t* narrow_x = nullptr;
+    std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0;
+    // Where it is not 0, x lies in planes, `x_vector` apart: what a row of so many taps reads of each, [plane][tap], are the channels of a pixel.
+    int unrolled = 0, unrolled_step = 1, unrolled_dilation = 1, unrolled_pad = 0;
+    std::uint16_t* gathered = nullptr;                             // [blocks of channels][planes][32]
+    std::int64_t block_pixels = 0;                                 // of it
+    const std::uint16_t* source = nullptr;                         // what is multiplied: that, or narrow_x where it lies, 32 pixels or more
+    std::int64_t source_pixel = bfloat16_block, source_block = 0;  // of it, from a pixel and from a block to the next
+    const std::uint16_t* weights = nullptr;                        // [blocks of output channels][steps][bfloat16_step]
+    const float* bias = nullptr;                                   // null, or [out_channels]
+
+    float* y = nullptr;
+    const float* residual = nullptr;  // null, or as y
+    std::uint16_t* narrow_y = nullptr;
+    const std::uint16_t* narrow_residual = nullptr;  // of narrow_y
+    std::int64_t y_image = 0, y_row = 0, y_pixel = 0, y_vector = 0;
+    std::int64_t residual_pixel = 0;  // where it is a matrix; else that of y
+    bool whole_vectors = false;       // y has room for lanes past out_channels
+    epilogue ep;
+
+    // Where it is not null, pixels are 64 codes, of which narrow pointers and distances count two as one; sums are integers, and become codes.
+    const code_end* codes = nullptr;
+    const std::uint8_t* code_x = nullptr;  // planes
+    std::uint8_t* code_y = nullptr;
+    const std::uint8_t* code_residual = nullptr;  // null, or as code_y: where there is a sum
+    std::int64_t code_block = 0;                  // bytes from a block of 64 output channels to the next
+    int padding = 0;                              // the byte that stands round an image
+};
+
+/// Tasks: `gather` (of planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by some blocks of
+/// output channels.
+struct pixel_kernels {
+    void (*gather)(const pixel_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*gather_planes)(const pixel_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*multiply)(const pixel_args&, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last);
+    bool tiles;         // else vectors
+    int steps_at_once;  // of 32 pixels, that make a task
+    int end_steps;      // what follows the last step of 32 pixels takes as long as so many
+};
+
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
@@ -57463,51 +59362,10 @@ namespace cpu {
 /// Whether this program has what they compute.
 constexpr bool bfloat16_wanted() noexcept { return wanted("Conv") || wanted("MatMul") || wanted("Gemm"); }
 
-constexpr int bfloat16_block = 32;  ///< channels that a pixel's 64 bytes hold; output channels and pixels of a step are as many
-/// Numbers of a step's weights. For tiles: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels]; for vectors, which read
-/// them in one stream: [16 pairs][32 output channels][2].
-constexpr int bfloat16_step = bfloat16_block * bfloat16_block;
-constexpr int bfloat16_most_taps = 256;  ///< of a window
-constexpr int bfloat16_row = 16384;      ///< numbers at most that a row of outputs reads of all planes, where those are unrolled
-
 /// Where weights lie: those of output channel j, channel c and tap t at j * out + c / unrolled * in + c % unrolled + t * tap.
 struct bfloat16_weights {
     std::int64_t channels = 0, out_channels = 0, taps = 1, out = 0, in = 0, tap = 1, unrolled = 1;
     float factor = 1;  // what they are multiplied by before they are rounded
-};
-
-/// One run of a sum of products over taps and channels, as its tasks read it. Pixels are float32, and rounded to bfloat16 as they are gathered; a matrix
-/// is a row of pixels whose channels are its columns. Distances count floats; `vector` is that from a vector of channels to the next. Where a `narrow` pointer
-/// takes the place of another, they count numbers of bfloat16, and a pixel's 32 channels lie side by side.
-struct bfloat16_args {
-    std::int64_t channels = 0, out_channels = 0, steps = 0;  // steps: blocks of channels by taps
-    int taps = 1, sh = 1, sw = 1, pt = 0, pl = 0;
-    std::int64_t ih = 1, iw = 1, oh = 1, ow = 1;  // of one image
-    std::int64_t first_row = 0;                   // of the outputs that are computed
-    image_planes from;                            // of the images that are gathered together, one below the other; `image_rows` of each
-    std::int64_t image_rows = 0;
-    std::int64_t pixels = 0;  // neighbouring ones that are computed, outputs and what lies between their rows
-
-    const float* x = nullptr;
-    const std::uint16_t* narrow_x = nullptr;
-    std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0;
-    // Where it is not 0, x lies in planes, `x_vector` apart: what a row of so many taps reads of each, [plane][tap], are the channels of a pixel.
-    int unrolled = 0, unrolled_step = 1, unrolled_dilation = 1, unrolled_pad = 0;
-    std::uint16_t* gathered = nullptr;                             // [blocks of channels][planes][32]
-    std::int64_t block_pixels = 0;                                 // of it
-    const std::uint16_t* source = nullptr;                         // what is multiplied: that, or narrow_x where it lies, 32 pixels or more
-    std::int64_t source_pixel = bfloat16_block, source_block = 0;  // of it, from a pixel and from a block to the next
-    const std::uint16_t* weights = nullptr;                        // [blocks of output channels][steps][bfloat16_step]
-    const float* bias = nullptr;                                   // null, or [out_channels]
-
-    float* y = nullptr;
-    const float* residual = nullptr;  // null, or as y
-    std::uint16_t* narrow_y = nullptr;
-    const std::uint16_t* narrow_residual = nullptr;  // of narrow_y
-    std::int64_t y_image = 0, y_row = 0, y_pixel = 0, y_vector = 0;
-    std::int64_t residual_pixel = 0;  // where it is a matrix; else that of y
-    bool whole_vectors = false;       // y has room for lanes past out_channels
-    epilogue ep;
 };
 
 /// Kernels of images in bfloat16, [n][ceil(c / 32)][pixels][32]; lanes past c hold numbers that are finite. A group is the channels of each pixel that fill two
@@ -57523,17 +59381,10 @@ struct bfloat16_image_kernels {
     void (*sum)(const std::uint16_t* a, const std::uint16_t* b, std::int64_t n, float low, float high, std::uint16_t* y);  ///< n: whole pixels
 };
 
-/// `pack` rounds the weights of 32 output channels, of which there are `count`, and writes them in the order in which products read them. Tasks: `gather` (of
-/// planes: `gather_planes`) takes some neighbouring pixels of one block's planes, `multiply` some runs of 32 pixels by some blocks of output channels.
-struct bfloat16_kernels {
+/// `pack` rounds the weights of 32 output channels, of which there are `count`, and writes them in the order in which products read them.
+struct bfloat16_kernels : pixel_kernels {
     void (*pack)(const bfloat16_weights&, const float* weight, std::int64_t count, bool tiles, std::uint16_t* to);
-    void (*gather)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
-    void (*gather_planes)(const bfloat16_args&, std::int64_t block, std::int64_t first, std::int64_t last);
-    void (*multiply)(const bfloat16_args&, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last);
     const bfloat16_image_kernels* images;
-    bool tiles;         // else vectors
-    int steps_at_once;  // of 32 pixels, that make a task
-    int end_steps;      // what follows the last step of 32 pixels takes as long as so many
 };
 
 }  // namespace cpu
@@ -57804,15 +59655,182 @@ GRAFT_INLINE void run_gemm(isa set, const gemm_problem& problem, const float* a,
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_PIXELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_PIXELS_HPP
+// ---- graft/cpu/pixels.hpp
+// Sums of products over pixels of 64 bytes, numbers of bfloat16 or codes: some images or rows are gathered together, and multiplied. Bits depend on the shapes
+// alone: an output is the same chain of steps, one block of a pixel's channels and one tap each, on every number of threads.
+
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// Whether the kernels take such a convolution: one group, and a window of a size that they count. It reads and writes blocks of channels.
-bool takes_bfloat16_conv(const conv_problem& problem);
-/// Whether they take one of a few planes, which are read as they lie: a row of outputs fits into the room that the kernel has.
+/// Whether the kernels take such a convolution: one group, and a window of a size that they count. Blocks of 64 bytes of channels count as 32.
+bool takes_pixels(const conv_problem& problem);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+constexpr std::int64_t pixel_room = std::int64_t(1) << 20;  // bytes that are gathered together: with weights beside them they stay in the second cache
+
+inline std::int64_t blocks_of_32(std::int64_t channels) { return (channels + bfloat16_block - 1) / bfloat16_block; }
+
+constexpr std::int64_t most_pixel_bytes = std::int64_t(1) << 26;  // bytes of one row of outputs
+
+// What one gathering holds: whole images, or some rows of outputs of one.
+struct pixel_part {
+    std::int64_t images, rows;
+};
+
+// The planes of some images, or of `rows` rows of outputs of one. Without steps, what pads the end of a row or of an image pads the beginning of the next.
+inline image_planes gathered_planes(const conv_problem& p, std::int64_t images, std::int64_t rows, std::int64_t& image_rows, std::int64_t& behind) {
+    image_planes g = planes_of(p);
+    g.rows += rows - p.oh;
+    const std::int64_t pitch = g.pitch, high = g.rows;
+    if (p.sw == 1) g.pitch = std::max(p.pl + p.iw, pitch - p.pl);
+    if (p.sh == 1 && rows == p.oh) g.rows = std::max(p.pt + p.ih, high - p.pt);
+    g.pitch = std::min(std::max(g.pitch, p.ow), pitch);
+    g.rows = std::min(std::max(g.rows, rows), high);
+    // The last outputs read as far behind the planes as they are short of, and a whole tile.
+    behind = (high - g.rows) * g.pitch + pitch - g.pitch + bfloat16_block;
+    image_rows = g.rows;
+    g.rows *= images;
+    return g;
+}
+inline std::int64_t gathered_bytes(const conv_problem& p, std::int64_t images, std::int64_t rows) {
+    std::int64_t image_rows = 0, behind = 0;
+    const image_planes g = gathered_planes(p, images, rows, image_rows, behind);
+    return (blocks_of_32(p.ic) * g.planes() + behind) * bfloat16_block * 2;
+}
+inline pixel_part parts_of_pixels(const conv_problem& p) {
+    const std::int64_t image = gathered_bytes(p, 1, p.oh);
+    if (image <= pixel_room) return {std::min(p.n, pixel_room / image), p.oh};
+    const std::int64_t one = gathered_bytes(p, 1, 1), two = gathered_bytes(p, 1, 2), rows = one < pixel_room ? 1 + (pixel_room - one) / (two - one) : 1;
+    return {1, std::min(rows, p.oh)};
+}
+inline std::int64_t pixel_workspace(const conv_problem& p, int parts = 1) {
+    const pixel_part part = parts_of_pixels(p);
+    return plane_list_bytes(p, parts) + gathered_bytes(p, part.images, part.rows);
+}
+
+// Whether pixels are read one by one, whatever rows they lie in: no border and no steps.
+inline bool reads_pixels(const conv_problem& p) {
+    return p.kh == 1 && p.kw == 1 && p.sh == 1 && p.sw == 1 && p.pt == 0 && p.pl == 0 && p.oh == p.ih && p.ow == p.iw;
+}
+// Whether a narrow image is multiplied where it lies: tiles end with its last pixel, vectors do not.
+inline bool reads_in_place(const pixel_kernels& kernel, const conv_problem& p) { return kernel.tiles && reads_pixels(p) && p.oh * p.ow >= bfloat16_block; }
+template <class T>
+T* at_image(T* first, std::int64_t numbers) {
+    return first ? first + numbers : nullptr;
+}
+
+// Tasks are counted through the blocks of channels, or, `by_pixels`, through pixels first: a thread's are neighbours then, and it goes on with what lies in its
+// own cache. That is worth that all threads read all weights where these are less than three times the image: out of the last cache they come at 27 GB/s a
+// core, out of another core's at 8.
+struct pixel_cut {
+    bool by_pixels;
+    std::int64_t block(std::int64_t task, std::int64_t blocks, std::int64_t pieces) const { return by_pixels ? task % blocks : task / pieces; }
+    std::int64_t piece(std::int64_t task, std::int64_t blocks, std::int64_t pieces) const { return by_pixels ? task / blocks : task % pieces; }
+};
+
+inline void gather_part(const pixel_kernels& kernel, const pixel_args& a, std::int64_t in_blocks, std::int64_t behind, pixel_cut cut, executor& pool) {
+    std::memset(a.gathered + in_blocks * a.block_pixels * bfloat16_block, a.padding, static_cast<std::size_t>(behind) * bfloat16_block * 2);
+    const std::int64_t most = 512, piece = cut.by_pixels ? std::min(most, a.block_pixels / pool.threads() + 1) : most;
+    const std::int64_t pieces = (a.block_pixels + piece - 1) / piece;
+    parallel_for(pool, in_blocks * pieces, [&](std::int64_t task) {
+        const std::int64_t first = cut.piece(task, in_blocks, pieces) * piece;
+        (a.unrolled ? kernel.gather_planes : kernel.gather)(a, cut.block(task, in_blocks, pieces), first, std::min(first + piece, a.block_pixels));
+    });
+}
+
+// Gathers part by part, and multiplies. `a` has all that is the same in them, and the pointers of the first image.
+inline GRAFT_COLD void run_pixels(const pixel_kernels& kernel, const conv_problem& p, pixel_args a, void* workspace, executor& pool) {
+    const bool in_place = a.narrow_x && reads_in_place(kernel, p);
+    const pixel_part part = in_place ? pixel_part{1, p.oh} : parts_of_pixels(p);
+    const pixel_args all = a;
+    const std::int64_t in_blocks = blocks_of_32(p.ic), out_blocks = blocks_of_32(p.oc);
+    a.channels = p.ic, a.out_channels = p.oc;
+    a.taps = p.kh * p.kw * a.parts, a.steps = in_blocks * a.taps;
+    a.sh = p.sh, a.sw = p.sw, a.pt = p.pt, a.pl = p.pl, a.ih = p.ih, a.ow = p.ow;
+    a.ep = p.ep;
+    const pixel_cut cut{pool.threads() > 1 && 3 * p.ih * p.iw * in_blocks > a.steps * out_blocks * bfloat16_block};
+    a.gathered = reinterpret_cast<std::uint16_t*>(static_cast<char*>(workspace) + plane_list_bytes(p, a.parts));
+    for (std::int64_t image = 0; image < p.n; image += part.images)
+        for (a.first_row = 0; a.first_row < p.oh; a.first_row += part.rows) {
+            const std::int64_t images = std::min(part.images, p.n - image);
+            a.oh = std::min(part.rows, p.oh - a.first_row);
+            std::int64_t behind = 0;
+            a.from = gathered_planes(p, images, a.oh, a.image_rows, behind);
+            list_taps(p, a.from, workspace, a.parts);
+            a.block_pixels = a.from.planes();
+            a.pixels = ((images - 1) * a.image_rows + a.oh - 1) * a.from.pitch + a.ow;
+            a.x = at_image(all.x, image * a.x_image), a.narrow_x = at_image(all.narrow_x, image * a.x_image);
+            a.y = at_image(all.y, image * a.y_image), a.narrow_y = at_image(all.narrow_y, image * a.y_image);
+            a.code_x = at_image(all.code_x, image * a.x_image), a.code_y = at_image(all.code_y, image * a.y_image);
+            a.code_residual = at_image(all.code_residual, image * a.y_image);
+            a.residual = at_image(all.residual, image * a.y_image), a.narrow_residual = at_image(all.narrow_residual, image * a.y_image);
+            a.source = in_place ? a.narrow_x : a.gathered;
+            if (!in_place) a.source_pixel = bfloat16_block, a.source_block = a.block_pixels * bfloat16_block;
+            if (!in_place) gather_part(kernel, a, in_blocks, behind, cut, pool);
+            const std::int64_t tiles = blocks_of_32(a.pixels), most = kernel.steps_at_once / (a.steps + kernel.end_steps) + 1;
+            const std::int64_t at_once = cut.by_pixels ? std::min(most, (tiles + pool.threads() - 1) / pool.threads()) : most;
+            const std::int64_t runs = (tiles + at_once - 1) / at_once, together = cut.by_pixels ? std::min(most / at_once, out_blocks / 4) + 1 : 1,
+                               groups = (out_blocks + together - 1) / together;
+            parallel_for(pool, groups * runs, [&](std::int64_t task) {
+                const std::int64_t first = cut.piece(task, groups, runs) * at_once, block = cut.block(task, groups, runs) * together;
+                kernel.multiply(a, block, std::min(together, out_blocks - block), first, std::min(first + at_once, tiles));
+            });
+        }
+}
+
+// Such an image as one row; `in_place`: however large.
+inline conv_problem flattened(conv_problem p, bool in_place) {
+    if (!reads_pixels(p) || (!in_place && gathered_bytes(p, 1, p.oh) > pixel_room)) return p;
+    p.iw = p.ow = p.ih * p.iw;
+    p.ih = p.oh = 1;
+    return p;
+}
+
+// The row of taps that a pixel of a few planes has as its channels is none of the window any more.
+inline conv_problem as_gathered(conv_problem p, bool in_place = false) {
+    if (p.in != layout::row_major) return flattened(p, in_place);
+    p.ic *= p.kw, p.iw = p.ow;
+    p.kw = p.sw = p.dw = 1, p.pl = 0;
+    return p;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE GRAFT_COLD bool takes_pixels(const conv_problem& p) {
+    if (p.groups != 1 || p.pt < 0 || p.pl < 0) return false;
+    for (const std::int64_t size : {p.n, p.ic, p.oc, p.ih, p.iw, p.oh, p.ow})
+        if (size < 1 || size > (1 << 20)) return false;
+    for (const std::int64_t size : {std::int64_t(p.kh) * p.dh, std::int64_t(p.kw) * p.dw, std::int64_t(p.pt), std::int64_t(p.pl)})
+        if (size > (1 << 20)) return false;
+    if (std::int64_t(p.kh) * p.kw > bfloat16_most_taps || p.sh > 64 || p.sw > 64) return false;
+    // Holes are gathered with what lies round them: windows that are wide and empty are better read where they lie.
+    return detail::planes_of(p).planes() <= (std::int64_t(1) << 40) / p.ic && detail::gathered_bytes(p, 1, 1) <= detail::most_pixel_bytes;
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Whether the kernels take a convolution of a few planes, which are read as they lie: a row of outputs fits into the room that the kernel has.
 bool takes_bfloat16_planes(const conv_problem& problem);
-/// One of the two, as the image lies.
+/// That, or takes_pixels, as the image lies.
 bool takes_bfloat16(const conv_problem& problem);
 /// Whether they take such a product: one matrix A for each of C, neither transposed nor scaled, and a bias, if any, for each column.
 bool takes_bfloat16_product(const gemm_problem& problem);
@@ -57863,140 +59881,11 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
 
-constexpr std::int64_t bfloat16_room = std::int64_t(1) << 20;  // bytes that are gathered together: with weights beside them they stay in the second cache
-
-inline std::int64_t blocks_of_32(std::int64_t channels) { return (channels + bfloat16_block - 1) / bfloat16_block; }
-
-constexpr std::int64_t bfloat16_most = std::int64_t(1) << 26;  // bytes of one row of outputs
-
-// What one gathering holds: whole images, or some rows of outputs of one.
-struct bfloat16_part {
-    std::int64_t images, rows;
-};
-
-// The planes of some images, or of `rows` rows of outputs of one. Without steps, what pads the end of a row or of an image pads the beginning of the next.
-inline image_planes bfloat16_planes(const conv_problem& p, std::int64_t images, std::int64_t rows, std::int64_t& image_rows, std::int64_t& behind) {
-    image_planes g = planes_of(p);
-    g.rows += rows - p.oh;
-    const std::int64_t pitch = g.pitch, high = g.rows;
-    if (p.sw == 1) g.pitch = std::max(p.pl + p.iw, pitch - p.pl);
-    if (p.sh == 1 && rows == p.oh) g.rows = std::max(p.pt + p.ih, high - p.pt);
-    g.pitch = std::min(std::max(g.pitch, p.ow), pitch);
-    g.rows = std::min(std::max(g.rows, rows), high);
-    // The last outputs read as far behind the planes as they are short of, and a whole tile.
-    behind = (high - g.rows) * g.pitch + pitch - g.pitch + bfloat16_block;
-    image_rows = g.rows;
-    g.rows *= images;
-    return g;
-}
-inline std::int64_t bfloat16_gathered(const conv_problem& p, std::int64_t images, std::int64_t rows) {
-    std::int64_t image_rows = 0, behind = 0;
-    const image_planes g = bfloat16_planes(p, images, rows, image_rows, behind);
-    return (blocks_of_32(p.ic) * g.planes() + behind) * bfloat16_block * 2;
-}
-inline bfloat16_part bfloat16_parts(const conv_problem& p) {
-    const std::int64_t image = bfloat16_gathered(p, 1, p.oh);
-    if (image <= bfloat16_room) return {std::min(p.n, bfloat16_room / image), p.oh};
-    const std::int64_t one = bfloat16_gathered(p, 1, 1), two = bfloat16_gathered(p, 1, 2),
-                       rows = one < bfloat16_room ? 1 + (bfloat16_room - one) / (two - one) : 1;
-    return {1, std::min(rows, p.oh)};
-}
-inline std::int64_t bfloat16_workspace(const conv_problem& p) {
-    const bfloat16_part part = bfloat16_parts(p);
-    return plane_list_bytes(p) + bfloat16_gathered(p, part.images, part.rows);
-}
-
-// Whether pixels are read one by one, whatever rows they lie in: no border and no steps.
-inline bool reads_pixels(const conv_problem& p) {
-    return p.kh == 1 && p.kw == 1 && p.sh == 1 && p.sw == 1 && p.pt == 0 && p.pl == 0 && p.oh == p.ih && p.ow == p.iw;
-}
-// Whether a narrow image is multiplied where it lies: tiles end with its last pixel, vectors do not.
-inline bool reads_in_place(isa set, const conv_problem& p) { return bfloat16_products(set)->tiles && reads_pixels(p) && p.oh * p.ow >= bfloat16_block; }
-template <class T>
-T* at_image(T* first, std::int64_t numbers) {
-    return first ? first + numbers : nullptr;
-}
-
-// Tasks are counted through the blocks of channels, or, `by_pixels`, through pixels first: a thread's are neighbours then, and it goes on with what lies in its
-// own cache. That is worth that all threads read all weights where these are less than three times the image: out of the last cache they come at 27 GB/s a
-// core, out of another core's at 8.
-struct bfloat16_cut {
-    bool by_pixels;
-    std::int64_t block(std::int64_t task, std::int64_t blocks, std::int64_t pieces) const { return by_pixels ? task % blocks : task / pieces; }
-    std::int64_t piece(std::int64_t task, std::int64_t blocks, std::int64_t pieces) const { return by_pixels ? task / blocks : task % pieces; }
-};
-
-inline void gather_bfloat16_part(const bfloat16_kernels& kernel, const bfloat16_args& a, std::int64_t in_blocks, std::int64_t behind, bfloat16_cut cut,
-                                 executor& pool) {
-    std::memset(a.gathered + in_blocks * a.block_pixels * bfloat16_block, 0, static_cast<std::size_t>(behind) * bfloat16_block * 2);
-    const std::int64_t most = 512, piece = cut.by_pixels ? std::min(most, a.block_pixels / pool.threads() + 1) : most;
-    const std::int64_t pieces = (a.block_pixels + piece - 1) / piece;
-    parallel_for(pool, in_blocks * pieces, [&](std::int64_t task) {
-        const std::int64_t first = cut.piece(task, in_blocks, pieces) * piece;
-        (a.unrolled ? kernel.gather_planes : kernel.gather)(a, cut.block(task, in_blocks, pieces), first, std::min(first + piece, a.block_pixels));
-    });
-}
-
-// Gathers part by part, and multiplies. `a` has all that is the same in them, and the pointers of the first image.
-inline void run_bfloat16(isa set, const conv_problem& p, bfloat16_args a, void* workspace, executor& pool) {
-    const bfloat16_kernels& kernel = *bfloat16_products(set);
-    const bool in_place = a.narrow_x && reads_in_place(set, p);
-    const bfloat16_part part = in_place ? bfloat16_part{1, p.oh} : bfloat16_parts(p);
-    const bfloat16_args all = a;
-    const std::int64_t in_blocks = blocks_of_32(p.ic), out_blocks = blocks_of_32(p.oc);
-    a.channels = p.ic, a.out_channels = p.oc;
-    a.taps = p.kh * p.kw, a.steps = in_blocks * a.taps;
-    a.sh = p.sh, a.sw = p.sw, a.pt = p.pt, a.pl = p.pl, a.ih = p.ih, a.ow = p.ow;
-    a.ep = p.ep;
-    const bfloat16_cut cut{pool.threads() > 1 && 3 * p.ih * p.iw * in_blocks > a.steps * out_blocks * bfloat16_block};
-    a.gathered = reinterpret_cast<std::uint16_t*>(static_cast<char*>(workspace) + plane_list_bytes(p));
-    for (std::int64_t image = 0; image < p.n; image += part.images)
-        for (a.first_row = 0; a.first_row < p.oh; a.first_row += part.rows) {
-            const std::int64_t images = std::min(part.images, p.n - image);
-            a.oh = std::min(part.rows, p.oh - a.first_row);
-            std::int64_t behind = 0;
-            a.from = bfloat16_planes(p, images, a.oh, a.image_rows, behind);
-            list_taps(p, a.from, workspace);
-            a.block_pixels = a.from.planes();
-            a.pixels = ((images - 1) * a.image_rows + a.oh - 1) * a.from.pitch + a.ow;
-            a.x = at_image(all.x, image * a.x_image), a.narrow_x = at_image(all.narrow_x, image * a.x_image);
-            a.y = at_image(all.y, image * a.y_image), a.narrow_y = at_image(all.narrow_y, image * a.y_image);
-            a.residual = at_image(all.residual, image * a.y_image), a.narrow_residual = at_image(all.narrow_residual, image * a.y_image);
-            a.source = in_place ? a.narrow_x : a.gathered;
-            if (!in_place) a.source_pixel = bfloat16_block, a.source_block = a.block_pixels * bfloat16_block;
-            if (!in_place) gather_bfloat16_part(kernel, a, in_blocks, behind, cut, pool);
-            const std::int64_t tiles = blocks_of_32(a.pixels), most = kernel.steps_at_once / (a.steps + kernel.end_steps) + 1;
-            const std::int64_t at_once = cut.by_pixels ? std::min(most, (tiles + pool.threads() - 1) / pool.threads()) : most;
-            const std::int64_t runs = (tiles + at_once - 1) / at_once, together = cut.by_pixels ? std::min(most / at_once, out_blocks / 4) + 1 : 1,
-                               groups = (out_blocks + together - 1) / together;
-            parallel_for(pool, groups * runs, [&](std::int64_t task) {
-                const std::int64_t first = cut.piece(task, groups, runs) * at_once, block = cut.block(task, groups, runs) * together;
-                kernel.multiply(a, block, std::min(together, out_blocks - block), first, std::min(first + at_once, tiles));
-            });
-        }
-}
-
-// Such an image as one row; `in_place`: however large.
-inline conv_problem flattened(conv_problem p, bool in_place) {
-    if (!reads_pixels(p) || (!in_place && bfloat16_gathered(p, 1, p.oh) > bfloat16_room)) return p;
-    p.iw = p.ow = p.ih * p.iw;
-    p.ih = p.oh = 1;
-    return p;
-}
-
-// The row of taps that a pixel of a few planes has as its channels is none of the window any more.
-inline conv_problem as_gathered(conv_problem p, bool in_place = false) {
-    if (p.in != layout::row_major) return flattened(p, in_place);
-    p.ic *= p.kw, p.iw = p.ow;
-    p.kw = p.sw = p.dw = 1, p.pl = 0;
-    return p;
-}
-
 // Whether A lies in rows, and what is added is the same for each.
 inline bool rounds_product(const gemm_problem& p) { return !p.trans_a && p.bias != bias_kind::row; }
 // What is the same in all runs of a product whose distances are filled in.
-inline bfloat16_args product_args(isa set, const gemm_problem& p, const float* bias) {
-    bfloat16_args a;
+inline pixel_args product_args(isa set, const gemm_problem& p, const float* bias) {
+    pixel_args a;
     a.bias = bias;
     a.x_pixel = p.lda, a.y_pixel = p.ldc, a.residual_pixel = p.ld_residual;
     a.x_vector = a.y_vector = vector_width(set);
@@ -58007,27 +59896,17 @@ inline bfloat16_args product_args(isa set, const gemm_problem& p, const float* b
 inline conv_problem image_of(const gemm_problem& p) {
     conv_problem image;
     image.ic = p.k, image.oc = p.n, image.ep = p.ep;
-    image.iw = image.ow = std::min(p.m, std::max<std::int64_t>(bfloat16_block, bfloat16_room / (blocks_of_32(p.k) * bfloat16_block * 2)));
+    image.iw = image.ow = std::min(p.m, std::max<std::int64_t>(bfloat16_block, pixel_room / (blocks_of_32(p.k) * bfloat16_block * 2)));
     return image;
 }
 
 }  // namespace detail
 
-GRAFT_INLINE bool takes_bfloat16_conv(const conv_problem& p) {
-    if (p.groups != 1 || p.pt < 0 || p.pl < 0) return false;
-    for (const std::int64_t size : {p.n, p.ic, p.oc, p.ih, p.iw, p.oh, p.ow})
-        if (size < 1 || size > (1 << 20)) return false;
-    for (const std::int64_t size : {std::int64_t(p.kh) * p.dh, std::int64_t(p.kw) * p.dw, std::int64_t(p.pt), std::int64_t(p.pl)})
-        if (size > (1 << 20)) return false;
-    if (std::int64_t(p.kh) * p.kw > bfloat16_most_taps || p.sh > 64 || p.sw > 64) return false;
-    // Holes are gathered with what lies round them: windows that are wide and empty are better read where they lie.
-    return detail::planes_of(p).planes() <= (std::int64_t(1) << 40) / p.ic && detail::bfloat16_gathered(p, 1, 1) <= detail::bfloat16_most;
-}
 GRAFT_INLINE bool takes_bfloat16_planes(const conv_problem& p) {
     const std::int64_t beside = std::int64_t(p.kw - 1) * p.dw / p.sw + 1, widest = vector_width(isa::avx512);
-    return p.in == layout::row_major && p.ic <= 4 && takes_bfloat16_conv(p) && p.ic * ((p.ow + beside) * p.sw + widest) <= bfloat16_row;
+    return p.in == layout::row_major && p.ic <= 4 && takes_pixels(p) && p.ic * ((p.ow + beside) * p.sw + widest) <= bfloat16_row;
 }
-GRAFT_INLINE bool takes_bfloat16(const conv_problem& p) { return p.in == layout::row_major && p.ic <= 4 ? takes_bfloat16_planes(p) : takes_bfloat16_conv(p); }
+GRAFT_INLINE bool takes_bfloat16(const conv_problem& p) { return p.in == layout::row_major && p.ic <= 4 ? takes_bfloat16_planes(p) : takes_pixels(p); }
 GRAFT_INLINE bool takes_bfloat16_product(const gemm_problem& p) { return detail::rounds_product(p) && p.alpha == 1 && p.m > 0 && p.n > 0 && p.k > 0; }
 
 GRAFT_INLINE bfloat16_weights bfloat16_weights_of(const conv_problem& p) {
@@ -58052,14 +59931,15 @@ GRAFT_INLINE void pack_bfloat16(isa set, const bfloat16_weights& w, const float*
     });
 }
 
-GRAFT_INLINE std::int64_t bfloat16_conv_workspace(const conv_problem& p, bool apart) { return detail::bfloat16_workspace(apart ? p : detail::as_gathered(p)); }
-GRAFT_INLINE std::int64_t bfloat16_product_workspace(const gemm_problem& p) { return detail::bfloat16_workspace(detail::image_of(detail::joined_batches(p))); }
+GRAFT_INLINE std::int64_t bfloat16_conv_workspace(const conv_problem& p, bool apart) { return detail::pixel_workspace(apart ? p : detail::as_gathered(p)); }
+GRAFT_INLINE std::int64_t bfloat16_product_workspace(const gemm_problem& p) { return detail::pixel_workspace(detail::image_of(detail::joined_batches(p))); }
 
-GRAFT_INLINE void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias, const float* residual,
-                                    float* y, void* workspace, executor& pool, const output_steps* steps, const narrow_images& narrow) {
-    const conv_problem p = steps ? problem : detail::as_gathered(problem, narrow.x && detail::reads_in_place(set, problem));
+GRAFT_INLINE GRAFT_COLD void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias,
+                                               const float* residual, float* y, void* workspace, executor& pool, const output_steps* steps,
+                                               const narrow_images& narrow) {
+    const conv_problem p = steps ? problem : detail::as_gathered(problem, narrow.x && detail::reads_in_place(*bfloat16_products(set), problem));
     const std::int64_t width = vector_width(set);
-    bfloat16_args a;
+    pixel_args a;
     a.weights = static_cast<const std::uint16_t*>(packed), a.bias = bias;
     a.narrow_x = narrow.x, a.narrow_residual = narrow.residual, a.narrow_y = narrow.y;
     a.source_block = p.ih * p.iw * bfloat16_block;
@@ -58076,7 +59956,7 @@ GRAFT_INLINE void run_bfloat16_conv(isa set, const conv_problem& problem, const 
     }
     if (steps) a.y_row = steps->row, a.y_pixel = steps->pixel, a.y_vector = steps->vector, a.y_image = steps->image;
     a.whole_vectors = true;
-    detail::run_bfloat16(set, p, a, workspace, pool);
+    detail::run_pixels(*bfloat16_products(set), p, a, workspace, pool);
 }
 
 GRAFT_INLINE bool takes_narrow_matrices(const gemm_problem& problem, bool a, bool c) {
@@ -58085,11 +59965,11 @@ GRAFT_INLINE bool takes_narrow_matrices(const gemm_problem& problem, bool a, boo
     return (!a || (one && p.k % bfloat16_block == 0 && p.m >= bfloat16_block)) && (!c || (one && p.n % bfloat16_block == 0 && !p.ep.residual));
 }
 
-GRAFT_INLINE void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias, const float* residual,
-                                       float* c, void* workspace, executor& pool, const narrow_images& narrow) {
+GRAFT_INLINE GRAFT_COLD void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias,
+                                                  const float* residual, float* c, void* workspace, executor& pool, const narrow_images& narrow) {
     const gemm_problem p = detail::joined_batches(problem);
     conv_problem image = detail::image_of(p);
-    bfloat16_args args = detail::product_args(set, p, bias);
+    pixel_args args = detail::product_args(set, p, bias);
     args.weights = static_cast<const std::uint16_t*>(packed);
     if (narrow.x) image.iw = image.ow = p.m, args.source_pixel = p.lda, args.source_block = bfloat16_block;
     for (std::int64_t batch = 0; batch < p.batch[0] * p.batch[1]; ++batch) {
@@ -58102,7 +59982,7 @@ GRAFT_INLINE void run_bfloat16_product(isa set, const gemm_problem& problem, con
             args.x = narrow.x ? nullptr : a + of_a, args.narrow_x = detail::at_image(narrow.x, of_a);
             args.y = narrow.y ? nullptr : c + of_c, args.narrow_y = detail::at_image(narrow.y, of_c);
             args.residual = residual ? residual + outer * p.residual_strides[0] + inner * p.residual_strides[1] + row * p.ld_residual : nullptr;
-            detail::run_bfloat16(set, rows, args, workspace, pool);
+            detail::run_pixels(*bfloat16_products(set), rows, args, workspace, pool);
         }
     }
 }
@@ -58945,7 +60825,7 @@ inline std::int64_t batch_at_once(const gemm_problem& p) {
 
 GRAFT_INLINE bool takes_bfloat16_batch(const gemm_problem& p) {
     return detail::rounds_product(p) && !p.packed_b && p.m >= bfloat16_block && p.n >= bfloat16_block && p.k >= bfloat16_block &&
-           detail::member_of(p).gathered <= detail::bfloat16_room;
+           detail::member_of(p).gathered <= detail::pixel_room;
 }
 GRAFT_INLINE std::int64_t bfloat16_batch_workspace(const gemm_problem& p) { return detail::batch_at_once(p) * detail::member_of(p).bytes(); }
 
@@ -58958,7 +60838,7 @@ GRAFT_INLINE void run_bfloat16_batch(isa set, const gemm_problem& problem, const
     const detail::batch_member member = detail::member_of(p);
     const std::int64_t in_blocks = detail::blocks_of_32(p.k), out_blocks = detail::blocks_of_32(p.n), tiles = detail::blocks_of_32(p.m);
     static constexpr std::int64_t nothing[1] = {0};
-    bfloat16_args all = detail::product_args(set, p, bias);
+    pixel_args all = detail::product_args(set, p, bias);
     all.channels = p.k, all.out_channels = p.n, all.steps = in_blocks;
     all.iw = all.ow = all.from.pitch = all.pixels = all.block_pixels = p.m;
     all.from.rows = all.from.row_phases = all.from.column_phases = all.image_rows = 1;
@@ -58981,7 +60861,7 @@ GRAFT_INLINE void run_bfloat16_batch(isa set, const gemm_problem& problem, const
         const std::int64_t each = std::min(tiles, tiles * here / (4 * pool.threads()) + 1), runs = (tiles + each - 1) / each;
         parallel_for(pool, here * runs, [&](std::int64_t task) {
             const std::int64_t i = task / runs, tile = task % runs * each, end = std::min(tile + each, tiles);
-            bfloat16_args args = all;
+            pixel_args args = all;
             args.x = a + of(i, p.a_strides), args.y = c + of(i, p.c_strides);
             args.residual = residual ? residual + of(i, p.residual_strides) : nullptr;
             args.weights = reinterpret_cast<const std::uint16_t*>(place(i));
@@ -60563,6 +62443,11 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/quantized.hpp
 // Convolutions and sums of 8-bit images in integers, requantised as ONNX has it. All sets and all numbers of threads give the same codes.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_WEIGHTS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_WEIGHTS_HPP
+// ---- graft/cpu/quantized_weights.hpp
+// The weights of convolutions of 8-bit images, in the order in which each kernel reads them.
+
 #ifndef GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_KERNELS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_KERNELS_HPP
 // ---- graft/cpu/quantized_kernels.hpp
@@ -60581,6 +62466,33 @@ constexpr bool quantized_conv_wanted() noexcept { return wanted("QLinearConv") |
 constexpr bool quantized_sum_wanted() noexcept { return quantized_pairs_wanted() && wanted("Add"); }
 constexpr bool quantized_max_pool_wanted() noexcept { return quantized_pairs_wanted() && wanted("MaxPool"); }
 
+/// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
+struct quantized_sum_problem {
+    bool a_signed = false, b_signed = false, y_signed = false;
+    int a_zero = 0, b_zero = 0, y_zero = 0, low = 0, high = 255;
+    float a_scale = 1, b_scale = 1, y_scale = 1;
+    bool lanes = false;  ///< of images in lanes of four channels, all of whose codes are unsigned
+
+    /// With its operands changed round.
+    quantized_sum_problem turned() const noexcept {
+        quantized_sum_problem p = *this;
+        p.a_signed = b_signed, p.a_zero = b_zero, p.a_scale = b_scale;
+        p.b_signed = a_signed, p.b_zero = a_zero, p.b_scale = a_scale;
+        return p;
+    }
+    /// Of the same codes as images in lanes hold them: all are unsigned.
+    quantized_sum_problem in_lanes() const noexcept {
+        quantized_sum_problem p = *this;
+        p.lanes = true;
+        p.a_zero += a_signed ? 128 : 0, p.b_zero += b_signed ? 128 : 0;
+        for (int* code : {&p.y_zero, &p.low, &p.high}) *code += y_signed ? 128 : 0;
+        p.a_signed = p.b_signed = p.y_signed = false;
+        return p;
+    }
+    /// Whether all quotients by y_scale are far inside of int32.
+    bool fits_int32() const noexcept { return (a_scale + b_scale) * 255 < y_scale * 1e9f; }
+};
+
 /// A two-dimensional convolution of 8-bit images, row-major, whose sums are requantised: y = clamp(rint(sum * scale) + y_zero, low, high), the sum
 /// of (x - x_zero) * w over the window plus the bias, in int32. Groups: 1, or one for each channel (depthwise).
 struct quantized_conv_problem {
@@ -60589,15 +62501,19 @@ struct quantized_conv_problem {
     bool x_signed = false, y_signed = false;
     int x_zero = 0, y_zero = 0, low = 0, high = 255;
     bool bytes = false;     ///< four 8-bit products a sum, of images in lanes of four channels; else two of 16 bits, of planes. The integers are the same
-    bool tiles = false;     ///< of bytes: sixteen lanes of channels at once, by the machine's tiles. The integers are the same
+    bool tiles = false;     ///< of bytes: by the machine's tiles, of images in pixels of 64 channels. The integers are the same
+    bool planes = false;    ///< of tiles: x is planes, row-major codes
+    bool wide = false;      ///< of bytes: weights are the sum of two, multiplied one behind the other. The integers are the same
     bool few = false;       ///< of bytes: vectors of output channels, not of neighbouring pixels, of which there are few. The integers are the same
     bool matrix = false;    ///< of few: x is a matrix [ow][ic] and y [ow][oc], row-major codes; the window is one tap
     bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
+    bool adds = false;      ///< of tiles: what is stored are the codes of `sum`, whose `a` the convolution's are and whose `b` lie as y does
+    quantized_sum_problem sum;
 
     bool depthwise() const noexcept { return groups != 1; }
     /// Whether pixels are multiplied as unsigned numbers: their zero point is the bias's to take back.
     bool unsigned_pixels() const noexcept { return bytes || depthwise(); }
-    /// Whether neighbours are read where they lie: one tap, no border, no steps. Tiles want whole ones of channels.
+    /// Whether neighbours are read where they lie: one tap, no border, no steps.
     bool in_place() const noexcept {
         return bytes && !tiles && !matrix && !depthwise() && kh * kw == 1 && sh == 1 && sw == 1 && pt == 0 && pl == 0 && oh == ih && ow == iw;
     }
@@ -60605,11 +62521,7 @@ struct quantized_conv_problem {
     int unsigned_zero() const noexcept { return x_zero + (x_signed ? 128 : 0); }
     /// Channels that one 32-bit lane holds.
     int channels_a_lane() const noexcept { return bytes ? 4 : 2; }
-    /// Whole tiles of them, where those are multiplied.
-    std::int64_t lanes_of_channels() const noexcept {
-        const std::int64_t lanes = (ic + channels_a_lane() - 1) / channels_a_lane();
-        return tiles ? (lanes + 15) / 16 * 16 : lanes;
-    }
+    std::int64_t lanes_of_channels() const noexcept { return (ic + channels_a_lane() - 1) / channels_a_lane(); }
     /// Output channels that are computed together.
     int rows() const noexcept;
     std::int64_t blocks() const noexcept { return (oc + rows() - 1) / rows(); }
@@ -60619,12 +62531,22 @@ struct quantized_conv_problem {
     /// Where tap t of a depthwise window of bytes stands among the four that are multiplied at once, and how many fours there are: rows of three are one each.
     int slot_of_tap(int t) const noexcept { return kw == 3 ? t / 3 * 4 + t % 3 : t; }
     int fours_of_taps() const noexcept { return kw == 3 ? kh : (kh * kw + 3) / 4; }
+    /// Bytes that a weight is the sum of, and products of a window, or its fours, that they make: those of the second byte stand behind those of the first.
+    int parts() const noexcept { return wide ? 2 : 1; }
+    int window() const noexcept { return kh * kw * parts(); }
+    int fours() const noexcept { return fours_of_taps() * parts(); }
+    static constexpr std::int16_t part(std::int16_t weight, int which) noexcept {
+        const std::int16_t first = weight < -128 ? std::int16_t(-128) : weight > 127 ? std::int16_t(127) : weight;
+        return which == 0 ? first : static_cast<std::int16_t>(weight - first);
+    }
     /// Lanes of four channels that an image of so many has in memory.
     static constexpr std::int64_t lanes(std::int64_t channels) noexcept { return (channels + 3) / 4; }
 };
 
 constexpr int quantized_rows = 8;                 ///< output channels of a tile of sums
 constexpr int quantized_rows_of_tiles = 32;       ///< the same by the machine's tiles, and of few pixels
+constexpr int code_pixel = 64;                    ///< channels, and bytes, of a pixel as tiles read it
+constexpr int code_pixels_at_once = 256;          ///< that are moved between planes and pixels
 constexpr int quantized_taps = 256;               ///< at most, of a window
 constexpr int quantized_pixels = 48;              ///< pixels of a tile, which are neighbours in the padded image
 constexpr int quantized_winograd_width = 512;     ///< of an image, at most, where the convolution is Winograd's
@@ -60633,7 +62555,9 @@ constexpr int quantized_depthwise_pixels = 8192;  ///< of a channel's image that
 
 constexpr int quantized_pixels_of_few = 50;  ///< of a task where vectors are of output channels, ten at a time
 
-inline int quantized_conv_problem::rows() const noexcept { return tiles || few ? quantized_rows_of_tiles : quantized_rows; }
+inline int quantized_conv_problem::rows() const noexcept { return tiles && depthwise() ? code_pixel : tiles || few ? quantized_rows_of_tiles : quantized_rows; }
+/// Where the weights of a pixel's channel stand, four taps a word: of each sixteen channels the first four are beside those of the other sixteens.
+constexpr int word_of_channel(int channel) { return channel % 16 / 4 * 16 + channel / 16 * 4 + channel % 4; }
 
 /// Numbers of a row of the image that a depthwise task makes: the first pixel that is none of padding is to stand at a multiple of the lead.
 constexpr int depthwise_lead = 16;
@@ -60650,26 +62574,16 @@ struct quantized_conv_args {
     image_planes from;
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
-    const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles [oc / 32][lanes / 16][taps][2][16][16
-                                            // lanes], of few pixels [oc / 32][lanes][taps][32]; depthwise: [oc][taps / 2], of bytes [oc / 4][fours of taps][4]
-    const float* scale = nullptr;           // [oc]
-    const std::int32_t* bias = nullptr;     // [oc]
+    const std::int32_t* weights =
+        nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles those of pixel_args, of few pixels [oc / 32][lanes][taps][32];
+                  // depthwise: [oc][taps / 2], of bytes [oc / 4][fours of taps][4], of tiles [oc / 64][fours of taps][64 words of channels]
+    const float* scale = nullptr;        // [oc]
+    const std::int32_t* bias = nullptr;  // [oc]
     std::int32_t* gathered =
         nullptr;  // of bytes [lanes][planes], of a matrix [rows][lanes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
     std::int64_t slot = 0;               // numbers of a slot
     std::int64_t blocks_a_task = 1;      // of output channels
     const depthwise_tap* tap = nullptr;  // [taps], where it is depthwise
-};
-
-/// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
-struct quantized_sum_problem {
-    bool a_signed = false, b_signed = false, y_signed = false;
-    int a_zero = 0, b_zero = 0, y_zero = 0, low = 0, high = 255;
-    float a_scale = 1, b_scale = 1, y_scale = 1;
-    bool lanes = false;  ///< of images in lanes of four channels, all of whose codes are unsigned
-
-    /// Whether all quotients by y_scale are far inside of int32.
-    bool fits_int32() const noexcept { return (a_scale + b_scale) * 255 < y_scale * 1e9f; }
 };
 
 /// Tasks: `gather_winograd` takes one lane of channels of some tiles, `gather_tile` the tile of pixels for a slot of the memory, `conv` and `winograd` a tile,
@@ -60700,6 +62614,23 @@ struct byte_kernels {
     void (*max_pool)(const pool_problem&, const std::int32_t* x, std::int32_t* y);
 };
 
+/// Codes of some channels, of one block, in planes (or lanes of four channels) and in pixels.
+struct code_image {
+    std::uint8_t *planes, *pixels;
+    std::int64_t plane;  // codes of one
+    int channels;
+    std::int32_t flip;
+    bool lanes;
+};
+/// Kernels of images in pixels of 64 channels, [ceil(c / 64)][pixels][64], as unsigned numbers; lanes past c hold anything. `to_pixels` and `to_planes` take up
+/// to code_pixels_at_once pixels from `first` on, `depthwise` some rows of a block, `max_pool` one row of it.
+struct code_pixel_kernels : pixel_kernels {
+    void (*to_pixels)(const code_image&, std::int64_t first, std::int64_t count);
+    void (*to_planes)(const code_image&, std::int64_t first, std::int64_t count);
+    void (*depthwise)(const quantized_conv_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*max_pool)(const pool_problem&, std::int64_t row, const std::uint8_t* x, std::uint8_t* y);
+};
+
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
@@ -60707,72 +62638,24 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// Whether the kernels take such a convolution: its window and its image are of a size that they count, and no sum can leave int32.
-/// Looks at the sizes alone.
-bool takes_quantized_conv(const quantized_conv_problem& problem);
-/// Whether Winograd's form is exact for it and saves time: a window of 3 x 3 with steps of one, and channels enough to pay for the transforms.
-bool takes_quantized_winograd(const quantized_conv_problem& problem);
-/// Whether the set and this machine multiply bytes four a lane, for weights whose differences from their zero points fit int8.
-bool multiplies_bytes(isa set) noexcept;
-/// The same by tiles, of which the convolution has channels enough to fill a third of the first.
-bool multiplies_tiles(isa set, const quantized_conv_problem& problem) noexcept;
-/// Whether products of 16 bits, two a lane, are faster than those of floats on the set: a multiplication and an addition for twice as many.
-constexpr bool pairs_of_16_bits_pay(isa set) noexcept { return set == isa::avx2; }
-/// Whether a convolution of bytes is faster with vectors of output channels: where too many of a tile's neighbouring pixels are none of an output.
-bool prefers_few_pixels(const quantized_conv_problem& problem) noexcept;
-/// Bytes of the packed weights, and of the memory that a run needs beside its tensors.
+/// Bytes of the packed weights.
 std::int64_t packed_quantized_bytes(const quantized_conv_problem& problem);
-std::int64_t quantized_conv_workspace(const quantized_conv_problem& problem);
 /// Packs the weights of block `block` of problem.rows() output channels, given as differences from their zero points: [oc of the block][ic / groups]
 /// [kh][kw] of int16. `packed` is room for all blocks.
 void pack_quantized_rows(const quantized_conv_problem& problem, std::int64_t block, const std::int16_t* weights, void* packed);
-/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each, for `bytes` both in lanes of four channels, or matrices; scale and bias are [oc]. For
-/// `unsigned_pixels()` the bias is less the sum of the channel's weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The memory
-/// of `workspace` is aligned to 64 bytes.
-void run_quantized_conv(isa set, const quantized_conv_problem& problem, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
-                        void* y, void* workspace, executor& pool);
 /// The bias of a channel as the run wants it: `weights` are the channel's differences, [ic / groups * kh * kw].
 std::int32_t quantized_bias(const quantized_conv_problem& problem, const std::int16_t* weights, std::int32_t bias);
-/// Codes [n][c][pixels], signed or not, to lanes of four channels [n][ceil(c / 4)][pixels][4] (see byte_kernels), and back. On a set that `multiplies_bytes`.
-void codes_to_lanes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
-void lanes_to_codes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
-/// y = a + b, requantised; n codes each, whole lanes where the problem says so.
-void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool);
-/// Whether the windows of a row are no wider than the kernel has room for.
-bool takes_max_pool_of_codes(const pool_problem& problem);
-/// The largest code of each window; padding never wins. x is [n][c][ih][iw] and y [n][c][oh][ow], or both in lanes of four channels where the problem's layout
-/// is blocked, in which all codes are unsigned.
-void run_max_pool_of_codes(isa set, const pool_problem& problem, bool is_signed, const void* x, void* y, executor& pool);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-
 #include <cstring>
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
 
-constexpr int most_quantized_products = 1 << 14, most_quantized_stride = 64;
-
-// Tiles of neighbouring pixels, of those of the padded image where it is gathered whole; of Winograd's tiles, as many for a task.
-inline std::int64_t tiles_of(const quantized_conv_problem& p) {
-    std::int64_t pixels = p.oh * p.ow;
-    if (p.winograd)
-        pixels = p.winograd_tiles_high() * p.winograd_tiles_wide();
-    else if (p.bytes && !p.in_place())
-        pixels = (p.oh - 1) * planes_of(p).pitch + p.ow;
-    if (p.few) return (p.oh * p.ow + quantized_pixels_of_few - 1) / quantized_pixels_of_few;
-    return (pixels + quantized_pixels - 1) / quantized_pixels;
-}
-// Numbers of a gathered tile, and how many tiles are gathered at a time: what a second cache or two hold, whatever the number of threads.
-inline std::int64_t quantized_slot(const quantized_conv_problem& p) { return p.lanes_of_channels() * (p.winograd ? 16 : p.kh * p.kw) * quantized_pixels; }
-inline std::int64_t quantized_slots(const quantized_conv_problem& p) {
-    const std::int64_t fit = (std::int64_t(1) << 19) / quantized_slot(p) + 2, tiles = tiles_of(p);
-    return fit < tiles ? fit : tiles;
-}
 // 4 G w G^T of a window of 3 x 3, where G = (1 0 0, 1/2 1/2 1/2, 1/2 -1/2 1/2, 0 0 1): of two channels at once, in the halves of a word.
 inline void transform_quantized_weights(const std::int16_t* low, const std::int16_t* high, std::uint32_t (&out)[16]) {
     const auto transform = [](std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t(&to)[4]) {
@@ -60788,12 +62671,21 @@ inline void transform_quantized_weights(const std::int16_t* low, const std::int1
         for (int i = 0; i < 4; ++i) out[4 * i + j] = column[i] + ((column[i] & 0x8000u) << 1);
     }
 }
+// The image as pixels of 32 numbers, each two codes.
+inline conv_problem image_of_codes(const quantized_conv_problem& p) {
+    conv_problem image;
+    image.n = p.n, image.ih = p.ih, image.iw = p.iw, image.oc = p.oc, image.oh = p.oh, image.ow = p.ow;
+    image.kh = p.kh, image.kw = p.kw, image.sh = p.sh, image.sw = p.sw, image.dh = p.dh, image.dw = p.dw, image.pt = p.pt, image.pl = p.pl;
+    image.ic = p.planes ? p.ic : (p.ic + code_pixel - 1) / code_pixel * bfloat16_block;
+    image.in = p.planes ? layout::row_major : layout::blocked;
+    return image;
+}
 // Of a block of rows, as quantized_conv_args has it, with Width channels a lane.
-template <int Width, int Rows, bool Tiles>
+template <int Width, int Rows>
 inline void pack_quantized_lanes(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
     constexpr std::int64_t rows = Rows;
     constexpr std::uint32_t mask = Width == 4 ? 0xffu : 0xffffu;
-    const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * rows, size = p.lanes_of_channels() * taps * rows;
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw, window = p.window(), first = block * rows, size = p.lanes_of_channels() * window * rows;
     to += block * size;
     // What rows and lanes beyond the channels hold.
     std::memset(to, 0, static_cast<std::size_t>(size) * sizeof(std::uint32_t));
@@ -60803,8 +62695,11 @@ inline void pack_quantized_lanes(const quantized_conv_problem& p, std::int64_t b
         std::int64_t lane = 0;
         for (std::int64_t left = p.ic; left > 0; left -= Width, from += Width * taps, ++lane)
             for (std::int64_t tap = 0; tap < taps; ++tap) {
-                std::uint32_t* const at = to + (Tiles ? (lane / 16 * taps + tap) * 512 + m * 16 + lane % 16 : (lane * taps + tap) * rows + m);
-                if (left >= Width) {
+                std::uint32_t* const at = to + (lane * window + tap) * rows + m;
+                if (p.wide) {
+                    for (int which = 0; which < 2; ++which)
+                        for (std::int64_t c = 0; c < Width && c < left; ++c) at[which * taps * rows] |= shifted(p.part(from[c * taps + tap], which), c);
+                } else if (left >= Width) {
                     std::uint32_t all = 0;
                     GRAFT_UNROLL
                     for (std::int64_t c = 0; c < Width; ++c) all |= shifted(from[c * taps + tap], c);
@@ -60813,6 +62708,39 @@ inline void pack_quantized_lanes(const quantized_conv_problem& p, std::int64_t b
                     for (std::int64_t c = 0; c < left; ++c) *at |= shifted(from[c * taps + tap], c);
             }
     }
+}
+// For tiles: in the order of pixel_args, four channels of a pixel in place of two.
+inline void pack_quantized_tiles(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint8_t* to) {
+    constexpr std::int64_t step = 2 * bfloat16_step;
+    const conv_problem image = as_gathered(image_of_codes(p));
+    const std::int64_t taps = std::int64_t(image.kh) * image.kw, size = blocks_of_32(image.ic) * taps * p.parts() * step,
+                       first = block * quantized_rows_of_tiles;
+    to += block * size;
+    std::memset(to, 0, static_cast<std::size_t>(size));
+    const int beside = p.planes ? p.kw : 1;  // taps that are channels of a pixel
+    for (std::int64_t m = 0; m < quantized_rows_of_tiles && first + m < p.oc; ++m) {
+        std::uint8_t* const of_row = to + m / 16 * (step / 2) + m % 16 * 4;
+        for (std::int64_t c = 0; c < p.ic; ++c)
+            for (std::int64_t t = 0; t < p.kh * p.kw; ++t, ++weights) {
+                const std::int64_t channel = c * beside + t % beside;
+                std::uint8_t* const at = of_row + (channel / code_pixel * taps * p.parts() + t / beside) * step + channel % code_pixel / 4 * 64 + channel % 4;
+                for (int which = 0; which < p.parts(); ++which) at[which * taps * step] = static_cast<std::uint8_t>(p.part(*weights, which));
+            }
+    }
+}
+// Of 64 channels of a depthwise convolution.
+inline void pack_depthwise_pixels(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
+    const std::int64_t size = std::int64_t(p.fours()) * code_pixel, first = block * code_pixel;
+    to += block * size;
+    std::memset(to, 0, static_cast<std::size_t>(size) * sizeof *to);
+    for (int m = 0; m < code_pixel && first + m < p.oc; ++m)
+        for (int t = 0; t < p.kh * p.kw; ++t) {
+            const int slot = p.slot_of_tap(t);
+            for (int which = 0; which < p.parts(); ++which)
+                to[(slot / 4 + which * p.fours_of_taps()) * code_pixel + word_of_channel(m)] |= (static_cast<std::uint32_t>(p.part(*weights, which)) & 0xffu)
+                                                                                                << (8 * (slot % 4));
+            ++weights;
+        }
 }
 // Of the same, [16][lanes][8]: two channels a lane.
 inline void pack_quantized_winograd(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
@@ -60828,71 +62756,41 @@ inline void pack_quantized_winograd(const quantized_conv_problem& p, std::int64_
 }
 }  // namespace detail
 
-GRAFT_INLINE bool takes_quantized_conv(const quantized_conv_problem& p) {
-    if (p.groups != 1 && (p.groups != p.ic || p.groups != p.oc)) return false;
-    if (p.n < 1 || p.ic < 1 || p.oc < 1 || p.oh < 1 || p.ow < 1 || p.ih < 1 || p.iw < 1 || p.kh < 1 || p.kw < 1 || p.pt < 0 || p.pl < 0) return false;
-    constexpr std::int64_t most = 1 << 20;
-    for (const std::int64_t size :
-         {p.ic, p.oc, p.ih, p.iw, p.oh, p.ow, std::int64_t(p.pt), std::int64_t(p.pl), std::int64_t(p.dh) * p.kh, std::int64_t(p.dw) * p.kw})
-        if (size > most) return false;
-    if (std::int64_t(p.kh) * p.kw > quantized_taps || p.sh > detail::most_quantized_stride || p.sw > detail::most_quantized_stride) return false;
-    if ((p.depthwise() ? 1 : p.ic) * p.kh * p.kw > detail::most_quantized_products) return false;
-    const image_planes g = detail::planes_of(p);
-    if (!p.depthwise()) return g.planes() <= (std::int64_t(1) << 40) / p.ic;
-    return g.row_phases * g.column_phases * depthwise_pitch(g) * (g.rows - p.oh + 1) <= quantized_depthwise_pixels;
-}
-
-GRAFT_INLINE bool takes_quantized_winograd(const quantized_conv_problem& p) {
-    // Four times the sum of a window stays in int32 for differences of nine bits on both sides.
-    constexpr int most = (1 << 29) / (9 * 255 * 255);
-    return !p.bytes && !p.depthwise() && p.kh == 3 && p.kw == 3 && p.sh == 1 && p.sw == 1 && p.dh == 1 && p.dw == 1 && p.ic >= 16 && p.ic <= most &&
-           p.oc >= 16 && p.ow <= quantized_winograd_width;
-}
-GRAFT_INLINE bool multiplies_bytes(isa set) noexcept { return byte_products(set) != nullptr; }
-GRAFT_INLINE bool multiplies_tiles(isa set, const quantized_conv_problem& p) noexcept { return !p.depthwise() && p.ic >= 24 && byte_tiles(set) != nullptr; }
-
-GRAFT_INLINE bool prefers_few_pixels(const quantized_conv_problem& p) noexcept {
-    if (!p.bytes || p.tiles || p.depthwise()) return false;
-    // Multiplications for a lane of channels of one tap.
-    const std::int64_t pixels = p.oh * p.ow, neighbours = p.in_place() ? pixels : (p.oh - 1) * detail::planes_of(p).pitch + p.ow;
-    const std::int64_t along_pixels = (neighbours + 15) / 16 * ((p.oc + quantized_rows - 1) / quantized_rows * quantized_rows);
-    const std::int64_t rest = pixels % 10, along_channels = (pixels - rest + (rest > 2 ? 10 : 2)) * ((p.oc + 31) / 32 * 2);
-    return along_channels * 12 < along_pixels * 11;
-}
-
 GRAFT_INLINE std::int64_t packed_quantized_bytes(const quantized_conv_problem& p) {
     const std::int64_t taps = std::int64_t(p.kh) * p.kw;
-    if (p.depthwise()) return p.bytes ? 16 * p.lanes(p.oc) * p.fours_of_taps() : 4 * p.oc * ((taps + 1) / 2);
+    if (p.tiles && !p.depthwise()) {
+        const conv_problem image = detail::as_gathered(detail::image_of_codes(p));
+        return 2 * bfloat16_step * p.blocks() * detail::blocks_of_32(image.ic) * image.kh * image.kw * p.parts();
+    }
+    if (p.tiles) return 4 * p.blocks() * p.fours() * code_pixel;
+    if (p.depthwise()) return p.bytes ? 16 * p.lanes(p.oc) * p.fours() : 4 * p.oc * ((taps + 1) / 2);
     if (p.winograd) return 4 * ((p.oc + quantized_rows - 1) / quantized_rows) * quantized_rows * p.lanes_of_channels() * 16;
-    return 4 * p.blocks() * p.rows() * p.lanes_of_channels() * taps;
-}
-
-GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem& p) {
-    const std::int64_t lists = detail::plane_list_bytes(p);
-    if (p.depthwise() || p.in_place()) return lists;
-    if (!p.bytes) return lists + 4 * detail::quantized_slots(p) * detail::quantized_slot(p);
-    // A tile of the last pixels reads beyond the last plane.
-    return lists + 4 * (p.lanes_of_channels() * detail::planes_of(p).planes() + quantized_pixels);
+    return 4 * p.blocks() * p.rows() * p.lanes_of_channels() * p.window();
 }
 
 GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, void* packed) {
     std::uint32_t* to = static_cast<std::uint32_t*>(packed);
     if (p.winograd) return detail::pack_quantized_winograd(p, block, weights, to);
+    if (p.tiles)
+        return p.depthwise() ? detail::pack_depthwise_pixels(p, block, weights, to)
+                             : detail::pack_quantized_tiles(p, block, weights, static_cast<std::uint8_t*>(packed));
     if (!p.depthwise())
-        return (p.tiles   ? detail::pack_quantized_lanes<4, quantized_rows_of_tiles, true>
-                : p.few   ? detail::pack_quantized_lanes<4, quantized_rows_of_tiles, false>
-                : p.bytes ? detail::pack_quantized_lanes<4, quantized_rows, false>
-                          : detail::pack_quantized_lanes<2, quantized_rows, false>)(p, block, weights, to);
+        return (p.few     ? detail::pack_quantized_lanes<4, quantized_rows_of_tiles>
+                : p.bytes ? detail::pack_quantized_lanes<4, quantized_rows>
+                          : detail::pack_quantized_lanes<2, quantized_rows>)(p, block, weights, to);
     const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * quantized_rows, rows = p.oc - first < quantized_rows ? p.oc - first : quantized_rows;
     if (p.bytes) {
         // Four taps of a channel a word, the channels of a lane beside each other.
-        const std::int64_t groups = p.fours_of_taps(), lanes = p.lanes(rows);
+        const std::int64_t groups = p.fours(), lanes = p.lanes(rows);
         to += first * groups;
         std::memset(to, 0, static_cast<std::size_t>(lanes * groups) * 16);
         for (std::int64_t m = 0; m < rows; ++m)
             for (int t = 0; t < taps; ++t) {
                 const int slot = p.slot_of_tap(t);
-                to[(m / 4 * groups + slot / 4) * 4 + m % 4] |= (static_cast<std::uint32_t>(*weights++) & 0xffu) << (8 * (slot % 4));
+                for (int which = 0; which < p.parts(); ++which)
+                    to[(m / 4 * groups + slot / 4 + which * p.fours_of_taps()) * 4 + m % 4] |= (static_cast<std::uint32_t>(p.part(*weights, which)) & 0xffu)
+                                                                                               << (8 * (slot % 4));
+                ++weights;
             }
         return;
     }
@@ -60918,16 +62816,189 @@ GRAFT_INLINE std::int32_t quantized_bias(const quantized_conv_problem& p, const 
     return static_cast<std::int32_t>(bias - sum * p.unsigned_zero());
 }
 
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Whether the kernels take such a convolution: its window and its image are of a size that they count, and no sum can leave int32.
+/// Looks at the sizes alone.
+bool takes_quantized_conv(const quantized_conv_problem& problem);
+/// Whether Winograd's form is exact for it and saves time: a window of 3 x 3 with steps of one, and channels enough to pay for the transforms.
+bool takes_quantized_winograd(const quantized_conv_problem& problem);
+/// Whether the set and this machine multiply bytes four a lane, for weights whose differences from their zero points fit int8, or are sums of two such.
+bool multiplies_bytes(isa set) noexcept;
+/// The same by tiles.
+bool multiplies_tiles(isa set) noexcept;
+/// Whether these are worth pixels of 64 channels, where images have few: half empty, they take twice the memory and the time of all that is not multiplied.
+bool prefers_tiles(const quantized_conv_problem& problem) noexcept;
+/// Whether they take such a convolution, and whether one of a few planes reads them as they lie.
+bool takes_quantized_tiles(const quantized_conv_problem& problem);
+bool takes_quantized_planes(const quantized_conv_problem& problem);
+/// Whether products of 16 bits, two a lane, are faster than those of floats on the set: a multiplication and an addition for twice as many.
+constexpr bool pairs_of_16_bits_pay(isa set) noexcept { return set == isa::avx2; }
+/// Whether a convolution of bytes is faster with vectors of output channels: where too many of a tile's neighbouring pixels are none of an output.
+bool prefers_few_pixels(const quantized_conv_problem& problem) noexcept;
+/// Bytes of the memory that a run needs beside its tensors.
+std::int64_t quantized_conv_workspace(const quantized_conv_problem& problem);
+/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each, for `bytes` both in lanes of four channels or pixels of 64, or matrices; scale and bias are [oc].
+/// For `unsigned_pixels()` the bias is less the sum of the channel's weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The
+/// memory of `workspace` is aligned to 64 bytes.
+void run_quantized_conv(isa set, const quantized_conv_problem& problem, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
+                        void* y, void* workspace, executor& pool, const void* residual = nullptr);
+/// Codes [n][c][pixels], signed or not, to lanes of four channels [n][ceil(c / 4)][pixels][4] (see byte_kernels), and back. On a set that `multiplies_bytes`.
+void codes_to_lanes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
+void lanes_to_codes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
+/// The same to pixels of 64 channels [n][ceil(c / 64)][pixels][64] (see code_pixel_kernels), on a set that `multiplies_tiles`.
+void codes_to_pixels(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
+void pixels_to_codes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
+/// Lanes to pixels, and back, likewise.
+void lanes_to_pixels(isa set, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
+void pixels_to_lanes(isa set, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
+/// y = a + b, requantised; n codes each, whole lanes where the problem says so.
+void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool);
+/// Whether the windows of a row are no wider than the kernel has room for.
+bool takes_max_pool_of_codes(const pool_problem& problem);
+/// The largest code of each window; padding never wins. x is [n][c][ih][iw] and y [n][c][oh][ow], or both in lanes of four channels where the problem's layout
+/// is blocked, in which all codes are unsigned.
+void run_max_pool_of_codes(isa set, const pool_problem& problem, bool is_signed, const void* x, void* y, executor& pool);
+/// The same of images in pixels of 64 channels, on a set that `multiplies_tiles`.
+void run_max_pool_of_pixels(isa set, const pool_problem& problem, const void* x, void* y, executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+constexpr int most_quantized_products = 1 << 14, most_quantized_stride = 64;
+
+// Tiles of neighbouring pixels, of those of the padded image where it is gathered whole; of Winograd's tiles, as many for a task.
+inline std::int64_t tiles_of(const quantized_conv_problem& p) {
+    std::int64_t pixels = p.oh * p.ow;
+    if (p.winograd)
+        pixels = p.winograd_tiles_high() * p.winograd_tiles_wide();
+    else if (p.bytes && !p.in_place())
+        pixels = (p.oh - 1) * planes_of(p).pitch + p.ow;
+    if (p.few) return (p.oh * p.ow + quantized_pixels_of_few - 1) / quantized_pixels_of_few;
+    return (pixels + quantized_pixels - 1) / quantized_pixels;
+}
+// Numbers of a gathered tile, and how many tiles are gathered at a time: what a second cache or two hold, whatever the number of threads.
+inline std::int64_t quantized_slot(const quantized_conv_problem& p) { return p.lanes_of_channels() * (p.winograd ? 16 : p.kh * p.kw) * quantized_pixels; }
+inline std::int64_t quantized_slots(const quantized_conv_problem& p) {
+    const std::int64_t fit = (std::int64_t(1) << 19) / quantized_slot(p) + 2, tiles = tiles_of(p);
+    return fit < tiles ? fit : tiles;
+}
+}  // namespace detail
+
+GRAFT_INLINE bool takes_quantized_conv(const quantized_conv_problem& p) {
+    if (p.groups != 1 && (p.groups != p.ic || p.groups != p.oc)) return false;
+    if (p.n < 1 || p.ic < 1 || p.oc < 1 || p.oh < 1 || p.ow < 1 || p.ih < 1 || p.iw < 1 || p.kh < 1 || p.kw < 1 || p.pt < 0 || p.pl < 0) return false;
+    constexpr std::int64_t most = 1 << 20;
+    for (const std::int64_t size :
+         {p.ic, p.oc, p.ih, p.iw, p.oh, p.ow, std::int64_t(p.pt), std::int64_t(p.pl), std::int64_t(p.dh) * p.kh, std::int64_t(p.dw) * p.kw})
+        if (size > most) return false;
+    if (std::int64_t(p.kh) * p.kw * p.parts() > quantized_taps || p.sh > detail::most_quantized_stride || p.sw > detail::most_quantized_stride) return false;
+    if ((p.depthwise() ? 1 : p.ic) * p.kh * p.kw > detail::most_quantized_products) return false;
+    const image_planes g = detail::planes_of(p);
+    if (!p.depthwise()) return g.planes() <= (std::int64_t(1) << 40) / p.ic;
+    return g.row_phases * g.column_phases * depthwise_pitch(g) * (g.rows - p.oh + 1) <= quantized_depthwise_pixels;
+}
+
+GRAFT_INLINE bool takes_quantized_winograd(const quantized_conv_problem& p) {
+    // Four times the sum of a window stays in int32 for differences of nine bits on both sides.
+    constexpr int most = (1 << 29) / (9 * 255 * 255);
+    return !p.bytes && !p.depthwise() && p.kh == 3 && p.kw == 3 && p.sh == 1 && p.sw == 1 && p.dh == 1 && p.dw == 1 && p.ic >= 16 && p.ic <= most &&
+           p.oc >= 16 && p.ow <= quantized_winograd_width;
+}
+GRAFT_INLINE bool multiplies_bytes(isa set) noexcept { return byte_products(set) != nullptr; }
+GRAFT_INLINE bool multiplies_tiles(isa set) noexcept { return byte_tiles(set) != nullptr; }
+GRAFT_INLINE bool prefers_tiles(const quantized_conv_problem& p) noexcept {
+    constexpr std::int64_t few = 32;
+    return p.ic > few || p.oc > few || (!p.depthwise() && p.ic * p.kh * p.kw * p.oc > 2560);
+}
+GRAFT_INLINE bool takes_quantized_tiles(const quantized_conv_problem& p) { return p.depthwise() || takes_pixels(detail::image_of_codes(p)); }
+GRAFT_INLINE bool takes_quantized_planes(const quantized_conv_problem& p) {
+    return !p.depthwise() && p.ic <= 4 && p.kw <= 8 && p.dw == 1 && p.ic * ((p.ow + 1) * p.sw + 8) <= bfloat16_row;
+}
+
+GRAFT_INLINE bool prefers_few_pixels(const quantized_conv_problem& p) noexcept {
+    if (!p.bytes || p.tiles || p.depthwise()) return false;
+    // Multiplications for a lane of channels of one tap.
+    const std::int64_t pixels = p.oh * p.ow, neighbours = p.in_place() ? pixels : (p.oh - 1) * detail::planes_of(p).pitch + p.ow;
+    const std::int64_t along_pixels = (neighbours + 15) / 16 * ((p.oc + quantized_rows - 1) / quantized_rows * quantized_rows);
+    const std::int64_t rest = pixels % 10, along_channels = (pixels - rest + (rest > 2 ? 10 : 2)) * ((p.oc + 31) / 32 * 2);
+    return along_channels * 12 < along_pixels * 11;
+}
+
+GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem& p) {
+    if (p.tiles && !p.depthwise()) return detail::pixel_workspace(detail::as_gathered(detail::image_of_codes(p)), p.parts());
+    const std::int64_t lists = detail::plane_list_bytes(p, p.parts());
+    if (p.depthwise() || p.in_place()) return lists;
+    if (!p.bytes) return lists + 4 * detail::quantized_slots(p) * detail::quantized_slot(p);
+    // A tile of the last pixels reads beyond the last plane.
+    return lists + 4 * (p.lanes_of_channels() * detail::planes_of(p).planes() + quantized_pixels);
+}
+
+namespace detail {
+
+inline std::uint8_t flip_of_planes(bool is_signed) { return is_signed ? 0x80 : 0; }
+
+inline void run_quantized_tiles(const code_pixel_kernels& kernel, isa set, const quantized_conv_problem& q, const void* x, const void* packed,
+                                const float* scale, const std::int32_t* bias, void* y, const void* residual, void* workspace, executor& pool) {
+    const std::int64_t width = vector_width(set), lift = q.y_signed ? 128 : 0;
+    const conv_problem image = image_of_codes(q);
+    conv_problem p = as_gathered(image, reads_in_place(kernel, image));
+    const code_end end = {scale,
+                          bias,
+                          static_cast<float>(q.high - q.y_zero),
+                          q.y_zero + static_cast<int>(lift),
+                          q.low + static_cast<int>(lift),
+                          q.high + lift == 255 && *std::max_element(scale, scale + q.oc) < 1,
+                          flip_of_planes(q.x_signed),
+                          q.adds ? &q.sum : nullptr};
+    pixel_args a;
+    a.codes = &end, a.padding = q.unsigned_zero(), a.parts = q.parts();
+    a.weights = static_cast<const std::uint16_t*>(packed);
+    a.source_block = p.ih * p.iw * bfloat16_block;
+    a.iw = p.iw;
+    if (q.planes) {
+        a.code_x = static_cast<const std::uint8_t*>(x);
+        a.unrolled = q.kw, a.unrolled_step = q.sw, a.unrolled_pad = q.pl;
+        a.iw = a.x_row = q.iw, a.x_vector = q.ih * q.iw, a.x_image = q.ic * a.x_vector;
+    } else {
+        a.narrow_x = static_cast<const std::uint16_t*>(x);
+        a.x_vector = p.ih * p.iw * width, a.x_pixel = bfloat16_block, a.x_row = p.iw * bfloat16_block, a.x_image = p.ic * p.ih * p.iw;
+    }
+    a.code_y = static_cast<std::uint8_t*>(y), a.code_block = p.oh * p.ow * code_pixel;
+    a.y_pixel = code_pixel, a.y_row = p.ow * code_pixel, a.y_image = (q.oc + code_pixel - 1) / code_pixel * a.code_block;
+    a.code_residual = static_cast<const std::uint8_t*>(residual);
+    run_pixels(kernel, p, a, workspace, pool);
+}
+
+}  // namespace detail
+
 GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
-                                     void* y, void* workspace, executor& pool) {
+                                     void* y, void* workspace, executor& pool, const void* residual) {
+    const code_pixel_kernels* const tiles_of_set = p.tiles ? byte_tiles(set) : nullptr;
+    if (tiles_of_set && !p.depthwise()) return detail::run_quantized_tiles(*tiles_of_set, set, p, x, packed, scale, bias, y, residual, workspace, pool);
     quantized_conv_args a;
     a.p = p;
     a.from = detail::planes_of(p);
-    detail::list_taps(p, a.from, workspace);
+    detail::list_taps(p, a.from, workspace, p.parts());
     a.weights = static_cast<const std::int32_t*>(packed);
     a.scale = scale;
     a.bias = bias;
-    a.gathered = reinterpret_cast<std::int32_t*>(static_cast<char*>(workspace) + detail::plane_list_bytes(p));
+    a.gathered = reinterpret_cast<std::int32_t*>(static_cast<char*>(workspace) + detail::plane_list_bytes(p, p.parts()));
     depthwise_tap depthwise_taps[quantized_taps];
     if (p.depthwise())
         for (int t = 0; t < p.kh * p.kw; ++t) {
@@ -60937,17 +63008,27 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
     a.tap = depthwise_taps;
     const quantized_kernels& k = *kernels(set).quantized;
     const byte_kernels* const bytes = p.bytes ? byte_products(set) : nullptr;
-    const std::int64_t x_image = bytes ? p.lanes(p.ic) * 4 * p.ih * p.iw : p.ic * p.ih * p.iw,
-                       y_image = bytes ? p.lanes(p.oc) * 4 * p.oh * p.ow : p.oc * p.oh * p.ow;
+    const std::int64_t together = p.tiles ? code_pixel : bytes ? 4 : 1;
+    const auto stored = [&](std::int64_t channels) { return (channels + together - 1) / together * together; };
+    const std::int64_t x_image = stored(p.ic) * p.ih * p.iw, y_image = stored(p.oc) * p.oh * p.ow;
     const std::int64_t tiles = detail::tiles_of(p), blocks = p.blocks();
-    // About a million products a task, as many times eight by tiles, whatever the number of threads.
-    const std::int64_t products = p.rows() * quantized_pixels * p.ic * (p.winograd ? 16 : p.kh * p.kw);
-    a.blocks_a_task = products ? (std::int64_t(1) << (p.tiles ? 23 : 20)) / products + 1 : 1;
+    // About a million products a task, whatever the number of threads.
+    const std::int64_t products = p.rows() * quantized_pixels * p.ic * (p.winograd ? 16 : p.window());
+    a.blocks_a_task = products ? (std::int64_t(1) << 20) / products + 1 : 1;
     a.blocks_a_task = a.blocks_a_task < blocks ? a.blocks_a_task : blocks;
-    const quantized_task conv = p.winograd ? k.winograd : p.tiles ? byte_tiles(set) : p.few ? bytes->conv_few : bytes ? bytes->conv : k.conv;
+    const auto conv = p.winograd ? k.winograd : p.few ? bytes->conv_few : bytes ? bytes->conv : k.conv;
     for (std::int64_t image = 0; image < p.n; ++image) {
         a.x = static_cast<const std::uint8_t*>(x) + image * x_image;
         a.y = static_cast<std::uint8_t*>(y) + image * y_image;
+        if (p.tiles) {
+            // About 20 us a task.
+            const std::int64_t rows = 4096 / (p.ow * p.fours()) + 1, bands = (p.oh + rows - 1) / rows;
+            parallel_for(pool, p.blocks() * bands, [&](std::int64_t task) {
+                const std::int64_t first = task % bands * rows;
+                tiles_of_set->depthwise(a, task / bands, first, first + rows < p.oh ? first + rows : p.oh);
+            });
+            continue;
+        }
         if (p.depthwise()) {
             const auto depthwise = bytes ? bytes->depthwise : k.depthwise;
             parallel_for(pool, bytes ? p.lanes(p.oc) : p.oc, [&](std::int64_t channels) { depthwise(a, channels); });
@@ -60993,6 +63074,25 @@ inline void for_lanes(std::int64_t n, std::int64_t c, std::int64_t pixels, execu
 }
 inline std::int32_t flip_of(bool is_signed) { return is_signed ? static_cast<std::int32_t>(0x80808080u) : 0; }
 
+// A task takes some pixels of a block of 64 channels.
+template <class Kernel>
+inline void for_pixels(bool lanes, std::int32_t flip, void* planes, std::int64_t n, std::int64_t c, std::int64_t count, void* pixels, executor& pool,
+                       Kernel kernel) {
+    constexpr std::int64_t band = code_pixels_at_once;
+    const std::int64_t blocks = (c + code_pixel - 1) / code_pixel, bands = (count + band - 1) / band;
+    parallel_for(pool, n * blocks * bands, [&](std::int64_t task) {
+        const std::int64_t first = task % bands * band, block = task / bands % blocks, image = task / bands / blocks, left = c - block * code_pixel;
+        const std::int64_t stored = lanes ? 4 * quantized_conv_problem::lanes(c) : c;
+        const code_image m = {static_cast<std::uint8_t*>(planes) + (image * stored + block * code_pixel) * count,
+                              static_cast<std::uint8_t*>(pixels) + (image * blocks + block) * count * code_pixel,
+                              count,
+                              static_cast<int>(left < code_pixel ? left : code_pixel),
+                              flip,
+                              lanes};
+        kernel(m, first, count - first < band ? count - first : band);
+    });
+}
+
 }  // namespace detail
 
 GRAFT_INLINE void codes_to_lanes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool) {
@@ -61006,6 +63106,19 @@ GRAFT_INLINE void lanes_to_codes(isa set, bool is_signed, const void* x, std::in
     detail::for_lanes(n, c, pixels, pool, [&](std::int64_t code, std::int64_t lane, int channels, std::int64_t count) {
         k.to_planes(static_cast<const std::int32_t*>(x) + lane, pixels, channels, detail::flip_of(is_signed), count, static_cast<std::uint8_t*>(y) + code);
     });
+}
+
+GRAFT_INLINE void codes_to_pixels(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool) {
+    detail::for_pixels(false, detail::flip_of(is_signed), const_cast<void*>(x), n, c, pixels, y, pool, byte_tiles(set)->to_pixels);
+}
+GRAFT_INLINE void pixels_to_codes(isa set, bool is_signed, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool) {
+    detail::for_pixels(false, detail::flip_of(is_signed), y, n, c, pixels, const_cast<void*>(x), pool, byte_tiles(set)->to_planes);
+}
+GRAFT_INLINE void lanes_to_pixels(isa set, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool) {
+    detail::for_pixels(true, 0, const_cast<void*>(x), n, c, pixels, y, pool, byte_tiles(set)->to_pixels);
+}
+GRAFT_INLINE void pixels_to_lanes(isa set, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool) {
+    detail::for_pixels(true, 0, y, n, c, pixels, const_cast<void*>(x), pool, byte_tiles(set)->to_planes);
 }
 
 GRAFT_INLINE void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool) {
@@ -61034,28 +63147,23 @@ GRAFT_INLINE void run_max_pool_of_codes(isa set, const pool_problem& p, bool is_
                                          static_cast<std::uint8_t*>(y) + plane * p.oh * p.ow);
     });
 }
+GRAFT_INLINE void run_max_pool_of_pixels(isa set, const pool_problem& p, const void* x, void* y, executor& pool) {
+    const auto kernel = byte_tiles(set)->max_pool;
+    parallel_for(pool, p.n * ((p.c + code_pixel - 1) / code_pixel) * p.oh, [&](std::int64_t task) {
+        const std::int64_t block = task / p.oh;
+        kernel(p, task % p.oh, static_cast<const std::uint8_t*>(x) + block * p.ih * p.iw * code_pixel,
+               static_cast<std::uint8_t*>(y) + block * p.oh * p.ow * code_pixel);
+    });
+}
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 #endif
 
-#include <initializer_list>
-
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-template <>
-struct problem_fields<quantized_conv_problem> {
-    template <class Problem, class Field>
-    static void visit(Problem& p, const Field& field) {
-        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, few, matrix,
-               winograd] = p;
-        const auto each = [&](auto&... fields) { (field(fields), ...); };
-        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, few, matrix,
-             winograd);
-    }
-};
 template <>
 struct problem_fields<quantized_sum_problem> {
     template <class Problem, class Field>
@@ -61065,13 +63173,25 @@ struct problem_fields<quantized_sum_problem> {
         each(a_signed, b_signed, y_signed, a_zero, b_zero, y_zero, low, high, a_scale, b_scale, y_scale, lanes);
     }
 };
+template <>
+struct problem_fields<quantized_conv_problem> {
+    template <class Problem, class Field>
+    static void visit(Problem& p, const Field& field) {
+        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, planes, wide,
+               few, matrix, winograd, adds, sum] = p;
+        const auto each = [&](auto&... fields) { (field(fields), ...); };
+        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, planes, wide, few,
+             matrix, winograd, adds);
+        problem_fields<quantized_sum_problem>::visit(sum, field);
+    }
+};
 
 inline GRAFT_COLD const char* choose_quantized_conv(const kernel_query& q, kernel_choice& choice) {
     quantized_conv_problem p;
     if (!problem_in(q.n, p)) return "its parameters are missing";
     choice.workspace_bytes = quantized_conv_workspace(p);
     const bool lanes = p.bytes && !p.matrix;
-    if (lanes != (q.in_layout[0] == layout::blocked) || lanes != (q.out_layout[0] == layout::blocked))
+    if ((lanes && !p.planes) != (q.in_layout[0] == layout::blocked) || lanes != (q.out_layout[0] == layout::blocked))
         return "its images lie otherwise than it was lowered for";
     choice.note = p.depthwise() ? "8 bits, depthwise"
                   : p.winograd  ? "8 bits, Winograd F(2x2, 3x3)"
@@ -61085,7 +63205,7 @@ inline GRAFT_COLD const char* choose_quantized_conv(const kernel_query& q, kerne
 }
 inline void run_quantized_conv_kernel(const kernel_call& c) {
     run_quantized_conv(c.level, c.parameters<quantized_conv_problem>(), c.in[0].data, c.in[1].data, c.input(2), c.in[3].as<const std::int32_t>(), c.out[0].data,
-                       c.workspace, c.pool);
+                       c.workspace, c.pool, c.inputs > 4 ? c.in[4].data : nullptr);
 }
 struct stored_sum_problem {
     quantized_sum_problem sum;
@@ -61094,17 +63214,7 @@ struct stored_sum_problem {
 inline GRAFT_COLD const char* choose_quantized_sum(const kernel_query& q, kernel_choice& choice) {
     stored_sum_problem p{};
     if (!problem_in(q.n, p.sum)) return "its parameters are missing";
-    if (q.out_layout[0] == layout::blocked) {
-        // In lanes all codes are unsigned.
-        const auto lift = [](bool& is_signed, std::initializer_list<int*> codes) {
-            for (int* const code : codes) *code += is_signed ? 128 : 0;
-            is_signed = false;
-        };
-        p.sum.lanes = true;
-        lift(p.sum.a_signed, {&p.sum.a_zero});
-        lift(p.sum.b_signed, {&p.sum.b_zero});
-        lift(p.sum.y_signed, {&p.sum.y_zero, &p.sum.low, &p.sum.high});
-    }
+    if (q.out_layout[0] == layout::blocked) p.sum = p.sum.in_lanes();
     p.codes = stored_bytes(q.out[0].type, q.out[0].extents, q.out_layout[0]);
     choice.note = "8 bits";
     choice.set(p);
@@ -61115,39 +63225,48 @@ inline void run_quantized_sum_kernel(const kernel_call& c) {
     run_quantized_sum(c.level, p.sum, c.in[0].data, c.in[1].data, c.out[0].data, p.codes, c.pool);
 }
 
-struct code_plane_parameters {
-    bool to_planes, is_signed;
+// Channels that lie together, before and behind: 0, 4 or 64.
+struct code_order_parameters {
+    int from, to;
+    bool is_signed;
     std::int64_t n, c, pixels;
 };
 inline GRAFT_COLD const char* choose_reorder_of_codes(const kernel_query& q, kernel_choice& choice) {
     const dtype type = q.in[0].type;
     if (type != dtype::uint8 && type != dtype::int8) return "it is not of 8 bits";
     const shape& x = q.in[0].extents;
-    choice.set(code_plane_parameters{q.in_layout[0] == layout::blocked, type == dtype::int8, x[0], x[1], x.product(2, x.rank())});
-    choice.note = q.in_layout[0] == layout::blocked ? "codes to planes" : "codes to lanes";
+    const code_order_parameters p{q.in_layout[0].channels, q.out_layout[0].channels, type == dtype::int8, x[0], x[1], x.product(2, x.rank())};
+    choice.set(p);
+    choice.note = p.to == 0 ? "codes to planes" : p.to == 4 ? "codes to lanes" : "codes to pixels";
     return nullptr;
 }
 inline void run_reorder_of_codes(const kernel_call& c) {
-    const auto& p = c.parameters<code_plane_parameters>();
-    (p.to_planes ? lanes_to_codes : codes_to_lanes)(c.level, p.is_signed, c.in[0].data, p.n, p.c, p.pixels, c.out[0].data, c.pool);
+    const auto& p = c.parameters<code_order_parameters>();
+    const void* const x = c.in[0].data;
+    void* const y = c.out[0].data;
+    if (p.from == 4 && p.to == code_pixel) return lanes_to_pixels(c.level, x, p.n, p.c, p.pixels, y, c.pool);
+    if (p.from == code_pixel && p.to == 4) return pixels_to_lanes(c.level, x, p.n, p.c, p.pixels, y, c.pool);
+    const auto move = p.from == 4 ? lanes_to_codes : p.to == 4 ? codes_to_lanes : p.from == code_pixel ? pixels_to_codes : codes_to_pixels;
+    move(c.level, p.is_signed, x, p.n, p.c, p.pixels, y, c.pool);
 }
 
 struct code_pool_problem {
     pool_problem window;
-    bool is_signed;
+    bool is_signed, pixels;
 };
 inline GRAFT_COLD const char* choose_max_pool_of_codes(const kernel_query& q, kernel_choice& choice) {
     const dtype type = q.in[0].type;
     if (type != dtype::uint8 && type != dtype::int8) return "it is not of 8 bits";
-    code_pool_problem p{{}, type == dtype::int8};
+    code_pool_problem p{{}, type == dtype::int8, q.in_layout[0].channels == code_pixel};
     if (const char* reason = pool_problem_of(q, p.window)) return reason;
     if (!takes_max_pool_of_codes(p.window)) return "its rows are too long";
     choice.set(p);
-    choice.note = p.window.l == layout::blocked ? "8 bits, lanes" : "8 bits, planes";
+    choice.note = p.pixels ? "8 bits, pixels" : p.window.l == layout::blocked ? "8 bits, lanes" : "8 bits, planes";
     return nullptr;
 }
 inline void run_max_pool_of_codes_kernel(const kernel_call& c) {
     const auto& p = c.parameters<code_pool_problem>();
+    if (p.pixels) return run_max_pool_of_pixels(c.level, p.window, c.in[0].data, c.out[0].data, c.pool);
     run_max_pool_of_codes(c.level, p.window, p.is_signed, c.in[0].data, c.out[0].data, c.pool);
 }
 
@@ -61577,7 +63696,8 @@ protected:
     GRAFT_COLD value_id as(value_id id, layout wanted) {
         if (id == no_value || at(id).layout == wanted) return id;
         other_.resize(g.values.size(), no_value);
-        if (other_[id] != no_value) return other_[id];
+        for (value_id other = other_[id]; other != no_value && other != id; other = other_[other])
+            if (at(other).layout == wanted) return other;
         const value_id made = like(id, wanted == layout::blocked ? "_blocked" : "_rows");
         at(made).layout = wanted;
         at(made).place = on_;
@@ -61591,8 +63711,8 @@ protected:
         n.outputs = {made};
         g.nodes.push_back(std::move(n));
         other_.resize(g.values.size(), no_value);
+        other_[made] = other_[id] == no_value ? id : other_[id];
         other_[id] = made;
-        other_[made] = id;
         return made;
     }
 
@@ -61601,7 +63721,7 @@ protected:
         if (!here(n)) return place_other(n);
         if (is(n, "Conv", "graft")) return place_conv(n);
         if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
-        const layout lies = takes_blocks(n) ? blocks_ : takes_lanes(n) ? lanes_ : layout();
+        const layout lies = takes_blocks(n) ? blocks_ : layout_of_codes(n);
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const value_id id = n.inputs[i];
             if (id == no_value) continue;
@@ -61638,7 +63758,9 @@ protected:
 
     // Whether input i has to lie as the output does; per-channel constants and numbers stay as they are.
     bool follows_layout(const node& n, std::size_t i) {
-        if (is(n, "ScaleShift", "graft") || is(n, "QuantizedConv", "graft")) return i == 0;
+        cpu::quantized_conv_problem p;
+        if (is(n, "QuantizedConv", "graft")) return i == 4 || (i == 0 && !(cpu::problem_in(n, p) && p.planes));
+        if (is(n, "ScaleShift", "graft")) return i == 0;
         const shape& x = at(n.inputs[i]).extents;
         return x.rank() == 4 && (x.elements() != 1 || !broadcasts(n));
     }
@@ -61656,15 +63778,18 @@ protected:
         if (!any || y.rank() != 4 || !is_float32(n.outputs[0])) return false;
         return may_take_blocks(n) && kernel_on(n, blocks_);
     }
-    // Whether a node works on codes in lanes of four channels: a convolution of bytes does, others where an input lies so.
-    bool takes_lanes(const node& n) {
+    // Whether a node works on codes in lanes of four channels or in pixels of 64: a convolution of bytes does, others as the first input that lies so.
+    layout layout_of_codes(const node& n) {
+        if constexpr (!cpu::quantized_conv_wanted()) return {};
         cpu::quantized_conv_problem p;
-        if (is(n, "QuantizedConv", "graft")) return cpu::problem_in(n, p) && p.bytes && !p.matrix;
-        bool any = false;
-        for (const value_id id : n.inputs) any |= blocked(id) && !is_float32(id);
-        if (!any || n.outputs.size() != 1 || at(n.outputs[0]).extents.rank() != 4) return false;
-        const bool may = is(n, "QuantizedSum", "graft") || (is(n, "MaxPool") && pool_on_blocks(n)) || (is(n, "Concat") && concat_on(n, lanes_));
-        return may && kernel_on(n, lanes_);
+        if (is(n, "QuantizedConv", "graft"))
+            return !cpu::problem_in(n, p) || !p.bytes || p.matrix ? layout() : p.tiles ? layout(layout::blocked, cpu::code_pixel) : lanes_;
+        layout lies;
+        for (const value_id id : n.inputs)
+            if (lies == layout() && blocked(id) && !is_float32(id)) lies = at(id).layout;
+        if (lies == layout() || n.outputs.size() != 1 || at(n.outputs[0]).extents.rank() != 4) return {};
+        const bool may = is(n, "QuantizedSum", "graft") || (is(n, "MaxPool") && pool_on_blocks(n)) || (is(n, "Concat") && concat_on(n, lies));
+        return may && kernel_on(n, lies) ? lies : layout();
     }
     // Images put together are another operator where they lie in blocks.
     void be_on_blocks(node& n) {
@@ -61876,11 +64001,11 @@ protected:
 
     const lowering& with_;
     cpu::isa level_;
-    bool bfloat16_;           // operands of convolutions and products, where the kernels take them
-    layout blocks_;           // of this instruction set
-    layout lanes_;            // of codes, where bytes are multiplied
-    bool convolves_ = false;  // whether the graph has a convolution, so that blocks are wanted
-    std::vector<value_id> other_;
+    bool bfloat16_;                // operands of convolutions and products, where the kernels take them
+    layout blocks_;                // of this instruction set
+    layout lanes_;                 // of codes, where bytes are multiplied
+    bool convolves_ = false;       // whether the graph has a convolution, so that blocks are wanted
+    std::vector<value_id> other_;  // the same value in another layout: a ring of them
 };
 
 }  // namespace detail
@@ -62250,7 +64375,7 @@ private:
         return steps <= y.low() ? y.low() : steps >= y.high() ? y.high() : static_cast<int>(steps);
     }
 
-    // Whether three quarters of what the convolutions and quantised matrices multiply are products of bytes. By 16 bits, as other weights have it, integers are
+    // Whether three quarters of what the convolutions and quantised matrices multiply have weights of bytes. By 16 bits, as others would have it, integers are
     // no faster than reals there; and where both stand side by side, every change costs a pass over the image.
     bool most_fit_bytes() {
         double all = 0, bytes = 0;
@@ -62262,12 +64387,7 @@ private:
             const double products = static_cast<double>(n.multiply_adds);
             all += products;
             if (!w.constant || !w.integers || !w.integers->floats.watches(w.constant.storage())) continue;
-            const dequantized& d = *w.integers;
-            const std::int64_t fits = d.integers.type() == dtype::uint8 ? 128 : 0;
-            bool all_fit = is_8_bits(d.integers.type()) && (d.zero_point || fits == 0);
-            for (std::int64_t i = 0; d.zero_point && i < d.zero_point.elements(); ++i)
-                all_fit = all_fit && element_as_int64(d.zero_point.type(), d.zero_point.raw(), i) == fits;
-            if (all_fit) bytes += products;
+            if (is_8_bits(w.integers->integers.type())) bytes += products;
         }
         return bytes > 0 && bytes >= 0.75 * all;
     }
@@ -62421,11 +64541,11 @@ private:
             std::memcpy(to + i, made, n * sizeof *made);
         }
     }
-    // Whether all differences from `zero` are signed bytes.
+    // Whether all differences from `zero` are signed bytes; `parts` 2: the sums of two.
     template <class T>
-    static bool fit_bytes(const T* from, std::int64_t count, int zero) {
+    static bool fit_bytes(const T* from, std::int64_t count, int zero, int parts) {
         constexpr std::int64_t together = 64;
-        const int least = zero - 128, most = zero + 127;
+        const int least = zero - 128 * parts, most = zero + 127 * parts;
         if (least <= std::numeric_limits<T>::min() && most >= std::numeric_limits<T>::max()) return true;
         const auto outside = [&](T w) { return static_cast<unsigned>(w < least) | static_cast<unsigned>(w > most); };
         unsigned any = 0;
@@ -62436,10 +64556,10 @@ private:
         return any == 0;
     }
     // The same of all channels.
-    bool fit_bytes(const constants& k, const tensor& weight, std::int64_t channels, std::int64_t per_channel) {
+    bool fit_bytes(const constants& k, const tensor& weight, std::int64_t channels, std::int64_t per_channel, int parts) {
         std::atomic<bool> all{true};
         parallel_for(with_.pool, channels, [&](std::int64_t m) {
-            const auto fit = [&](const auto* from) { return fit_bytes(from + m * per_channel, per_channel, zero_of(k, m)); };
+            const auto fit = [&](const auto* from) { return fit_bytes(from + m * per_channel, per_channel, zero_of(k, m), parts); };
             if (!(k.weight.type() == dtype::int8 ? fit(weight.data<std::int8_t>()) : fit(weight.data<std::uint8_t>()))) all = false;
         });
         return all;
@@ -62466,9 +64586,13 @@ private:
         }
         GRAFT_TRY_ASSIGN(scale, tensor::make(dtype::float32, {p.oc}, with_.budget));
         GRAFT_TRY_ASSIGN(bias, tensor::make(dtype::int32, {p.oc}, with_.budget));
-        p.tiles = !p.matrix && cpu::multiplies_tiles(level_, p);
-        p.bytes = cpu::multiplies_bytes(level_) && fit_bytes(k, weight, p.oc, per_channel);
+        p.tiles = !p.matrix && cpu::multiplies_tiles(level_) && cpu::prefers_tiles(p);
+        const bool may = cpu::multiplies_bytes(level_) && (!p.tiles || cpu::takes_quantized_tiles(p)), fit = may && fit_bytes(k, weight, p.oc, per_channel, 1);
+        p.wide = may && !fit;
+        p.bytes = fit || (p.wide && cpu::takes_quantized_conv(p) && fit_bytes(k, weight, p.oc, per_channel, 2));
+        p.wide &= p.bytes;
         p.tiles &= p.bytes;
+        p.planes = p.tiles && cpu::takes_quantized_planes(p);
         if (p.matrix && !p.bytes) return {};
         p.few = p.matrix || cpu::prefers_few_pixels(p);
         p.winograd = cpu::takes_quantized_winograd(p);
@@ -62482,8 +64606,9 @@ private:
             if (!std::isnormal(of_sum) || of_sum < 0 || !std::isnormal(scale.data<float>()[m]) || !(std::fabs(steps) <= 1 << 30)) return {};
             bias.data<std::int32_t>()[m] = static_cast<std::int32_t>(steps);
         }
-        std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.tiles) + std::to_string(p.few) + std::to_string(p.winograd) +
-                          std::to_string(p.matrix) + std::to_string(columns) + " " + std::to_string(p.groups);
+        std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.tiles) + std::to_string(p.planes) + std::to_string(p.wide) +
+                          std::to_string(p.few) + std::to_string(p.winograd) + std::to_string(p.matrix) + std::to_string(columns) + " " +
+                          std::to_string(p.groups);
         for (std::int64_t m = 0; m < (zeros > 1 ? p.oc : 1); ++m) key += " " + std::to_string(zero_of(k, m));
         // Differences of all rows, which the bias may be less the sum of; `to` (or null): where they are packed.
         const auto read_rows = [&](void* to) {
@@ -62528,6 +64653,55 @@ private:
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_QUANTIZED_SUMS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_QUANTIZED_SUMS_HPP
+// ---- graft/cpu/lower/quantized_sums.hpp
+// Lowering of quantised networks: by tiles, a convolution adds where it stores.
+
+
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+//   graft.QuantizedSum(graft.QuantizedConv(x), b)    graft.QuantizedConv(x, b)
+// where nobody else reads what is added to.
+class quantized_sums : public rewriter {
+public:
+    quantized_sums(graph& target, const lowering& with) : rewriter(target, with.on) {}
+
+    void run() {
+        static constexpr rewrite<quantized_sums> rows[] = {{"QuantizedSum", "graft", &quantized_sums::sum}};
+        sweep(*this, rows);
+    }
+
+private:
+    // The convolution takes the sum's place, where both operands are there.
+    void sum(node& n) {
+        cpu::quantized_sum_problem sum;
+        if (!cpu::problem_in(n, sum) || !sum.fits_int32() || n.inputs[0] == n.inputs[1]) return;
+        for (const std::size_t operand : {0, 1}) {
+            const node* conv = maker(n.inputs[operand]);
+            cpu::quantized_conv_problem p;
+            if (!conv || !is(*conv, "QuantizedConv", "graft") || !used_once(n.inputs[operand]) || !cpu::problem_in(*conv, p)) continue;
+            if (!p.tiles || p.depthwise() || p.adds) continue;
+            const cpu::quantized_sum_problem ordered = operand == 0 ? sum : sum.turned();
+            if (ordered.a_signed != p.y_signed || ordered.a_zero != p.y_zero) continue;
+            p.adds = true;
+            p.sum = ordered.in_lanes();
+            node both = *conv;
+            both.name = n.name;
+            both.inputs.push_back(n.inputs[1 - operand]);
+            both.outputs = n.outputs;
+            cpu::set_problem(both, p);
+            return edit(n, [&] { n = std::move(both); });
+        }
+    }
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -62535,6 +64709,9 @@ namespace cpu {
 /// Quantised networks in integers; what that leaves unread is dropped.
 inline status in_integers(graph& g, const lowering& with, isa level) {
     GRAFT_TRY(graft::detail::quantized_lowering(g, with, level).run());
+    drop_unread(g);
+    if (!multiplies_tiles(level)) return {};
+    graft::detail::quantized_sums(g, with).run();
     drop_unread(g);
     return {};
 }

@@ -17581,7 +17581,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
     static constexpr std::int64_t here[1] = {0};
-    bfloat16_args of;  // of one row of pixels
+    pixel_args of;  // of one row of pixels
     of.block_pixels = a.rows, of.source_block = a.rows * bfloat16_block;
     of.from.taps = here;
     alignas(64) static constexpr float zeros[bfloat16_block] = {};
@@ -17633,7 +17633,7 @@ inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int sh
 }
 
 // Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
-GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
                                     std::int64_t to_row, const bfloat16_rows& of) {
     constexpr int many = 11;
     using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
@@ -17657,7 +17657,7 @@ inline const bfloat16_grad_kernels* bfloat16_grad_by_vectors() {
 // Rows of gradients by tiles: text, included for each kind of them. Whole tiles are computed: there is room for the rows that are none.
 
 // [row][32 pixels]: sixteen rows are one load of a tile.
-inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
                                  std::uint16_t* to) {
     gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
         std::uint16_t* const rows = to + row * bfloat16_block;
@@ -17673,20 +17673,20 @@ inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int sh
 }
 
 // Whole tiles: there is room behind the last row.
-GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
                                     std::int64_t to_row, const bfloat16_rows& of) {
     constexpr int half = bfloat16_block / 2;
-    const bfloat16_end nothing{a, 0, false, true, false, 0, 0};
-    bfloat16_sums before;
+    const bfloat16_end nothing{&a, 0, false, true, false, 0, 0, {}, 0};
+    pixel_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
-        const auto sum = of.rows - r > half ? &sum_tiles<2> : &sum_tiles<1>;
+        const auto sum = of.rows - r > half ? &sum_tiles<2, bfloat16_tiles, bfloat16_end> : &sum_tiles<1, bfloat16_tiles, bfloat16_end>;
         sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
     }
 }
 
 inline const bfloat16_grad_kernels* bfloat16_grad_by_tiles() {
-    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<true>, &grad_sum_bfloat16<tile_unit, true>, &grad_end_bfloat16};
+    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<true>, &grad_sum_bfloat16<bfloat16_tiles, true>, &grad_end_bfloat16};
     return &all;
 }
 }  // namespace emulated
@@ -17829,7 +17829,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
     static constexpr std::int64_t here[1] = {0};
-    bfloat16_args of;  // of one row of pixels
+    pixel_args of;  // of one row of pixels
     of.block_pixels = a.rows, of.source_block = a.rows * bfloat16_block;
     of.from.taps = here;
     alignas(64) static constexpr float zeros[bfloat16_block] = {};
@@ -17881,7 +17881,7 @@ inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int sh
 }
 
 // Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
-GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
                                     std::int64_t to_row, const bfloat16_rows& of) {
     constexpr int many = 11;
     using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
@@ -17905,7 +17905,7 @@ inline const bfloat16_grad_kernels* bfloat16_grad_by_vectors() {
 // Rows of gradients by tiles: text, included for each kind of them. Whole tiles are computed: there is room for the rows that are none.
 
 // [row][32 pixels]: sixteen rows are one load of a tile.
-inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
                                  std::uint16_t* to) {
     gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
         std::uint16_t* const rows = to + row * bfloat16_block;
@@ -17921,20 +17921,20 @@ inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int sh
 }
 
 // Whole tiles: there is room behind the last row.
-GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
                                     std::int64_t to_row, const bfloat16_rows& of) {
     constexpr int half = bfloat16_block / 2;
-    const bfloat16_end nothing{a, 0, false, true, false, 0, 0};
-    bfloat16_sums before;
+    const bfloat16_end nothing{&a, 0, false, true, false, 0, 0, {}, 0};
+    pixel_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
-        const auto sum = of.rows - r > half ? &sum_tiles<2> : &sum_tiles<1>;
+        const auto sum = of.rows - r > half ? &sum_tiles<2, bfloat16_tiles, bfloat16_end> : &sum_tiles<1, bfloat16_tiles, bfloat16_end>;
         sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
     }
 }
 
 inline const bfloat16_grad_kernels* bfloat16_grad_by_tiles() {
-    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<true>, &grad_sum_bfloat16<tile_unit, true>, &grad_end_bfloat16};
+    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<true>, &grad_sum_bfloat16<bfloat16_tiles, true>, &grad_end_bfloat16};
     return &all;
 }
 }  // namespace emulated
@@ -18078,7 +18078,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
     static constexpr std::int64_t here[1] = {0};
-    bfloat16_args of;  // of one row of pixels
+    pixel_args of;  // of one row of pixels
     of.block_pixels = a.rows, of.source_block = a.rows * bfloat16_block;
     of.from.taps = here;
     alignas(64) static constexpr float zeros[bfloat16_block] = {};
@@ -18130,7 +18130,7 @@ inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int sh
 }
 
 // Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
-GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
                                     std::int64_t to_row, const bfloat16_rows& of) {
     constexpr int many = 11;
     using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
@@ -18154,7 +18154,7 @@ inline const bfloat16_grad_kernels* bfloat16_grad_by_vectors() {
 // Rows of gradients by tiles: text, included for each kind of them. Whole tiles are computed: there is room for the rows that are none.
 
 // [row][32 pixels]: sixteen rows are one load of a tile.
-inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
                                  std::uint16_t* to) {
     gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
         std::uint16_t* const rows = to + row * bfloat16_block;
@@ -18170,20 +18170,20 @@ inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int sh
 }
 
 // Whole tiles: there is room behind the last row.
-GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
                                     std::int64_t to_row, const bfloat16_rows& of) {
     constexpr int half = bfloat16_block / 2;
-    const bfloat16_end nothing{a, 0, false, true, false, 0, 0};
-    bfloat16_sums before;
+    const bfloat16_end nothing{&a, 0, false, true, false, 0, 0, {}, 0};
+    pixel_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
-        const auto sum = of.rows - r > half ? &sum_tiles<2> : &sum_tiles<1>;
+        const auto sum = of.rows - r > half ? &sum_tiles<2, bfloat16_tiles, bfloat16_end> : &sum_tiles<1, bfloat16_tiles, bfloat16_end>;
         sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
     }
 }
 
 inline const bfloat16_grad_kernels* bfloat16_grad_by_tiles() {
-    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<true>, &grad_sum_bfloat16<tile_unit, true>, &grad_end_bfloat16};
+    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<true>, &grad_sum_bfloat16<bfloat16_tiles, true>, &grad_end_bfloat16};
     return &all;
 }
 }  // namespace emulated
@@ -18327,7 +18327,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
     static constexpr std::int64_t here[1] = {0};
-    bfloat16_args of;  // of one row of pixels
+    pixel_args of;  // of one row of pixels
     of.block_pixels = a.rows, of.source_block = a.rows * bfloat16_block;
     of.from.taps = here;
     alignas(64) static constexpr float zeros[bfloat16_block] = {};
@@ -18379,7 +18379,7 @@ inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int sh
 }
 
 // Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
-GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
                                     std::int64_t to_row, const bfloat16_rows& of) {
     constexpr int many = 11;
     using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
@@ -18403,7 +18403,7 @@ inline const bfloat16_grad_kernels* bfloat16_grad_by_vectors() {
 // Rows of gradients by tiles: text, included for each kind of them. Whole tiles are computed: there is room for the rows that are none.
 
 // [row][32 pixels]: sixteen rows are one load of a tile.
-inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
                                  std::uint16_t* to) {
     gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
         std::uint16_t* const rows = to + row * bfloat16_block;
@@ -18419,20 +18419,20 @@ inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int sh
 }
 
 // Whole tiles: there is room behind the last row.
-GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
                                     std::int64_t to_row, const bfloat16_rows& of) {
     constexpr int half = bfloat16_block / 2;
-    const bfloat16_end nothing{a, 0, false, true, false, 0, 0};
-    bfloat16_sums before;
+    const bfloat16_end nothing{&a, 0, false, true, false, 0, 0, {}, 0};
+    pixel_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
-        const auto sum = of.rows - r > half ? &sum_tiles<2> : &sum_tiles<1>;
+        const auto sum = of.rows - r > half ? &sum_tiles<2, bfloat16_tiles, bfloat16_end> : &sum_tiles<1, bfloat16_tiles, bfloat16_end>;
         sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
     }
 }
 
 inline const bfloat16_grad_kernels* bfloat16_grad_by_tiles() {
-    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<true>, &grad_sum_bfloat16<tile_unit, true>, &grad_end_bfloat16};
+    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<true>, &grad_sum_bfloat16<bfloat16_tiles, true>, &grad_end_bfloat16};
     return &all;
 }
 }  // namespace emulated
@@ -18574,7 +18574,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
     static constexpr std::int64_t here[1] = {0};
-    bfloat16_args of;  // of one row of pixels
+    pixel_args of;  // of one row of pixels
     of.block_pixels = a.rows, of.source_block = a.rows * bfloat16_block;
     of.from.taps = here;
     alignas(64) static constexpr float zeros[bfloat16_block] = {};
@@ -18626,7 +18626,7 @@ inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int sh
 }
 
 // Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
-GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
                                     std::int64_t to_row, const bfloat16_rows& of) {
     constexpr int many = 11;
     using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
@@ -18650,7 +18650,7 @@ inline const bfloat16_grad_kernels* bfloat16_grad_by_vectors() {
 // Rows of gradients by tiles: text, included for each kind of them. Whole tiles are computed: there is room for the rows that are none.
 
 // [row][32 pixels]: sixteen rows are one load of a tile.
-inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
                                  std::uint16_t* to) {
     gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
         std::uint16_t* const rows = to + row * bfloat16_block;
@@ -18666,20 +18666,20 @@ inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int sh
 }
 
 // Whole tiles: there is room behind the last row.
-GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
                                     std::int64_t to_row, const bfloat16_rows& of) {
     constexpr int half = bfloat16_block / 2;
-    const bfloat16_end nothing{a, 0, false, true, false, 0, 0};
-    bfloat16_sums before;
+    const bfloat16_end nothing{&a, 0, false, true, false, 0, 0, {}, 0};
+    pixel_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
-        const auto sum = of.rows - r > half ? &sum_tiles<2> : &sum_tiles<1>;
+        const auto sum = of.rows - r > half ? &sum_tiles<2, bfloat16_tiles, bfloat16_end> : &sum_tiles<1, bfloat16_tiles, bfloat16_end>;
         sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
     }
 }
 
 inline const bfloat16_grad_kernels* bfloat16_grad_by_tiles() {
-    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<true>, &grad_sum_bfloat16<tile_unit, true>, &grad_end_bfloat16};
+    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<true>, &grad_sum_bfloat16<bfloat16_tiles, true>, &grad_end_bfloat16};
     return &all;
 }
 }  // namespace emulated
@@ -18821,7 +18821,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
     static constexpr std::int64_t here[1] = {0};
-    bfloat16_args of;  // of one row of pixels
+    pixel_args of;  // of one row of pixels
     of.block_pixels = a.rows, of.source_block = a.rows * bfloat16_block;
     of.from.taps = here;
     alignas(64) static constexpr float zeros[bfloat16_block] = {};
@@ -18873,7 +18873,7 @@ inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int sh
 }
 
 // Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
-GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
                                     std::int64_t to_row, const bfloat16_rows& of) {
     constexpr int many = 11;
     using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
@@ -18899,7 +18899,7 @@ namespace amx {
 // Rows of gradients by tiles: text, included for each kind of them. Whole tiles are computed: there is room for the rows that are none.
 
 // [row][32 pixels]: sixteen rows are one load of a tile.
-inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
                                  std::uint16_t* to) {
     gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
         std::uint16_t* const rows = to + row * bfloat16_block;
@@ -18915,20 +18915,20 @@ inline void gather_rows_bfloat16(tile_unit&, const bfloat16_grad_args& a, int sh
 }
 
 // Whole tiles: there is room behind the last row.
-GRAFT_VECTOR void sum_rows_bfloat16(tile_unit& tiles, const bfloat16_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
+GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
                                     std::int64_t to_row, const bfloat16_rows& of) {
     constexpr int half = bfloat16_block / 2;
-    const bfloat16_end nothing{a, 0, false, true, false, 0, 0};
-    bfloat16_sums before;
+    const bfloat16_end nothing{&a, 0, false, true, false, 0, 0, {}, 0};
+    pixel_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
-        const auto sum = of.rows - r > half ? &sum_tiles<2> : &sum_tiles<1>;
+        const auto sum = of.rows - r > half ? &sum_tiles<2, bfloat16_tiles, bfloat16_end> : &sum_tiles<1, bfloat16_tiles, bfloat16_end>;
         sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
     }
 }
 
 inline const bfloat16_grad_kernels* bfloat16_grad_by_tiles() {
-    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<true>, &grad_sum_bfloat16<tile_unit, true>, &grad_end_bfloat16};
+    static constexpr bfloat16_grad_kernels all = {&grad_pack_bfloat16<true>, &grad_sum_bfloat16<bfloat16_tiles, true>, &grad_end_bfloat16};
     return &all;
 }
 }  // namespace amx

@@ -119,8 +119,9 @@ GRAFT_INLINE void pack_bfloat16(isa set, const bfloat16_weights& w, const float*
 GRAFT_INLINE std::int64_t bfloat16_conv_workspace(const conv_problem& p, bool apart) { return detail::pixel_workspace(apart ? p : detail::as_gathered(p)); }
 GRAFT_INLINE std::int64_t bfloat16_product_workspace(const gemm_problem& p) { return detail::pixel_workspace(detail::image_of(detail::joined_batches(p))); }
 
-GRAFT_INLINE void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias, const float* residual,
-                                    float* y, void* workspace, executor& pool, const output_steps* steps, const narrow_images& narrow) {
+GRAFT_INLINE GRAFT_COLD void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias,
+                                               const float* residual, float* y, void* workspace, executor& pool, const output_steps* steps,
+                                               const narrow_images& narrow) {
     const conv_problem p = steps ? problem : detail::as_gathered(problem, narrow.x && detail::reads_in_place(*bfloat16_products(set), problem));
     const std::int64_t width = vector_width(set);
     pixel_args a;
@@ -149,8 +150,8 @@ GRAFT_INLINE bool takes_narrow_matrices(const gemm_problem& problem, bool a, boo
     return (!a || (one && p.k % bfloat16_block == 0 && p.m >= bfloat16_block)) && (!c || (one && p.n % bfloat16_block == 0 && !p.ep.residual));
 }
 
-GRAFT_INLINE void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias, const float* residual,
-                                       float* c, void* workspace, executor& pool, const narrow_images& narrow) {
+GRAFT_INLINE GRAFT_COLD void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias,
+                                                  const float* residual, float* c, void* workspace, executor& pool, const narrow_images& narrow) {
     const gemm_problem p = detail::joined_batches(problem);
     conv_problem image = detail::image_of(p);
     pixel_args args = detail::product_args(set, p, bias);

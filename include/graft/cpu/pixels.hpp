@@ -96,7 +96,7 @@ inline void gather_part(const pixel_kernels& kernel, const pixel_args& a, std::i
 }
 
 // Gathers part by part, and multiplies. `a` has all that is the same in them, and the pointers of the first image.
-inline void run_pixels(const pixel_kernels& kernel, const conv_problem& p, pixel_args a, void* workspace, executor& pool) {
+inline GRAFT_COLD void run_pixels(const pixel_kernels& kernel, const conv_problem& p, pixel_args a, void* workspace, executor& pool) {
     const bool in_place = a.narrow_x && reads_in_place(kernel, p);
     const pixel_part part = in_place ? pixel_part{1, p.oh} : parts_of_pixels(p);
     const pixel_args all = a;
@@ -153,7 +153,7 @@ inline conv_problem as_gathered(conv_problem p, bool in_place = false) {
 
 }  // namespace detail
 
-GRAFT_INLINE bool takes_pixels(const conv_problem& p) {
+GRAFT_INLINE GRAFT_COLD bool takes_pixels(const conv_problem& p) {
     if (p.groups != 1 || p.pt < 0 || p.pl < 0) return false;
     for (const std::int64_t size : {p.n, p.ic, p.oc, p.ih, p.iw, p.oh, p.ow})
         if (size < 1 || size > (1 << 20)) return false;

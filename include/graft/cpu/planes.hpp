@@ -55,7 +55,7 @@ std::int64_t plane_list_bytes(const Problem& p, int times = 1) {
 
 // Writes them for planes of these sizes, and points there.
 template <class Problem>
-void list_taps(const Problem& p, image_planes& g, void* lists, int times = 1) {
+GRAFT_COLD void list_taps(const Problem& p, image_planes& g, void* lists, int times = 1) {
     const std::int64_t count = std::int64_t(p.kh) * p.kw;
     std::int64_t *const taps = static_cast<std::int64_t*>(lists), *const row_phase = taps + count * times, *const column_phase = row_phase + p.kh;
     tap_phases(p.kh, p.dh, p.sh, row_phase);

@@ -13,7 +13,7 @@ namespace cpu {
 bool takes_quantized_conv(const quantized_conv_problem& problem);
 /// Whether Winograd's form is exact for it and saves time: a window of 3 x 3 with steps of one, and channels enough to pay for the transforms.
 bool takes_quantized_winograd(const quantized_conv_problem& problem);
-/// Whether the set and this machine multiply bytes four a lane, for weights whose differences from their zero points fit int8.
+/// Whether the set and this machine multiply bytes four a lane, for weights whose differences from their zero points fit int8, or are sums of two such.
 bool multiplies_bytes(isa set) noexcept;
 /// The same by tiles.
 bool multiplies_tiles(isa set) noexcept;

@@ -180,7 +180,7 @@ struct bfloat16_end {
     alignas(64) float start[bfloat16_block];  // what sums begin with: the bias
     std::int64_t at;                          // where the block lies in y
 };
-inline bfloat16_end bfloat16_end_of(const pixel_args& a, std::int64_t block) {
+GRAFT_NOINLINE inline bfloat16_end bfloat16_end_of(const pixel_args& a, std::int64_t block) {
     bfloat16_end e{&a, a.out_channels - block * bfloat16_block, false, false, a.residual || a.narrow_residual, 0, 0, {}, 0};
     for (std::int64_t c = 0; a.bias && c < bfloat16_block && c < e.channels; ++c) e.start[c] = a.bias[block * bfloat16_block + c];
     e.at = block * (bfloat16_block / V::W) * a.y_vector;

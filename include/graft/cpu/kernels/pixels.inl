@@ -99,7 +99,7 @@ template <class Unit>
 inline void multiply_pixels(const pixel_args& a, std::int64_t block, std::int64_t blocks, std::int64_t first, std::int64_t last) {
     using end_type = decltype(Unit::end_of(a, block));
     Unit unit;
-    end_type ends[2] = {Unit::end_of(a, block), Unit::end_of(a, block)};
+    end_type ends[2];
     last_sums<end_type> of;
     of.turn = 0;
     for (int i = 0; i < 2; ++i) of.ends[i] = ends, of.sums[i].next = of.sums[i].pixels = 0;

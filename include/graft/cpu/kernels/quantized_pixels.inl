@@ -52,6 +52,7 @@ template <class Added>
 GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, int zero, int low, int high, const Added& added) {
     constexpr int half = bfloat16_block / 2;
     const pixel_args& a = *e.args;
+    const std::uint8_t* const add = a.code_residual ? a.code_residual : a.code_y;  // which no_codes does not read
     const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
     const I shift = I::set1(zero * 0x00010001), least = in_all_bytes(low), largest = in_all_bytes(high);
     std::uint8_t none[bfloat16_block] = {};
@@ -59,11 +60,11 @@ GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int
         const float *const first = of.sum[next], *const second = of.sum[next + 1];
         const std::int64_t at = of.place(next), other = next + 1 == end ? -1 : of.place(next + 1);
         std::uint8_t *const to_first = at < 0 ? none : a.code_y + at, *const to_second = other < 0 ? none : a.code_y + other;
-        const std::uint8_t *const add_first = at < 0 ? none : a.code_residual + at, *const add_second = other < 0 ? none : a.code_residual + other;
+        const std::uint8_t *const add_first = at < 0 ? none : add + at, *const add_second = other < 0 ? none : add + other;
         GRAFT_UNROLL
         for (int v = 0; v < half; v += V::W) {
-            const auto steps = [&](const float* sums, int c, const std::uint8_t* add) {
-                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), add + c);
+            const auto steps = [&](const float* sums, int c, const std::uint8_t* codes) {
+                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), codes + c);
             };
             const I codes = pack_bytes(steps(first, v, add_first), steps(first, half + v, add_first), steps(second, v, add_second),
                                        steps(second, half + v, add_second), shift);
@@ -202,13 +203,16 @@ GRAFT_NOINLINE inline void depthwise_pixel_columns(const depthwise_pixels& of, c
                 GRAFT_UNROLL
                 for (int k = 0; k < 4; ++k) {
                     const std::int32_t* const weights = w + k * 16 + v * V::W;
-                    const auto add = [&](I sum, int row) {
-                        sum = add_bytes(sum, taps.of[k], I::load(weights + row * code_pixel));
-                        return Wide ? add_bytes(sum, taps.of[k], I::load(weights + (row + 3) * code_pixel)) : sum;
-                    };
-                    whole[k] = add(before[k], 2);
-                    before[k] = add(here[k], 1);
-                    here[k] = add(I::load(e.bias + k * 16 + v * V::W), 0);
+                    whole[k] = add_bytes(before[k], taps.of[k], I::load(weights + 2 * code_pixel));
+                    before[k] = add_bytes(here[k], taps.of[k], I::load(weights + code_pixel));
+                    here[k] = add_bytes(I::load(e.bias + k * 16 + v * V::W), taps.of[k], I::load(weights));
+                }
+                if constexpr (Wide) GRAFT_UNROLL
+                for (int k = 0; k < 4; ++k) {
+                    const std::int32_t* const weights = w + 3 * code_pixel + k * 16 + v * V::W;
+                    whole[k] = add_bytes(whole[k], taps.of[k], I::load(weights + 2 * code_pixel));
+                    before[k] = add_bytes(before[k], taps.of[k], I::load(weights + code_pixel));
+                    here[k] = add_bytes(here[k], taps.of[k], I::load(weights));
                 }
                 if (oy >= first) store_pixel(e, whole, v, y + (oy * p.ow + ox) * code_pixel);
             }

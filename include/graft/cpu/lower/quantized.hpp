@@ -315,7 +315,7 @@ private:
         p.bytes = fit || (p.wide && cpu::takes_quantized_conv(p) && fit_bytes(k, weight, p.oc, per_channel, 2));
         p.wide &= p.bytes;
         p.tiles &= p.bytes;
-        p.planes = p.tiles && at(image).extents[1] == p.ic && cpu::takes_quantized_planes(p);
+        p.planes = p.tiles && cpu::takes_quantized_planes(p);
         if (p.matrix && !p.bytes) return {};
         p.few = p.matrix || cpu::prefers_few_pixels(p);
         p.winograd = cpu::takes_quantized_winograd(p);
