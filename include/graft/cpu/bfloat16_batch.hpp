@@ -28,8 +28,10 @@ struct batch_member {
     std::int64_t packed, gathered;
     std::int64_t bytes() const { return packed + gathered; }
 };
+// Rows of A as tiles read them, whole ones: what a task reads behind the last row is no other's.
+inline std::int64_t whole_rows(const gemm_problem& p) { return blocks_of_32(p.m) * bfloat16_block; }
 inline batch_member member_of(const gemm_problem& p) {
-    return {packed_bfloat16_bytes(bfloat16_weights_of(p)), (blocks_of_32(p.k) * p.m + bfloat16_block) * bfloat16_block * 2};
+    return {packed_bfloat16_bytes(bfloat16_weights_of(p)), (blocks_of_32(p.k) * whole_rows(p) + bfloat16_block) * bfloat16_block * 2};
 }
 // Products that are computed together.
 inline std::int64_t batch_at_once(const gemm_problem& p) {
@@ -55,10 +57,11 @@ GRAFT_INLINE void run_bfloat16_batch(isa set, const gemm_problem& problem, const
     static constexpr std::int64_t nothing[1] = {0};
     pixel_args all = detail::product_args(set, p, bias);
     all.channels = p.k, all.out_channels = p.n, all.steps = in_blocks;
-    all.iw = all.ow = all.from.pitch = all.pixels = all.block_pixels = p.m;
+    all.iw = all.ow = all.from.pitch = all.pixels = p.m;
+    all.block_pixels = detail::whole_rows(p);
     all.from.rows = all.from.row_phases = all.from.column_phases = all.image_rows = 1;
     all.from.row_phase = all.from.column_phase = all.from.taps = nothing;
-    all.source_block = p.m * bfloat16_block;
+    all.source_block = all.block_pixels * bfloat16_block;
     all.ep = p.ep;
     const std::int64_t batch = p.batch[0] * p.batch[1], at_once = detail::batch_at_once(p);
     for (std::int64_t first = 0; first < batch; first += at_once) {
@@ -72,8 +75,9 @@ GRAFT_INLINE void run_bfloat16_batch(isa set, const gemm_problem& problem, const
             kernel.pack(w, b + of(i, p.b_strides) + column * w.out, std::min<std::int64_t>(bfloat16_block, p.n - column), kernel.tiles,
                         reinterpret_cast<std::uint16_t*>(place(i)) + column * in_blocks * bfloat16_block);
         });
-        // Some rows of a product a task: it rounds them and multiplies them.
-        const std::int64_t each = std::min(tiles, tiles * here / (4 * pool.threads()) + 1), runs = (tiles + each - 1) / each;
+        // Some rows of a product a task: it rounds them and multiplies them. Vectors read a row behind theirs, which would be another task's: all rows are
+        // one's.
+        const std::int64_t each = kernel.tiles ? std::min(tiles, tiles * here / (4 * pool.threads()) + 1) : tiles, runs = (tiles + each - 1) / each;
         parallel_for(pool, here * runs, [&](std::int64_t task) {
             const std::int64_t i = task / runs, tile = task % runs * each, end = std::min(tile + each, tiles);
             pixel_args args = all;
