@@ -50412,6 +50412,7 @@ struct code_sums_end {
     alignas(64) float start[bfloat16_block];  // the bits of integers
     alignas(64) float scale[bfloat16_block];
     std::int64_t at;
+    sum_divider by;  // where something is added
 };
 
 struct byte_tiles : tile_unit {
@@ -50424,7 +50425,8 @@ struct byte_tiles : tile_unit {
     static code_sums_end end_of(const pixel_args& a, std::int64_t block) {
         const std::int64_t first = block * bfloat16_block, left = a.out_channels - first;
         const std::size_t bytes = static_cast<std::size_t>(left < bfloat16_block ? left : bfloat16_block) * sizeof(float);
-        code_sums_end e{&a, {}, {}, block / 2 * a.code_block + block % 2 * bfloat16_block};
+        code_sums_end e{&a, {}, {}, block / 2 * a.code_block + block % 2 * bfloat16_block, {}};
+        if (a.codes->sum) e.by = divider_of(*a.codes->sum);
         std::memcpy(e.start, a.codes->bias + first, bytes);
         std::memcpy(e.scale, a.codes->scale + first, bytes);
         return e;
@@ -50436,9 +50438,9 @@ template <bool Divides>
 struct added_codes {
     V least, most, a_scale, b_zero, b_scale;
     sum_divider by;
-    GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p)
+    GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p, const sum_divider& divider)
         : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(c.most)), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
-          b_scale(V::set1(p.b_scale)), by(divider_of(p)) {
+          b_scale(V::set1(p.b_scale)), by(divider) {
         by.multiplies = !Divides;
     }
     GRAFT_VECTOR I sum(V steps, const std::uint8_t* codes) const {
@@ -50486,10 +50488,10 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, i
     if (!c.sum && c.bytes) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<true>{V::zero()});
     if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<false>{V::set1(c.most)});
     const quantized_sum_problem& p = *c.sum;
-    if (divider_of(p).multiplies)
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p));
+    if (e.by.multiplies)
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p, e.by));
     else
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p));
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p, e.by));
 }
 
 // A few planes of codes, of which a row of up to eight neighbouring taps is unrolled, as gather_bfloat16_neighbours has it; what follows a plane's taps meets
@@ -52144,6 +52146,7 @@ struct code_sums_end {
     alignas(64) float start[bfloat16_block];  // the bits of integers
     alignas(64) float scale[bfloat16_block];
     std::int64_t at;
+    sum_divider by;  // where something is added
 };
 
 struct byte_tiles : tile_unit {
@@ -52156,7 +52159,8 @@ struct byte_tiles : tile_unit {
     static code_sums_end end_of(const pixel_args& a, std::int64_t block) {
         const std::int64_t first = block * bfloat16_block, left = a.out_channels - first;
         const std::size_t bytes = static_cast<std::size_t>(left < bfloat16_block ? left : bfloat16_block) * sizeof(float);
-        code_sums_end e{&a, {}, {}, block / 2 * a.code_block + block % 2 * bfloat16_block};
+        code_sums_end e{&a, {}, {}, block / 2 * a.code_block + block % 2 * bfloat16_block, {}};
+        if (a.codes->sum) e.by = divider_of(*a.codes->sum);
         std::memcpy(e.start, a.codes->bias + first, bytes);
         std::memcpy(e.scale, a.codes->scale + first, bytes);
         return e;
@@ -52168,9 +52172,9 @@ template <bool Divides>
 struct added_codes {
     V least, most, a_scale, b_zero, b_scale;
     sum_divider by;
-    GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p)
+    GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p, const sum_divider& divider)
         : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(c.most)), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
-          b_scale(V::set1(p.b_scale)), by(divider_of(p)) {
+          b_scale(V::set1(p.b_scale)), by(divider) {
         by.multiplies = !Divides;
     }
     GRAFT_VECTOR I sum(V steps, const std::uint8_t* codes) const {
@@ -52218,10 +52222,10 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, i
     if (!c.sum && c.bytes) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<true>{V::zero()});
     if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<false>{V::set1(c.most)});
     const quantized_sum_problem& p = *c.sum;
-    if (divider_of(p).multiplies)
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p));
+    if (e.by.multiplies)
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p, e.by));
     else
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p));
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p, e.by));
 }
 
 // A few planes of codes, of which a row of up to eight neighbouring taps is unrolled, as gather_bfloat16_neighbours has it; what follows a plane's taps meets
@@ -53877,6 +53881,7 @@ struct code_sums_end {
     alignas(64) float start[bfloat16_block];  // the bits of integers
     alignas(64) float scale[bfloat16_block];
     std::int64_t at;
+    sum_divider by;  // where something is added
 };
 
 struct byte_tiles : tile_unit {
@@ -53889,7 +53894,8 @@ struct byte_tiles : tile_unit {
     static code_sums_end end_of(const pixel_args& a, std::int64_t block) {
         const std::int64_t first = block * bfloat16_block, left = a.out_channels - first;
         const std::size_t bytes = static_cast<std::size_t>(left < bfloat16_block ? left : bfloat16_block) * sizeof(float);
-        code_sums_end e{&a, {}, {}, block / 2 * a.code_block + block % 2 * bfloat16_block};
+        code_sums_end e{&a, {}, {}, block / 2 * a.code_block + block % 2 * bfloat16_block, {}};
+        if (a.codes->sum) e.by = divider_of(*a.codes->sum);
         std::memcpy(e.start, a.codes->bias + first, bytes);
         std::memcpy(e.scale, a.codes->scale + first, bytes);
         return e;
@@ -53901,9 +53907,9 @@ template <bool Divides>
 struct added_codes {
     V least, most, a_scale, b_zero, b_scale;
     sum_divider by;
-    GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p)
+    GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p, const sum_divider& divider)
         : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(c.most)), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
-          b_scale(V::set1(p.b_scale)), by(divider_of(p)) {
+          b_scale(V::set1(p.b_scale)), by(divider) {
         by.multiplies = !Divides;
     }
     GRAFT_VECTOR I sum(V steps, const std::uint8_t* codes) const {
@@ -53951,10 +53957,10 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, i
     if (!c.sum && c.bytes) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<true>{V::zero()});
     if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<false>{V::set1(c.most)});
     const quantized_sum_problem& p = *c.sum;
-    if (divider_of(p).multiplies)
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p));
+    if (e.by.multiplies)
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p, e.by));
     else
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p));
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p, e.by));
 }
 
 // A few planes of codes, of which a row of up to eight neighbouring taps is unrolled, as gather_bfloat16_neighbours has it; what follows a plane's taps meets
@@ -55610,6 +55616,7 @@ struct code_sums_end {
     alignas(64) float start[bfloat16_block];  // the bits of integers
     alignas(64) float scale[bfloat16_block];
     std::int64_t at;
+    sum_divider by;  // where something is added
 };
 
 struct byte_tiles : tile_unit {
@@ -55622,7 +55629,8 @@ struct byte_tiles : tile_unit {
     static code_sums_end end_of(const pixel_args& a, std::int64_t block) {
         const std::int64_t first = block * bfloat16_block, left = a.out_channels - first;
         const std::size_t bytes = static_cast<std::size_t>(left < bfloat16_block ? left : bfloat16_block) * sizeof(float);
-        code_sums_end e{&a, {}, {}, block / 2 * a.code_block + block % 2 * bfloat16_block};
+        code_sums_end e{&a, {}, {}, block / 2 * a.code_block + block % 2 * bfloat16_block, {}};
+        if (a.codes->sum) e.by = divider_of(*a.codes->sum);
         std::memcpy(e.start, a.codes->bias + first, bytes);
         std::memcpy(e.scale, a.codes->scale + first, bytes);
         return e;
@@ -55634,9 +55642,9 @@ template <bool Divides>
 struct added_codes {
     V least, most, a_scale, b_zero, b_scale;
     sum_divider by;
-    GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p)
+    GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p, const sum_divider& divider)
         : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(c.most)), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
-          b_scale(V::set1(p.b_scale)), by(divider_of(p)) {
+          b_scale(V::set1(p.b_scale)), by(divider) {
         by.multiplies = !Divides;
     }
     GRAFT_VECTOR I sum(V steps, const std::uint8_t* codes) const {
@@ -55684,10 +55692,10 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, i
     if (!c.sum && c.bytes) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<true>{V::zero()});
     if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<false>{V::set1(c.most)});
     const quantized_sum_problem& p = *c.sum;
-    if (divider_of(p).multiplies)
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p));
+    if (e.by.multiplies)
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p, e.by));
     else
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p));
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p, e.by));
 }
 
 // A few planes of codes, of which a row of up to eight neighbouring taps is unrolled, as gather_bfloat16_neighbours has it; what follows a plane's taps meets
@@ -57341,6 +57349,7 @@ struct code_sums_end {
     alignas(64) float start[bfloat16_block];  // the bits of integers
     alignas(64) float scale[bfloat16_block];
     std::int64_t at;
+    sum_divider by;  // where something is added
 };
 
 struct byte_tiles : tile_unit {
@@ -57353,7 +57362,8 @@ struct byte_tiles : tile_unit {
     static code_sums_end end_of(const pixel_args& a, std::int64_t block) {
         const std::int64_t first = block * bfloat16_block, left = a.out_channels - first;
         const std::size_t bytes = static_cast<std::size_t>(left < bfloat16_block ? left : bfloat16_block) * sizeof(float);
-        code_sums_end e{&a, {}, {}, block / 2 * a.code_block + block % 2 * bfloat16_block};
+        code_sums_end e{&a, {}, {}, block / 2 * a.code_block + block % 2 * bfloat16_block, {}};
+        if (a.codes->sum) e.by = divider_of(*a.codes->sum);
         std::memcpy(e.start, a.codes->bias + first, bytes);
         std::memcpy(e.scale, a.codes->scale + first, bytes);
         return e;
@@ -57365,9 +57375,9 @@ template <bool Divides>
 struct added_codes {
     V least, most, a_scale, b_zero, b_scale;
     sum_divider by;
-    GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p)
+    GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p, const sum_divider& divider)
         : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(c.most)), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
-          b_scale(V::set1(p.b_scale)), by(divider_of(p)) {
+          b_scale(V::set1(p.b_scale)), by(divider) {
         by.multiplies = !Divides;
     }
     GRAFT_VECTOR I sum(V steps, const std::uint8_t* codes) const {
@@ -57415,10 +57425,10 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, i
     if (!c.sum && c.bytes) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<true>{V::zero()});
     if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<false>{V::set1(c.most)});
     const quantized_sum_problem& p = *c.sum;
-    if (divider_of(p).multiplies)
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p));
+    if (e.by.multiplies)
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p, e.by));
     else
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p));
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p, e.by));
 }
 
 // A few planes of codes, of which a row of up to eight neighbouring taps is unrolled, as gather_bfloat16_neighbours has it; what follows a plane's taps meets
@@ -58463,6 +58473,7 @@ struct code_sums_end {
     alignas(64) float start[bfloat16_block];  // the bits of integers
     alignas(64) float scale[bfloat16_block];
     std::int64_t at;
+    sum_divider by;  // where something is added
 };
 
 struct byte_tiles : tile_unit {
@@ -58475,7 +58486,8 @@ struct byte_tiles : tile_unit {
     static code_sums_end end_of(const pixel_args& a, std::int64_t block) {
         const std::int64_t first = block * bfloat16_block, left = a.out_channels - first;
         const std::size_t bytes = static_cast<std::size_t>(left < bfloat16_block ? left : bfloat16_block) * sizeof(float);
-        code_sums_end e{&a, {}, {}, block / 2 * a.code_block + block % 2 * bfloat16_block};
+        code_sums_end e{&a, {}, {}, block / 2 * a.code_block + block % 2 * bfloat16_block, {}};
+        if (a.codes->sum) e.by = divider_of(*a.codes->sum);
         std::memcpy(e.start, a.codes->bias + first, bytes);
         std::memcpy(e.scale, a.codes->scale + first, bytes);
         return e;
@@ -58487,9 +58499,9 @@ template <bool Divides>
 struct added_codes {
     V least, most, a_scale, b_zero, b_scale;
     sum_divider by;
-    GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p)
+    GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p, const sum_divider& divider)
         : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(c.most)), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
-          b_scale(V::set1(p.b_scale)), by(divider_of(p)) {
+          b_scale(V::set1(p.b_scale)), by(divider) {
         by.multiplies = !Divides;
     }
     GRAFT_VECTOR I sum(V steps, const std::uint8_t* codes) const {
@@ -58537,10 +58549,10 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, i
     if (!c.sum && c.bytes) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<true>{V::zero()});
     if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<false>{V::set1(c.most)});
     const quantized_sum_problem& p = *c.sum;
-    if (divider_of(p).multiplies)
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p));
+    if (e.by.multiplies)
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p, e.by));
     else
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p));
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p, e.by));
 }
 
 // A few planes of codes, of which a row of up to eight neighbouring taps is unrolled, as gather_bfloat16_neighbours has it; what follows a plane's taps meets
@@ -62732,19 +62744,23 @@ inline void pack_quantized_tiles(const quantized_conv_problem& p, std::int64_t b
             }
     }
 }
+// Four taps of a channel a word: word(i) is the one of four i. Returns the next channel's weights.
+template <class Word>
+inline const std::int16_t* pack_fours(const quantized_conv_problem& p, const std::int16_t* weights, const Word& word) {
+    for (int t = 0; t < p.kh * p.kw; ++t, ++weights) {
+        const int slot = p.slot_of_tap(t);
+        for (int which = 0; which < p.parts(); ++which)
+            word(slot / 4 + which * p.fours_of_taps()) |= (static_cast<std::uint32_t>(p.part(*weights, which)) & 0xffu) << (8 * (slot % 4));
+    }
+    return weights;
+}
 // Of 64 channels of a depthwise convolution.
 inline void pack_depthwise_pixels(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
     const std::int64_t size = std::int64_t(p.fours()) * code_pixel, first = block * code_pixel;
     to += block * size;
     std::memset(to, 0, static_cast<std::size_t>(size) * sizeof *to);
     for (int m = 0; m < code_pixel && first + m < p.oc; ++m)
-        for (int t = 0; t < p.kh * p.kw; ++t) {
-            const int slot = p.slot_of_tap(t);
-            for (int which = 0; which < p.parts(); ++which)
-                to[(slot / 4 + which * p.fours_of_taps()) * code_pixel + word_of_channel(m)] |= (static_cast<std::uint32_t>(p.part(*weights, which)) & 0xffu)
-                                                                                                << (8 * (slot % 4));
-            ++weights;
-        }
+        weights = pack_fours(p, weights, [&](int four) -> std::uint32_t& { return to[four * code_pixel + word_of_channel(m)]; });
 }
 // Of the same, [16][lanes][8]: two channels a lane.
 inline void pack_quantized_winograd(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
@@ -62784,18 +62800,12 @@ GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int6
                           : detail::pack_quantized_lanes<2, quantized_rows>)(p, block, weights, to);
     const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * quantized_rows, rows = p.oc - first < quantized_rows ? p.oc - first : quantized_rows;
     if (p.bytes) {
-        // Four taps of a channel a word, the channels of a lane beside each other.
+        // The channels of a lane beside each other.
         const std::int64_t groups = p.fours(), lanes = p.lanes(rows);
         to += first * groups;
         std::memset(to, 0, static_cast<std::size_t>(lanes * groups) * 16);
         for (std::int64_t m = 0; m < rows; ++m)
-            for (int t = 0; t < taps; ++t) {
-                const int slot = p.slot_of_tap(t);
-                for (int which = 0; which < p.parts(); ++which)
-                    to[(m / 4 * groups + slot / 4 + which * p.fours_of_taps()) * 4 + m % 4] |= (static_cast<std::uint32_t>(p.part(*weights, which)) & 0xffu)
-                                                                                               << (8 * (slot % 4));
-                ++weights;
-            }
+            weights = detail::pack_fours(p, weights, [&](int four) -> std::uint32_t& { return to[(m / 4 * groups + four) * 4 + m % 4]; });
         return;
     }
     // Two taps a word, the last with none beside it where their number is odd.
@@ -62945,7 +62955,7 @@ GRAFT_INLINE bool prefers_few_pixels(const quantized_conv_problem& p) noexcept {
 }
 
 GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem& p) {
-    if (p.tiles && !p.depthwise()) return detail::pixel_workspace(detail::as_gathered(detail::image_of_codes(p)), p.parts());
+    if (p.tiles) return p.depthwise() ? 0 : detail::pixel_workspace(detail::as_gathered(detail::image_of_codes(p)), p.parts());
     const std::int64_t lists = detail::plane_list_bytes(p, p.parts());
     if (p.depthwise() || p.in_place()) return lists;
     if (!p.bytes) return lists + 4 * detail::quantized_slots(p) * detail::quantized_slot(p);
@@ -62989,12 +62999,31 @@ inline void run_quantized_tiles(const code_pixel_kernels& kernel, isa set, const
     run_pixels(kernel, p, a, workspace, pool);
 }
 
+inline void run_depthwise_pixels(const code_pixel_kernels& kernel, const quantized_conv_problem& p, const void* x, const void* packed, const float* scale,
+                                 const std::int32_t* bias, void* y, executor& pool) {
+    quantized_conv_args a;
+    a.p = p;
+    a.weights = static_cast<const std::int32_t*>(packed);
+    a.scale = scale;
+    a.bias = bias;
+    // About 20 us a task.
+    const std::int64_t rows = 4096 / (p.ow * p.fours()) + 1, bands = (p.oh + rows - 1) / rows;
+    for (std::int64_t image = 0; image < p.n; ++image) {
+        a.x = static_cast<const std::uint8_t*>(x) + image * p.blocks() * code_pixel * p.ih * p.iw;
+        a.y = static_cast<std::uint8_t*>(y) + image * p.blocks() * code_pixel * p.oh * p.ow;
+        parallel_for(pool, p.blocks() * bands, [&](std::int64_t task) {
+            const std::int64_t first = task % bands * rows;
+            kernel.depthwise(a, task / bands, first, first + rows < p.oh ? first + rows : p.oh);
+        });
+    }
+}
+
 }  // namespace detail
 
 GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
                                      void* y, void* workspace, executor& pool, const void* residual) {
-    const code_pixel_kernels* const tiles_of_set = p.tiles ? byte_tiles(set) : nullptr;
-    if (tiles_of_set && !p.depthwise()) return detail::run_quantized_tiles(*tiles_of_set, set, p, x, packed, scale, bias, y, residual, workspace, pool);
+    if (p.tiles && p.depthwise()) return detail::run_depthwise_pixels(*byte_tiles(set), p, x, packed, scale, bias, y, pool);
+    if (p.tiles) return detail::run_quantized_tiles(*byte_tiles(set), set, p, x, packed, scale, bias, y, residual, workspace, pool);
     quantized_conv_args a;
     a.p = p;
     a.from = detail::planes_of(p);
@@ -63012,7 +63041,7 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
     a.tap = depthwise_taps;
     const quantized_kernels& k = *kernels(set).quantized;
     const byte_kernels* const bytes = p.bytes ? byte_products(set) : nullptr;
-    const std::int64_t together = p.tiles ? code_pixel : bytes ? 4 : 1;
+    const std::int64_t together = bytes ? 4 : 1;
     const auto stored = [&](std::int64_t channels) { return (channels + together - 1) / together * together; };
     const std::int64_t x_image = stored(p.ic) * p.ih * p.iw, y_image = stored(p.oc) * p.oh * p.ow;
     const std::int64_t tiles = detail::tiles_of(p), blocks = p.blocks();
@@ -63024,15 +63053,6 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
     for (std::int64_t image = 0; image < p.n; ++image) {
         a.x = static_cast<const std::uint8_t*>(x) + image * x_image;
         a.y = static_cast<std::uint8_t*>(y) + image * y_image;
-        if (p.tiles) {
-            // About 20 us a task.
-            const std::int64_t rows = 4096 / (p.ow * p.fours()) + 1, bands = (p.oh + rows - 1) / rows;
-            parallel_for(pool, p.blocks() * bands, [&](std::int64_t task) {
-                const std::int64_t first = task % bands * rows;
-                tiles_of_set->depthwise(a, task / bands, first, first + rows < p.oh ? first + rows : p.oh);
-            });
-            continue;
-        }
         if (p.depthwise()) {
             const auto depthwise = bytes ? bytes->depthwise : k.depthwise;
             parallel_for(pool, bytes ? p.lanes(p.oc) : p.oc, [&](std::int64_t channels) { depthwise(a, channels); });

@@ -126,7 +126,7 @@ GRAFT_INLINE bool prefers_few_pixels(const quantized_conv_problem& p) noexcept {
 }
 
 GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem& p) {
-    if (p.tiles && !p.depthwise()) return detail::pixel_workspace(detail::as_gathered(detail::image_of_codes(p)), p.parts());
+    if (p.tiles) return p.depthwise() ? 0 : detail::pixel_workspace(detail::as_gathered(detail::image_of_codes(p)), p.parts());
     const std::int64_t lists = detail::plane_list_bytes(p, p.parts());
     if (p.depthwise() || p.in_place()) return lists;
     if (!p.bytes) return lists + 4 * detail::quantized_slots(p) * detail::quantized_slot(p);
@@ -170,12 +170,31 @@ inline void run_quantized_tiles(const code_pixel_kernels& kernel, isa set, const
     run_pixels(kernel, p, a, workspace, pool);
 }
 
+inline void run_depthwise_pixels(const code_pixel_kernels& kernel, const quantized_conv_problem& p, const void* x, const void* packed, const float* scale,
+                                 const std::int32_t* bias, void* y, executor& pool) {
+    quantized_conv_args a;
+    a.p = p;
+    a.weights = static_cast<const std::int32_t*>(packed);
+    a.scale = scale;
+    a.bias = bias;
+    // About 20 us a task.
+    const std::int64_t rows = 4096 / (p.ow * p.fours()) + 1, bands = (p.oh + rows - 1) / rows;
+    for (std::int64_t image = 0; image < p.n; ++image) {
+        a.x = static_cast<const std::uint8_t*>(x) + image * p.blocks() * code_pixel * p.ih * p.iw;
+        a.y = static_cast<std::uint8_t*>(y) + image * p.blocks() * code_pixel * p.oh * p.ow;
+        parallel_for(pool, p.blocks() * bands, [&](std::int64_t task) {
+            const std::int64_t first = task % bands * rows;
+            kernel.depthwise(a, task / bands, first, first + rows < p.oh ? first + rows : p.oh);
+        });
+    }
+}
+
 }  // namespace detail
 
 GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
                                      void* y, void* workspace, executor& pool, const void* residual) {
-    const code_pixel_kernels* const tiles_of_set = p.tiles ? byte_tiles(set) : nullptr;
-    if (tiles_of_set && !p.depthwise()) return detail::run_quantized_tiles(*tiles_of_set, set, p, x, packed, scale, bias, y, residual, workspace, pool);
+    if (p.tiles && p.depthwise()) return detail::run_depthwise_pixels(*byte_tiles(set), p, x, packed, scale, bias, y, pool);
+    if (p.tiles) return detail::run_quantized_tiles(*byte_tiles(set), set, p, x, packed, scale, bias, y, residual, workspace, pool);
     quantized_conv_args a;
     a.p = p;
     a.from = detail::planes_of(p);
@@ -193,7 +212,7 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
     a.tap = depthwise_taps;
     const quantized_kernels& k = *kernels(set).quantized;
     const byte_kernels* const bytes = p.bytes ? byte_products(set) : nullptr;
-    const std::int64_t together = p.tiles ? code_pixel : bytes ? 4 : 1;
+    const std::int64_t together = bytes ? 4 : 1;
     const auto stored = [&](std::int64_t channels) { return (channels + together - 1) / together * together; };
     const std::int64_t x_image = stored(p.ic) * p.ih * p.iw, y_image = stored(p.oc) * p.oh * p.ow;
     const std::int64_t tiles = detail::tiles_of(p), blocks = p.blocks();
@@ -205,15 +224,6 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
     for (std::int64_t image = 0; image < p.n; ++image) {
         a.x = static_cast<const std::uint8_t*>(x) + image * x_image;
         a.y = static_cast<std::uint8_t*>(y) + image * y_image;
-        if (p.tiles) {
-            // About 20 us a task.
-            const std::int64_t rows = 4096 / (p.ow * p.fours()) + 1, bands = (p.oh + rows - 1) / rows;
-            parallel_for(pool, p.blocks() * bands, [&](std::int64_t task) {
-                const std::int64_t first = task % bands * rows;
-                tiles_of_set->depthwise(a, task / bands, first, first + rows < p.oh ? first + rows : p.oh);
-            });
-            continue;
-        }
         if (p.depthwise()) {
             const auto depthwise = bytes ? bytes->depthwise : k.depthwise;
             parallel_for(pool, bytes ? p.lanes(p.oc) : p.oc, [&](std::int64_t channels) { depthwise(a, channels); });

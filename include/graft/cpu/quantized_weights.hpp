@@ -97,19 +97,23 @@ inline void pack_quantized_tiles(const quantized_conv_problem& p, std::int64_t b
             }
     }
 }
+// Four taps of a channel a word: word(i) is the one of four i. Returns the next channel's weights.
+template <class Word>
+inline const std::int16_t* pack_fours(const quantized_conv_problem& p, const std::int16_t* weights, const Word& word) {
+    for (int t = 0; t < p.kh * p.kw; ++t, ++weights) {
+        const int slot = p.slot_of_tap(t);
+        for (int which = 0; which < p.parts(); ++which)
+            word(slot / 4 + which * p.fours_of_taps()) |= (static_cast<std::uint32_t>(p.part(*weights, which)) & 0xffu) << (8 * (slot % 4));
+    }
+    return weights;
+}
 // Of 64 channels of a depthwise convolution.
 inline void pack_depthwise_pixels(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
     const std::int64_t size = std::int64_t(p.fours()) * code_pixel, first = block * code_pixel;
     to += block * size;
     std::memset(to, 0, static_cast<std::size_t>(size) * sizeof *to);
     for (int m = 0; m < code_pixel && first + m < p.oc; ++m)
-        for (int t = 0; t < p.kh * p.kw; ++t) {
-            const int slot = p.slot_of_tap(t);
-            for (int which = 0; which < p.parts(); ++which)
-                to[(slot / 4 + which * p.fours_of_taps()) * code_pixel + word_of_channel(m)] |= (static_cast<std::uint32_t>(p.part(*weights, which)) & 0xffu)
-                                                                                                << (8 * (slot % 4));
-            ++weights;
-        }
+        weights = pack_fours(p, weights, [&](int four) -> std::uint32_t& { return to[four * code_pixel + word_of_channel(m)]; });
 }
 // Of the same, [16][lanes][8]: two channels a lane.
 inline void pack_quantized_winograd(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
@@ -149,18 +153,12 @@ GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int6
                           : detail::pack_quantized_lanes<2, quantized_rows>)(p, block, weights, to);
     const std::int64_t taps = std::int64_t(p.kh) * p.kw, first = block * quantized_rows, rows = p.oc - first < quantized_rows ? p.oc - first : quantized_rows;
     if (p.bytes) {
-        // Four taps of a channel a word, the channels of a lane beside each other.
+        // The channels of a lane beside each other.
         const std::int64_t groups = p.fours(), lanes = p.lanes(rows);
         to += first * groups;
         std::memset(to, 0, static_cast<std::size_t>(lanes * groups) * 16);
         for (std::int64_t m = 0; m < rows; ++m)
-            for (int t = 0; t < taps; ++t) {
-                const int slot = p.slot_of_tap(t);
-                for (int which = 0; which < p.parts(); ++which)
-                    to[(m / 4 * groups + slot / 4 + which * p.fours_of_taps()) * 4 + m % 4] |= (static_cast<std::uint32_t>(p.part(*weights, which)) & 0xffu)
-                                                                                               << (8 * (slot % 4));
-                ++weights;
-            }
+            weights = detail::pack_fours(p, weights, [&](int four) -> std::uint32_t& { return to[(m / 4 * groups + four) * 4 + m % 4]; });
         return;
     }
     // Two taps a word, the last with none beside it where their number is odd.

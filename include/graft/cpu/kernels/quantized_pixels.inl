@@ -7,6 +7,7 @@ struct code_sums_end {
     alignas(64) float start[bfloat16_block];  // the bits of integers
     alignas(64) float scale[bfloat16_block];
     std::int64_t at;
+    sum_divider by;  // where something is added
 };
 
 struct byte_tiles : tile_unit {
@@ -19,7 +20,8 @@ struct byte_tiles : tile_unit {
     static code_sums_end end_of(const pixel_args& a, std::int64_t block) {
         const std::int64_t first = block * bfloat16_block, left = a.out_channels - first;
         const std::size_t bytes = static_cast<std::size_t>(left < bfloat16_block ? left : bfloat16_block) * sizeof(float);
-        code_sums_end e{&a, {}, {}, block / 2 * a.code_block + block % 2 * bfloat16_block};
+        code_sums_end e{&a, {}, {}, block / 2 * a.code_block + block % 2 * bfloat16_block, {}};
+        if (a.codes->sum) e.by = divider_of(*a.codes->sum);
         std::memcpy(e.start, a.codes->bias + first, bytes);
         std::memcpy(e.scale, a.codes->scale + first, bytes);
         return e;
@@ -31,9 +33,9 @@ template <bool Divides>
 struct added_codes {
     V least, most, a_scale, b_zero, b_scale;
     sum_divider by;
-    GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p)
+    GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p, const sum_divider& divider)
         : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(c.most)), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
-          b_scale(V::set1(p.b_scale)), by(divider_of(p)) {
+          b_scale(V::set1(p.b_scale)), by(divider) {
         by.multiplies = !Divides;
     }
     GRAFT_VECTOR I sum(V steps, const std::uint8_t* codes) const {
@@ -81,10 +83,10 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, i
     if (!c.sum && c.bytes) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<true>{V::zero()});
     if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<false>{V::set1(c.most)});
     const quantized_sum_problem& p = *c.sum;
-    if (divider_of(p).multiplies)
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p));
+    if (e.by.multiplies)
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p, e.by));
     else
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p));
+        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p, e.by));
 }
 
 // A few planes of codes, of which a row of up to eight neighbouring taps is unrolled, as gather_bfloat16_neighbours has it; what follows a plane's taps meets
