@@ -107,6 +107,7 @@ graft::result<int> operators_of_all(const common_options& common, const std::vec
         graft::model model;
         GRAFT_TRY_ASSIGN(model, graft::load(file, graft::on_device(nullptr)));
         all.add(model.graph());
+        GRAFT_TRY(all.look_at_file(file));
     }
     if (common.json)
         print(json{{"ops", all.list()}});
@@ -129,6 +130,7 @@ graft::result<int> info(const common_options& common, const info_options& option
     const graft::graph& g = model.graph();
     operator_census all;
     all.add(g);
+    if (options.ops) GRAFT_TRY(all.look_at_file(options.file));
     const std::string ops = all.list();
     if (options.ops && !common.json) {
         std::printf("%s\n", ops.c_str());

@@ -1,6 +1,9 @@
 // Which operators a network has.
 #include "operators.hpp"
 
+#include <graft/io/onnx_read.hpp>
+#include <graft/passes/microsoft_operators.hpp>
+
 #include <algorithm>
 #include <set>
 
@@ -22,6 +25,13 @@ void operator_census::add(const graft::graph& g) {
     }
 }
 
+graft::status operator_census::look_at_file(const std::string& file) {
+    graft::graph g;
+    GRAFT_TRY_ASSIGN(g, graft::read_onnx_file(file));
+    written_out |= graft::has_microsoft_operators(g);
+    return {};
+}
+
 std::vector<std::pair<std::string, std::int64_t>> operator_census::by_number() const {
     std::vector<std::pair<std::string, std::int64_t>> all(operators.begin(), operators.end());
     std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -33,6 +43,7 @@ std::vector<std::string> operator_census::names() const {
     for (const auto& entry : operators) once.insert(entry.first.substr(entry.first.rfind('.') + 1));
     // The CPU computes half precision in float32; a branch that is known beforehand is written out in place.
     if (half) once.insert("Cast");
+    if (written_out) once.insert("microsoft");
     if (once.count("If")) once.insert("Identity");
     return {once.begin(), once.end()};
 }

@@ -5,7 +5,9 @@
 //   GRAFT_IMPLEMENTATION   (with GRAFT_SPLIT) this translation unit holds the definitions
 //   GRAFT_KERNELS_APART    (with GRAFT_SPLIT) the definitions come without the CPU's kernels, which another translation unit holds: the one that
 //                          defines GRAFT_KERNELS and includes cpu/dispatch.hpp and cpu/training/dispatch.hpp, as cmake/graft_kernels.cpp does
-//   GRAFT_OPS              the operators to compile in: Conv,Relu,Gemm, in quotes or without; default: all (`graft info --ops MODEL` prints them)
+//   GRAFT_OPS              the operators to compile in: Conv,Relu,Gemm, in quotes or without; default: all (`graft info --ops MODEL` prints them); `microsoft`
+//   for what writes
+//                          operators of com.microsoft out
 //   GRAFT_NO_EXCEPTIONS    set by itself where exceptions are off: a result<T> that holds an error then calls GRAFT_FATAL when forced
 //   GRAFT_FATAL(text)      what to do with such an error; default: print it and abort
 //   GRAFT_HAS_LIBJPEG      1: decode JPEG by libjpeg-turbo (link it); default 0, stb_image where it is found

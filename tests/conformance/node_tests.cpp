@@ -146,29 +146,18 @@ void print(const std::map<std::string, tally>& table, const tally& total, const 
     if (file) std::fclose(file);
 }
 
-}  // namespace
-
-TEST_CASE("ONNX's own tests pass, and what is not supported is named") {
-    const std::string home = std::string(GRAFT_SOURCE_DIR) + "/build/conformance/";
-    const char* named = std::getenv("GRAFT_NODE_TESTS");
-    const char* only = std::getenv("GRAFT_NODE_ONLY");
-    const std::string path = named ? named : home + "node_tests.bin";
-    reader r;
-    if (!read_file(path, r.bytes) && !named) {
-        // The archives need nothing but Python; the package onnx is only used where it is there already.
-        const std::string export_them = "python3 \"" + std::string(GRAFT_SOURCE_DIR) + "/scripts/export_node_tests.py\" --offline";
-        if (std::system(export_them.c_str()) != 0 || !read_file(path, r.bytes)) {
-            say_skipped("ONNX's node tests are not here; scripts/export_node_tests.py fetches them");
-            return;
-        }
-    }
+struct outcome {
+    std::map<std::string, tally> table;
+    tally total;
+    int node_tests = 0;
+};
+// `only`: the tests whose names hold it; all where it is null.
+outcome run_tests(reader& r, const std::string& path, const char* only) {
     const std::string magic = "graft node tests 1\n";
     REQUIRE_MESSAGE((r.bytes.size() > magic.size() && std::memcmp(r.bytes.data(), magic.data(), magic.size()) == 0), path);
     r.at = magic.size();
 
-    std::map<std::string, tally> table;
-    tally total;
-    int node_tests = 0;
+    outcome out;
     while (r.ok && r.at < r.bytes.size()) {
         const std::string set = r.text(), name = r.text(), label = r.text(), skip = r.text();
         const graft::wire_bytes bytes = r.part();
@@ -196,8 +185,8 @@ TEST_CASE("ONNX's own tests pass, and what is not supported is named") {
         }
         if (!wanted) continue;
         if (wrong.compare(0, 14, "op.unsupported") == 0) unsupported = wrong, wrong.clear();
-        node_tests += set == "node-tests";
-        for (tally* t : {&table[label], &total}) {
+        out.node_tests += set == "node-tests";
+        for (tally* t : {&out.table[label], &out.total}) {
             t->pass += wrong.empty() && unsupported.empty();
             t->fail += !wrong.empty();
             t->unsupported += skip.empty() && !unsupported.empty();
@@ -208,7 +197,41 @@ TEST_CASE("ONNX's own tests pass, and what is not supported is named") {
         CHECK_MESSAGE(wrong.empty(), set, " ", name, ": ", first_line(wrong));
     }
     REQUIRE(r.ok);
-    print(table, total, only ? "/dev/null" : home + "node_tests.tsv");
-    CHECK(total.fail == 0);
-    if (!only && node_tests > 1000) CHECK(total.pass >= 1600);
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("ONNX's own tests pass, and what is not supported is named") {
+    const std::string home = std::string(GRAFT_SOURCE_DIR) + "/build/conformance/";
+    const char* named = std::getenv("GRAFT_NODE_TESTS");
+    const char* only = std::getenv("GRAFT_NODE_ONLY");
+    const std::string path = named ? named : home + "node_tests.bin";
+    reader r;
+    if (!read_file(path, r.bytes) && !named) {
+        // The archives need nothing but Python; the package onnx is only used where it is there already.
+        const std::string export_them = "python3 \"" + std::string(GRAFT_SOURCE_DIR) + "/scripts/export_node_tests.py\" --offline";
+        if (std::system(export_them.c_str()) != 0 || !read_file(path, r.bytes)) {
+            say_skipped("ONNX's node tests are not here; scripts/export_node_tests.py fetches them");
+            return;
+        }
+    }
+    const outcome ran = run_tests(r, path, only);
+    print(ran.table, ran.total, only ? "/dev/null" : home + "node_tests.tsv");
+    CHECK(ran.total.fail == 0);
+    if (!only && ran.node_tests > 1000) CHECK(ran.total.pass >= 1600);
+}
+
+// Recorded by scripts/record_microsoft_operators.py.
+TEST_CASE("operators of com.microsoft answer as ONNX Runtime's do") {
+    const std::string path = std::string(GRAFT_SOURCE_DIR) + "/tests/conformance/microsoft_operators.bin";
+    reader r;
+    REQUIRE(read_file(path, r.bytes));
+    const outcome ran = run_tests(r, path, nullptr);
+    for (const auto& row : ran.table) {
+        CAPTURE(row.first);
+        CHECK(row.second.pass > 0);
+        CHECK(row.second.unsupported == 0);
+    }
+    CHECK(ran.table.size() >= 30);
 }

@@ -7,6 +7,7 @@
 #include "../io/onnx_read.hpp"
 #include "../io/onnx_write.hpp"
 #include "../passes/graph_queries.hpp"
+#include "../passes/microsoft_operators.hpp"
 #include "../passes/open_batch.hpp"
 
 #include <atomic>
@@ -267,6 +268,7 @@ GRAFT_INLINE GRAFT_COLD result<model> load_graph(graph g, const load_options& op
     if (options.operators.size) tables.push_back(options.operators);
     const ops::table_list own = ops::all_op_tables();
     tables.insert(tables.end(), own.begin(), own.end());
+    GRAFT_TRY(write_out_microsoft_operators(g, options.operators, options.limits));
     GRAFT_TRY(verify_graph(g, {tables.data(), static_cast<int>(tables.size())}, options.limits));
 
     if (options.open_batch) GRAFT_TRY_ASSIGN(g, detail::opened_where_possible(std::move(g), options.limits));
