@@ -21111,6 +21111,9 @@ inline status call_run(run_context& c) {
 ///   Concat(X...)                       along the channels, blocked
 ///   QuantizedConv(X, packed W, scale, bias, B?)  of 8-bit images or rows, requantised, and the sum with B of that; its parameters are the integers "problem"
 ///   QuantizedSum(A, B)                 of 8-bit tensors of equal shapes, requantised; likewise
+///   QuantizedProduct(A, B)             likewise, of equal shapes or by one code a channel
+///   QuantizedGlobalAveragePool(X)      of 8-bit images, requantised; likewise
+///   LookupTable(X, table)              of 8-bit tensors: for each code, by the byte that it is, the byte of the result
 inline op_table lowered_ops() {
     static constexpr op_row rows[] = {
         own("Conv").inputs_from(0).outputs_from(0).takes_activation().residual(3),
@@ -21124,6 +21127,9 @@ inline op_table lowered_ops() {
         own("Concat").inputs_from(0).outputs_from(0),
         own("QuantizedConv").inputs_from(0).outputs_from(0),
         own("QuantizedSum").inputs_from(0).outputs_from(0),
+        own("QuantizedProduct").inputs_from(0).outputs_from(0),
+        own("QuantizedGlobalAveragePool").inputs_from(0).outputs_from(0),
+        own("LookupTable").inputs_from(0).outputs_from(0),
         own("Call").inputs(0).outputs_from(0).functions(call_infer, call_run).bodies().allocates().attributes("body:g"),
     };
     return rows;
@@ -31719,6 +31725,8 @@ bool available(isa set) noexcept;
 bool has_byte_products(isa set) noexcept;
 /// Whether this machine multiplies pairs of bfloat16 (AVX-512 BF16), which kernels of avx512 use when asked for the precision. Thread-safe.
 bool has_bfloat16_pairs() noexcept;
+/// Whether this machine looks 64 bytes up in a table of 256 at once (AVX-512 VBMI), for kernels of avx512. Thread-safe.
+bool has_byte_permutes() noexcept;
 /// Whether this machine multiplies tiles of bfloat16 and of bytes (AMX, with AVX-512 BF16), and its system lets this process: asking for that is the first
 /// call's. Thread-safe.
 bool has_tiles() noexcept;
@@ -31833,7 +31841,8 @@ namespace cpu {
 namespace detail {
 
 // One bit for each set and for what only some machines of a set have, found once; 1u << 31 marks that it was.
-constexpr std::uint32_t byte_products_bit = 1u << 30, tiles_bit = 1u << 29, bfloat16_pairs_bit = 1u << 28, avx2_byte_products_bit = 1u << 27;
+constexpr std::uint32_t byte_products_bit = 1u << 30, tiles_bit = 1u << 29, bfloat16_pairs_bit = 1u << 28, avx2_byte_products_bit = 1u << 27,
+                        byte_permutes_bit = 1u << 26;
 inline std::uint32_t detect() noexcept {
     std::uint32_t found = 1u << static_cast<int>(isa::baseline);
     if (GRAFT_ARCH_ARM64) found |= 1u << static_cast<int>(isa::neon);
@@ -31877,6 +31886,7 @@ inline std::uint32_t detect() noexcept {
             found |= 1u << static_cast<int>(isa::avx512);
             const bool vnni = leaf7_c >> 11 & 1;
             if (vnni) found |= byte_products_bit;
+            if (leaf7_c >> 1 & 1) found |= byte_permutes_bit;
             const bool bf16 = vnni && leaf7_1_a >> 5 & 1, tiles = leaf7_d >> 24 & 1, of_bf16 = leaf7_d >> 22 & 1, of_bytes = leaf7_d >> 25 & 1;
             if (bf16) found |= bfloat16_pairs_bit;
             if (bf16 && tiles && of_bf16 && of_bytes && (saved & 0x60000) == 0x60000) found |= tiles_bit;
@@ -31932,6 +31942,8 @@ GRAFT_INLINE bool has_byte_products(isa set) noexcept {
     const std::uint32_t bit = set == isa::avx512 ? detail::byte_products_bit : set == isa::avx2 ? detail::avx2_byte_products_bit : 0;
     return (detail::detected() & bit) != 0;
 }
+
+GRAFT_INLINE bool has_byte_permutes() noexcept { return (detail::detected() & detail::byte_permutes_bit) != 0; }
 
 GRAFT_INLINE bool has_bfloat16_pairs() noexcept { return (detail::detected() & detail::bfloat16_pairs_bit) != 0; }
 
@@ -33341,6 +33353,8 @@ GRAFT_END_NAMESPACE
 // What one instruction set offers: plain function pointers, one struct for each family, declared in the family's header.
 
 
+#include <cstdint>
+
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
@@ -33356,6 +33370,8 @@ struct quantized_conv_args;
 struct byte_kernels;
 struct code_pixel_kernels;
 struct bfloat16_kernels;
+/// y[i] = table[x[i]] for n bytes, of a table of 256. x may be y.
+using byte_lookup = void (*)(const std::uint8_t* table, const std::uint8_t* x, std::uint8_t* y, std::int64_t n);
 
 /// The kernels of one instruction set. A null function means that GRAFT_OPS left its operators out.
 struct kernel_table {
@@ -33382,6 +33398,8 @@ namespace cpu {
 const kernel_table& kernels(isa set) noexcept;
 /// The kernels that multiply four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI, AVX-VNNI); else null.
 const byte_kernels* byte_products(isa set) noexcept;
+/// Functions of bytes, of a set and a machine: by permutations where it has them (AVX-512 VBMI).
+byte_lookup lookup(isa set) noexcept;
 /// Those of bytes by tiles (AMX; asks the system for the use of them), of a set and a machine that have `byte_products` too; else null.
 const code_pixel_kernels* byte_tiles(isa set) noexcept;
 /// The kernels of bfloat16, of a set and a machine that multiply it: tiles (AMX; asks the system for the use of them), else pairs (AVX-512 BF16); else null.
@@ -33873,6 +33891,8 @@ namespace cpu {
 constexpr bool quantized_pairs_wanted() noexcept { return wanted("QuantizeLinear") && wanted("DequantizeLinear"); }
 constexpr bool quantized_conv_wanted() noexcept { return wanted("QLinearConv") || (quantized_pairs_wanted() && wanted("Conv")); }
 constexpr bool quantized_sum_wanted() noexcept { return quantized_pairs_wanted() && wanted("Add"); }
+constexpr bool quantized_product_wanted() noexcept { return quantized_pairs_wanted() && wanted("Mul"); }
+constexpr bool quantized_mean_wanted() noexcept { return quantized_pairs_wanted() && (wanted("GlobalAveragePool") || wanted("ReduceMean")); }
 constexpr bool quantized_max_pool_wanted() noexcept { return quantized_pairs_wanted() && wanted("MaxPool"); }
 
 /// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
@@ -33901,6 +33921,48 @@ struct quantized_sum_problem {
     /// Whether all quotients by y_scale are far inside of int32.
     bool fits_int32() const noexcept { return (a_scale + b_scale) * 255 < y_scale * 1e9f; }
 };
+
+/// A product of two 8-bit tensors: y = clamp(rint((a - a_zero) * (b - b_zero) * scale) + y_zero, low, high), where scale is a's by b's over y's.
+struct quantized_product_problem {
+    bool a_signed = false, b_signed = false, y_signed = false;
+    int a_zero = 0, b_zero = 0, y_zero = 0, low = 0, high = 255;
+    float scale = 1;
+    bool of_channels = false;  ///< b has one code a channel
+
+    /// The same of codes in lanes or pixels, all of which are unsigned.
+    quantized_product_problem in_lanes() const noexcept {
+        quantized_product_problem p = *this;
+        p.a_zero += a_signed ? 128 : 0, p.b_zero += b_signed ? 128 : 0;
+        for (int* code : {&p.y_zero, &p.low, &p.high}) *code += y_signed ? 128 : 0;
+        p.a_signed = p.b_signed = p.y_signed = false;
+        return p;
+    }
+};
+
+/// The mean of each channel of an 8-bit image: y = clamp(rint((mean - x_zero) * x_scale / y_scale) + y_zero, low, high).
+struct quantized_mean_problem {
+    bool x_signed = false, y_signed = false;
+    int x_zero = 0, y_zero = 0, low = 0, high = 255;
+    float x_scale = 1, y_scale = 1;
+
+    quantized_mean_problem in_lanes() const noexcept {
+        quantized_mean_problem p = *this;
+        p.x_zero += x_signed ? 128 : 0;
+        for (int* code : {&p.y_zero, &p.low, &p.high}) *code += y_signed ? 128 : 0;
+        p.x_signed = p.y_signed = false;
+        return p;
+    }
+};
+
+/// Codes of an image as means and products by channel read them: `groups` of channels an image, each of `pixels` times `together` codes. In planes a channel is
+/// a group, in lanes four are, in pixels 64.
+struct code_groups {
+    std::int64_t images = 1, groups = 1, pixels = 1;
+    int together = 1;
+
+    std::int64_t codes() const noexcept { return pixels * together; }
+};
+constexpr int code_columns = 64;  ///< codes that are read at once; groups repeat within
 
 /// A two-dimensional convolution of 8-bit images, row-major, whose sums are requantised: y = clamp(rint(sum * scale) + y_zero, low, high), the sum
 /// of (x - x_zero) * w over the window plus the bias, in int32. Groups: 1, or one for each channel (depthwise).
@@ -33996,7 +34058,8 @@ struct quantized_conv_args {
 };
 
 /// Tasks: `gather_winograd` takes one lane of channels of some tiles, `gather_tile` the tile of pixels for a slot of the memory, `conv` and `winograd` a tile,
-/// its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane.
+/// its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane. `product_by_channel`: 16
+/// codes of a every `pitch`, each by the same 16 of b. `column_sums`: of every code_columns-th code.
 struct quantized_kernels {
     void (*gather_tile)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot);
     void (*gather_winograd)(const quantized_conv_args&, std::int64_t lane, std::int64_t first, std::int64_t count);
@@ -34005,6 +34068,11 @@ struct quantized_kernels {
     void (*depthwise)(const quantized_conv_args&, std::int64_t channel);
     void (*sum)(const quantized_sum_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
     void (*max_pool)(const pool_problem&, bool is_signed, const std::uint8_t* x, std::uint8_t* y);
+    byte_lookup look_up;
+    void (*product)(const quantized_product_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
+    void (*product_by_channel)(const quantized_product_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n,
+                               std::int64_t pitch);
+    void (*column_sums)(bool is_signed, const std::uint8_t* x, std::int64_t n, std::int32_t* sums);
 };
 
 /// Kernels of images in lanes of four channels, [ceil(c / 4)][pixels][4], as unsigned numbers: codes that are signed stand 128 higher. Lanes past c hold
@@ -37011,11 +37079,12 @@ inline void conv_winograd(const quantized_conv_args& a, std::int64_t group, std:
     }
 }
 // ---- graft/cpu/kernels/quantized_elementwise.inl
-// Sums and largest windows of 8-bit images, and the table of the family: text, included once for each instruction set.
+// Sums, products, functions, means and largest windows of 8-bit images, and the table of the family: text, included once for each instruction set.
 
-GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
-    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
+GRAFT_VECTOR I load_whole_codes(const std::uint8_t* from, bool is_signed) {
+    return is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from);
 }
+GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) { return to_float(load_whole_codes(from, is_signed)); }
 // Sum / y_scale, rounded once: the quotient by the rounded reciprocal, less what it is off by (Markstein, 1990), takes a third of a division's time.
 struct sum_divider {
     float scale, reciprocal;
@@ -37053,6 +37122,72 @@ inline void sum_quantized(const quantized_sum_problem& problem, const std::uint8
     std::memcpy(rest_b, b + i, static_cast<std::size_t>(n - i));
     sum_codes(p, by, rest_a, rest_b, rest_y);
     std::memcpy(y + i, rest_y, static_cast<std::size_t>(n - i));
+}
+
+// Differences from zero points, and their products, are exact.
+struct code_factor {
+    V by[16 / V::W];
+    GRAFT_VECTOR code_factor(const quantized_product_problem& p, const std::uint8_t* b) {
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) by[k] = load_codes(b + k * V::W, p.b_signed) - V::set1(static_cast<float>(p.b_zero));
+    }
+};
+GRAFT_VECTOR void multiply_codes(const quantized_product_problem& p, const std::uint8_t* a, const code_factor& b, std::uint8_t* y) {
+    const V a_zero = V::set1(static_cast<float>(p.a_zero)), scale = V::set1(p.scale);
+    V steps[16 / V::W];
+    GRAFT_UNROLL
+    for (int k = 0; k < 16 / V::W; ++k) steps[k] = (load_codes(a + k * V::W, p.a_signed) - a_zero) * b.by[k] * scale;
+    store_codes(steps, p.y_zero, p.low, p.high, y);
+}
+GRAFT_VECTOR void multiply_rest(const quantized_product_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+    std::uint8_t rest_a[16] = {}, rest_b[16] = {}, rest_y[16];
+    std::memcpy(rest_a, a, static_cast<std::size_t>(n));
+    std::memcpy(rest_b, b, static_cast<std::size_t>(n));
+    multiply_codes(p, rest_a, code_factor(p, rest_b), rest_y);
+    std::memcpy(y, rest_y, static_cast<std::size_t>(n));
+}
+inline void multiply_quantized(const quantized_product_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+    const quantized_product_problem p = problem;  // which no byte that is stored can be part of
+    std::int64_t i = 0;
+    for (; i + 16 <= n; i += 16) multiply_codes(p, a + i, code_factor(p, b + i), y + i);
+    if (i < n) multiply_rest(p, a + i, b + i, y + i, n - i);
+}
+// b is 16 codes, again and again.
+inline void multiply_by_channel(const quantized_product_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n,
+                                std::int64_t pitch) {
+    const quantized_product_problem p = problem;
+    const code_factor by(p, b);
+    std::int64_t i = 0;
+    for (; i + 16 <= n; i += pitch) multiply_codes(p, a + i, by, y + i);
+    if (i < n) multiply_rest(p, a + i, b, y + i, n - i);
+}
+
+inline void sum_columns(bool is_signed, const std::uint8_t* x, std::int64_t n, std::int32_t* sums) {
+    constexpr int vectors = code_columns / V::W, at_once = vectors < 8 ? vectors : 8;
+    std::int64_t whole = n / code_columns * code_columns;
+    for (int first = 0; first < vectors; first += at_once) {
+        I total[at_once];
+        GRAFT_UNROLL
+        for (int k = 0; k < at_once; ++k) total[k] = I::set1(0);
+        const std::uint8_t* const from = x + first * V::W;
+        for (std::int64_t i = 0; i < whole; i += code_columns) GRAFT_UNROLL
+        for (int k = 0; k < at_once; ++k) total[k] = total[k] + load_whole_codes(from + i + k * V::W, is_signed);
+        GRAFT_UNROLL
+        for (int k = 0; k < at_once; ++k) total[k].store(sums + (first + k) * V::W);
+    }
+    for (; whole < n; ++whole) sums[whole % code_columns] += is_signed ? static_cast<std::int8_t>(x[whole]) : x[whole];
+}
+
+inline void look_up_bytes(const std::uint8_t* table, const std::uint8_t* x, std::uint8_t* y, std::int64_t n) {
+    std::int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        std::uint64_t from, to = 0;
+        std::memcpy(&from, x + i, sizeof from);
+        GRAFT_UNROLL
+        for (int k = 0; k < 64; k += 8) to |= std::uint64_t(table[from >> k & 255]) << k;
+        std::memcpy(y + i, &to, sizeof to);
+    }
+    for (; i < n; ++i) y[i] = table[x[i]];
 }
 
 // One plane: of each column the largest of the window's rows, of these the largest of its columns, and of these every sw-th.
@@ -37095,6 +37230,10 @@ inline const quantized_kernels* quantized_table() {
         conv ? &depthwise_quantized : nullptr,
         quantized_sum_wanted() ? &sum_quantized : nullptr,
         quantized_max_pool_wanted() ? &max_pool_codes : nullptr,
+        quantized_pairs_wanted() ? &look_up_bytes : nullptr,
+        quantized_product_wanted() ? &multiply_quantized : nullptr,
+        quantized_product_wanted() ? &multiply_by_channel : nullptr,
+        quantized_mean_wanted() ? &sum_columns : nullptr,
     };
     return &all;
 }
@@ -39817,11 +39956,12 @@ inline void conv_winograd(const quantized_conv_args& a, std::int64_t group, std:
     }
 }
 // ---- graft/cpu/kernels/quantized_elementwise.inl
-// Sums and largest windows of 8-bit images, and the table of the family: text, included once for each instruction set.
+// Sums, products, functions, means and largest windows of 8-bit images, and the table of the family: text, included once for each instruction set.
 
-GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
-    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
+GRAFT_VECTOR I load_whole_codes(const std::uint8_t* from, bool is_signed) {
+    return is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from);
 }
+GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) { return to_float(load_whole_codes(from, is_signed)); }
 // Sum / y_scale, rounded once: the quotient by the rounded reciprocal, less what it is off by (Markstein, 1990), takes a third of a division's time.
 struct sum_divider {
     float scale, reciprocal;
@@ -39859,6 +39999,72 @@ inline void sum_quantized(const quantized_sum_problem& problem, const std::uint8
     std::memcpy(rest_b, b + i, static_cast<std::size_t>(n - i));
     sum_codes(p, by, rest_a, rest_b, rest_y);
     std::memcpy(y + i, rest_y, static_cast<std::size_t>(n - i));
+}
+
+// Differences from zero points, and their products, are exact.
+struct code_factor {
+    V by[16 / V::W];
+    GRAFT_VECTOR code_factor(const quantized_product_problem& p, const std::uint8_t* b) {
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) by[k] = load_codes(b + k * V::W, p.b_signed) - V::set1(static_cast<float>(p.b_zero));
+    }
+};
+GRAFT_VECTOR void multiply_codes(const quantized_product_problem& p, const std::uint8_t* a, const code_factor& b, std::uint8_t* y) {
+    const V a_zero = V::set1(static_cast<float>(p.a_zero)), scale = V::set1(p.scale);
+    V steps[16 / V::W];
+    GRAFT_UNROLL
+    for (int k = 0; k < 16 / V::W; ++k) steps[k] = (load_codes(a + k * V::W, p.a_signed) - a_zero) * b.by[k] * scale;
+    store_codes(steps, p.y_zero, p.low, p.high, y);
+}
+GRAFT_VECTOR void multiply_rest(const quantized_product_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+    std::uint8_t rest_a[16] = {}, rest_b[16] = {}, rest_y[16];
+    std::memcpy(rest_a, a, static_cast<std::size_t>(n));
+    std::memcpy(rest_b, b, static_cast<std::size_t>(n));
+    multiply_codes(p, rest_a, code_factor(p, rest_b), rest_y);
+    std::memcpy(y, rest_y, static_cast<std::size_t>(n));
+}
+inline void multiply_quantized(const quantized_product_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+    const quantized_product_problem p = problem;  // which no byte that is stored can be part of
+    std::int64_t i = 0;
+    for (; i + 16 <= n; i += 16) multiply_codes(p, a + i, code_factor(p, b + i), y + i);
+    if (i < n) multiply_rest(p, a + i, b + i, y + i, n - i);
+}
+// b is 16 codes, again and again.
+inline void multiply_by_channel(const quantized_product_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n,
+                                std::int64_t pitch) {
+    const quantized_product_problem p = problem;
+    const code_factor by(p, b);
+    std::int64_t i = 0;
+    for (; i + 16 <= n; i += pitch) multiply_codes(p, a + i, by, y + i);
+    if (i < n) multiply_rest(p, a + i, b, y + i, n - i);
+}
+
+inline void sum_columns(bool is_signed, const std::uint8_t* x, std::int64_t n, std::int32_t* sums) {
+    constexpr int vectors = code_columns / V::W, at_once = vectors < 8 ? vectors : 8;
+    std::int64_t whole = n / code_columns * code_columns;
+    for (int first = 0; first < vectors; first += at_once) {
+        I total[at_once];
+        GRAFT_UNROLL
+        for (int k = 0; k < at_once; ++k) total[k] = I::set1(0);
+        const std::uint8_t* const from = x + first * V::W;
+        for (std::int64_t i = 0; i < whole; i += code_columns) GRAFT_UNROLL
+        for (int k = 0; k < at_once; ++k) total[k] = total[k] + load_whole_codes(from + i + k * V::W, is_signed);
+        GRAFT_UNROLL
+        for (int k = 0; k < at_once; ++k) total[k].store(sums + (first + k) * V::W);
+    }
+    for (; whole < n; ++whole) sums[whole % code_columns] += is_signed ? static_cast<std::int8_t>(x[whole]) : x[whole];
+}
+
+inline void look_up_bytes(const std::uint8_t* table, const std::uint8_t* x, std::uint8_t* y, std::int64_t n) {
+    std::int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        std::uint64_t from, to = 0;
+        std::memcpy(&from, x + i, sizeof from);
+        GRAFT_UNROLL
+        for (int k = 0; k < 64; k += 8) to |= std::uint64_t(table[from >> k & 255]) << k;
+        std::memcpy(y + i, &to, sizeof to);
+    }
+    for (; i < n; ++i) y[i] = table[x[i]];
 }
 
 // One plane: of each column the largest of the window's rows, of these the largest of its columns, and of these every sw-th.
@@ -39901,6 +40107,10 @@ inline const quantized_kernels* quantized_table() {
         conv ? &depthwise_quantized : nullptr,
         quantized_sum_wanted() ? &sum_quantized : nullptr,
         quantized_max_pool_wanted() ? &max_pool_codes : nullptr,
+        quantized_pairs_wanted() ? &look_up_bytes : nullptr,
+        quantized_product_wanted() ? &multiply_quantized : nullptr,
+        quantized_product_wanted() ? &multiply_by_channel : nullptr,
+        quantized_mean_wanted() ? &sum_columns : nullptr,
     };
     return &all;
 }
@@ -42643,11 +42853,12 @@ inline void conv_winograd(const quantized_conv_args& a, std::int64_t group, std:
     }
 }
 // ---- graft/cpu/kernels/quantized_elementwise.inl
-// Sums and largest windows of 8-bit images, and the table of the family: text, included once for each instruction set.
+// Sums, products, functions, means and largest windows of 8-bit images, and the table of the family: text, included once for each instruction set.
 
-GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
-    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
+GRAFT_VECTOR I load_whole_codes(const std::uint8_t* from, bool is_signed) {
+    return is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from);
 }
+GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) { return to_float(load_whole_codes(from, is_signed)); }
 // Sum / y_scale, rounded once: the quotient by the rounded reciprocal, less what it is off by (Markstein, 1990), takes a third of a division's time.
 struct sum_divider {
     float scale, reciprocal;
@@ -42685,6 +42896,72 @@ inline void sum_quantized(const quantized_sum_problem& problem, const std::uint8
     std::memcpy(rest_b, b + i, static_cast<std::size_t>(n - i));
     sum_codes(p, by, rest_a, rest_b, rest_y);
     std::memcpy(y + i, rest_y, static_cast<std::size_t>(n - i));
+}
+
+// Differences from zero points, and their products, are exact.
+struct code_factor {
+    V by[16 / V::W];
+    GRAFT_VECTOR code_factor(const quantized_product_problem& p, const std::uint8_t* b) {
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) by[k] = load_codes(b + k * V::W, p.b_signed) - V::set1(static_cast<float>(p.b_zero));
+    }
+};
+GRAFT_VECTOR void multiply_codes(const quantized_product_problem& p, const std::uint8_t* a, const code_factor& b, std::uint8_t* y) {
+    const V a_zero = V::set1(static_cast<float>(p.a_zero)), scale = V::set1(p.scale);
+    V steps[16 / V::W];
+    GRAFT_UNROLL
+    for (int k = 0; k < 16 / V::W; ++k) steps[k] = (load_codes(a + k * V::W, p.a_signed) - a_zero) * b.by[k] * scale;
+    store_codes(steps, p.y_zero, p.low, p.high, y);
+}
+GRAFT_VECTOR void multiply_rest(const quantized_product_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+    std::uint8_t rest_a[16] = {}, rest_b[16] = {}, rest_y[16];
+    std::memcpy(rest_a, a, static_cast<std::size_t>(n));
+    std::memcpy(rest_b, b, static_cast<std::size_t>(n));
+    multiply_codes(p, rest_a, code_factor(p, rest_b), rest_y);
+    std::memcpy(y, rest_y, static_cast<std::size_t>(n));
+}
+inline void multiply_quantized(const quantized_product_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+    const quantized_product_problem p = problem;  // which no byte that is stored can be part of
+    std::int64_t i = 0;
+    for (; i + 16 <= n; i += 16) multiply_codes(p, a + i, code_factor(p, b + i), y + i);
+    if (i < n) multiply_rest(p, a + i, b + i, y + i, n - i);
+}
+// b is 16 codes, again and again.
+inline void multiply_by_channel(const quantized_product_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n,
+                                std::int64_t pitch) {
+    const quantized_product_problem p = problem;
+    const code_factor by(p, b);
+    std::int64_t i = 0;
+    for (; i + 16 <= n; i += pitch) multiply_codes(p, a + i, by, y + i);
+    if (i < n) multiply_rest(p, a + i, b, y + i, n - i);
+}
+
+inline void sum_columns(bool is_signed, const std::uint8_t* x, std::int64_t n, std::int32_t* sums) {
+    constexpr int vectors = code_columns / V::W, at_once = vectors < 8 ? vectors : 8;
+    std::int64_t whole = n / code_columns * code_columns;
+    for (int first = 0; first < vectors; first += at_once) {
+        I total[at_once];
+        GRAFT_UNROLL
+        for (int k = 0; k < at_once; ++k) total[k] = I::set1(0);
+        const std::uint8_t* const from = x + first * V::W;
+        for (std::int64_t i = 0; i < whole; i += code_columns) GRAFT_UNROLL
+        for (int k = 0; k < at_once; ++k) total[k] = total[k] + load_whole_codes(from + i + k * V::W, is_signed);
+        GRAFT_UNROLL
+        for (int k = 0; k < at_once; ++k) total[k].store(sums + (first + k) * V::W);
+    }
+    for (; whole < n; ++whole) sums[whole % code_columns] += is_signed ? static_cast<std::int8_t>(x[whole]) : x[whole];
+}
+
+inline void look_up_bytes(const std::uint8_t* table, const std::uint8_t* x, std::uint8_t* y, std::int64_t n) {
+    std::int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        std::uint64_t from, to = 0;
+        std::memcpy(&from, x + i, sizeof from);
+        GRAFT_UNROLL
+        for (int k = 0; k < 64; k += 8) to |= std::uint64_t(table[from >> k & 255]) << k;
+        std::memcpy(y + i, &to, sizeof to);
+    }
+    for (; i < n; ++i) y[i] = table[x[i]];
 }
 
 // One plane: of each column the largest of the window's rows, of these the largest of its columns, and of these every sw-th.
@@ -42727,6 +43004,10 @@ inline const quantized_kernels* quantized_table() {
         conv ? &depthwise_quantized : nullptr,
         quantized_sum_wanted() ? &sum_quantized : nullptr,
         quantized_max_pool_wanted() ? &max_pool_codes : nullptr,
+        quantized_pairs_wanted() ? &look_up_bytes : nullptr,
+        quantized_product_wanted() ? &multiply_quantized : nullptr,
+        quantized_product_wanted() ? &multiply_by_channel : nullptr,
+        quantized_mean_wanted() ? &sum_columns : nullptr,
     };
     return &all;
 }
@@ -45440,11 +45721,12 @@ inline void conv_winograd(const quantized_conv_args& a, std::int64_t group, std:
     }
 }
 // ---- graft/cpu/kernels/quantized_elementwise.inl
-// Sums and largest windows of 8-bit images, and the table of the family: text, included once for each instruction set.
+// Sums, products, functions, means and largest windows of 8-bit images, and the table of the family: text, included once for each instruction set.
 
-GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
-    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
+GRAFT_VECTOR I load_whole_codes(const std::uint8_t* from, bool is_signed) {
+    return is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from);
 }
+GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) { return to_float(load_whole_codes(from, is_signed)); }
 // Sum / y_scale, rounded once: the quotient by the rounded reciprocal, less what it is off by (Markstein, 1990), takes a third of a division's time.
 struct sum_divider {
     float scale, reciprocal;
@@ -45482,6 +45764,72 @@ inline void sum_quantized(const quantized_sum_problem& problem, const std::uint8
     std::memcpy(rest_b, b + i, static_cast<std::size_t>(n - i));
     sum_codes(p, by, rest_a, rest_b, rest_y);
     std::memcpy(y + i, rest_y, static_cast<std::size_t>(n - i));
+}
+
+// Differences from zero points, and their products, are exact.
+struct code_factor {
+    V by[16 / V::W];
+    GRAFT_VECTOR code_factor(const quantized_product_problem& p, const std::uint8_t* b) {
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) by[k] = load_codes(b + k * V::W, p.b_signed) - V::set1(static_cast<float>(p.b_zero));
+    }
+};
+GRAFT_VECTOR void multiply_codes(const quantized_product_problem& p, const std::uint8_t* a, const code_factor& b, std::uint8_t* y) {
+    const V a_zero = V::set1(static_cast<float>(p.a_zero)), scale = V::set1(p.scale);
+    V steps[16 / V::W];
+    GRAFT_UNROLL
+    for (int k = 0; k < 16 / V::W; ++k) steps[k] = (load_codes(a + k * V::W, p.a_signed) - a_zero) * b.by[k] * scale;
+    store_codes(steps, p.y_zero, p.low, p.high, y);
+}
+GRAFT_VECTOR void multiply_rest(const quantized_product_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+    std::uint8_t rest_a[16] = {}, rest_b[16] = {}, rest_y[16];
+    std::memcpy(rest_a, a, static_cast<std::size_t>(n));
+    std::memcpy(rest_b, b, static_cast<std::size_t>(n));
+    multiply_codes(p, rest_a, code_factor(p, rest_b), rest_y);
+    std::memcpy(y, rest_y, static_cast<std::size_t>(n));
+}
+inline void multiply_quantized(const quantized_product_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+    const quantized_product_problem p = problem;  // which no byte that is stored can be part of
+    std::int64_t i = 0;
+    for (; i + 16 <= n; i += 16) multiply_codes(p, a + i, code_factor(p, b + i), y + i);
+    if (i < n) multiply_rest(p, a + i, b + i, y + i, n - i);
+}
+// b is 16 codes, again and again.
+inline void multiply_by_channel(const quantized_product_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n,
+                                std::int64_t pitch) {
+    const quantized_product_problem p = problem;
+    const code_factor by(p, b);
+    std::int64_t i = 0;
+    for (; i + 16 <= n; i += pitch) multiply_codes(p, a + i, by, y + i);
+    if (i < n) multiply_rest(p, a + i, b, y + i, n - i);
+}
+
+inline void sum_columns(bool is_signed, const std::uint8_t* x, std::int64_t n, std::int32_t* sums) {
+    constexpr int vectors = code_columns / V::W, at_once = vectors < 8 ? vectors : 8;
+    std::int64_t whole = n / code_columns * code_columns;
+    for (int first = 0; first < vectors; first += at_once) {
+        I total[at_once];
+        GRAFT_UNROLL
+        for (int k = 0; k < at_once; ++k) total[k] = I::set1(0);
+        const std::uint8_t* const from = x + first * V::W;
+        for (std::int64_t i = 0; i < whole; i += code_columns) GRAFT_UNROLL
+        for (int k = 0; k < at_once; ++k) total[k] = total[k] + load_whole_codes(from + i + k * V::W, is_signed);
+        GRAFT_UNROLL
+        for (int k = 0; k < at_once; ++k) total[k].store(sums + (first + k) * V::W);
+    }
+    for (; whole < n; ++whole) sums[whole % code_columns] += is_signed ? static_cast<std::int8_t>(x[whole]) : x[whole];
+}
+
+inline void look_up_bytes(const std::uint8_t* table, const std::uint8_t* x, std::uint8_t* y, std::int64_t n) {
+    std::int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        std::uint64_t from, to = 0;
+        std::memcpy(&from, x + i, sizeof from);
+        GRAFT_UNROLL
+        for (int k = 0; k < 64; k += 8) to |= std::uint64_t(table[from >> k & 255]) << k;
+        std::memcpy(y + i, &to, sizeof to);
+    }
+    for (; i < n; ++i) y[i] = table[x[i]];
 }
 
 // One plane: of each column the largest of the window's rows, of these the largest of its columns, and of these every sw-th.
@@ -45524,6 +45872,10 @@ inline const quantized_kernels* quantized_table() {
         conv ? &depthwise_quantized : nullptr,
         quantized_sum_wanted() ? &sum_quantized : nullptr,
         quantized_max_pool_wanted() ? &max_pool_codes : nullptr,
+        quantized_pairs_wanted() ? &look_up_bytes : nullptr,
+        quantized_product_wanted() ? &multiply_quantized : nullptr,
+        quantized_product_wanted() ? &multiply_by_channel : nullptr,
+        quantized_mean_wanted() ? &sum_columns : nullptr,
     };
     return &all;
 }
@@ -48229,11 +48581,12 @@ inline void conv_winograd(const quantized_conv_args& a, std::int64_t group, std:
     }
 }
 // ---- graft/cpu/kernels/quantized_elementwise.inl
-// Sums and largest windows of 8-bit images, and the table of the family: text, included once for each instruction set.
+// Sums, products, functions, means and largest windows of 8-bit images, and the table of the family: text, included once for each instruction set.
 
-GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
-    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
+GRAFT_VECTOR I load_whole_codes(const std::uint8_t* from, bool is_signed) {
+    return is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from);
 }
+GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) { return to_float(load_whole_codes(from, is_signed)); }
 // Sum / y_scale, rounded once: the quotient by the rounded reciprocal, less what it is off by (Markstein, 1990), takes a third of a division's time.
 struct sum_divider {
     float scale, reciprocal;
@@ -48271,6 +48624,72 @@ inline void sum_quantized(const quantized_sum_problem& problem, const std::uint8
     std::memcpy(rest_b, b + i, static_cast<std::size_t>(n - i));
     sum_codes(p, by, rest_a, rest_b, rest_y);
     std::memcpy(y + i, rest_y, static_cast<std::size_t>(n - i));
+}
+
+// Differences from zero points, and their products, are exact.
+struct code_factor {
+    V by[16 / V::W];
+    GRAFT_VECTOR code_factor(const quantized_product_problem& p, const std::uint8_t* b) {
+        GRAFT_UNROLL
+        for (int k = 0; k < 16 / V::W; ++k) by[k] = load_codes(b + k * V::W, p.b_signed) - V::set1(static_cast<float>(p.b_zero));
+    }
+};
+GRAFT_VECTOR void multiply_codes(const quantized_product_problem& p, const std::uint8_t* a, const code_factor& b, std::uint8_t* y) {
+    const V a_zero = V::set1(static_cast<float>(p.a_zero)), scale = V::set1(p.scale);
+    V steps[16 / V::W];
+    GRAFT_UNROLL
+    for (int k = 0; k < 16 / V::W; ++k) steps[k] = (load_codes(a + k * V::W, p.a_signed) - a_zero) * b.by[k] * scale;
+    store_codes(steps, p.y_zero, p.low, p.high, y);
+}
+GRAFT_VECTOR void multiply_rest(const quantized_product_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+    std::uint8_t rest_a[16] = {}, rest_b[16] = {}, rest_y[16];
+    std::memcpy(rest_a, a, static_cast<std::size_t>(n));
+    std::memcpy(rest_b, b, static_cast<std::size_t>(n));
+    multiply_codes(p, rest_a, code_factor(p, rest_b), rest_y);
+    std::memcpy(y, rest_y, static_cast<std::size_t>(n));
+}
+inline void multiply_quantized(const quantized_product_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+    const quantized_product_problem p = problem;  // which no byte that is stored can be part of
+    std::int64_t i = 0;
+    for (; i + 16 <= n; i += 16) multiply_codes(p, a + i, code_factor(p, b + i), y + i);
+    if (i < n) multiply_rest(p, a + i, b + i, y + i, n - i);
+}
+// b is 16 codes, again and again.
+inline void multiply_by_channel(const quantized_product_problem& problem, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n,
+                                std::int64_t pitch) {
+    const quantized_product_problem p = problem;
+    const code_factor by(p, b);
+    std::int64_t i = 0;
+    for (; i + 16 <= n; i += pitch) multiply_codes(p, a + i, by, y + i);
+    if (i < n) multiply_rest(p, a + i, b, y + i, n - i);
+}
+
+inline void sum_columns(bool is_signed, const std::uint8_t* x, std::int64_t n, std::int32_t* sums) {
+    constexpr int vectors = code_columns / V::W, at_once = vectors < 8 ? vectors : 8;
+    std::int64_t whole = n / code_columns * code_columns;
+    for (int first = 0; first < vectors; first += at_once) {
+        I total[at_once];
+        GRAFT_UNROLL
+        for (int k = 0; k < at_once; ++k) total[k] = I::set1(0);
+        const std::uint8_t* const from = x + first * V::W;
+        for (std::int64_t i = 0; i < whole; i += code_columns) GRAFT_UNROLL
+        for (int k = 0; k < at_once; ++k) total[k] = total[k] + load_whole_codes(from + i + k * V::W, is_signed);
+        GRAFT_UNROLL
+        for (int k = 0; k < at_once; ++k) total[k].store(sums + (first + k) * V::W);
+    }
+    for (; whole < n; ++whole) sums[whole % code_columns] += is_signed ? static_cast<std::int8_t>(x[whole]) : x[whole];
+}
+
+inline void look_up_bytes(const std::uint8_t* table, const std::uint8_t* x, std::uint8_t* y, std::int64_t n) {
+    std::int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        std::uint64_t from, to = 0;
+        std::memcpy(&from, x + i, sizeof from);
+        GRAFT_UNROLL
+        for (int k = 0; k < 64; k += 8) to |= std::uint64_t(table[from >> k & 255]) << k;
+        std::memcpy(y + i, &to, sizeof to);
+    }
+    for (; i < n; ++i) y[i] = table[x[i]];
 }
 
 // One plane: of each column the largest of the window's rows, of these the largest of its columns, and of these every sw-th.
@@ -48313,6 +48732,10 @@ inline const quantized_kernels* quantized_table() {
         conv ? &depthwise_quantized : nullptr,
         quantized_sum_wanted() ? &sum_quantized : nullptr,
         quantized_max_pool_wanted() ? &max_pool_codes : nullptr,
+        quantized_pairs_wanted() ? &look_up_bytes : nullptr,
+        quantized_product_wanted() ? &multiply_quantized : nullptr,
+        quantized_product_wanted() ? &multiply_by_channel : nullptr,
+        quantized_mean_wanted() ? &sum_columns : nullptr,
     };
     return &all;
 }
@@ -48894,6 +49317,34 @@ inline const byte_kernels* bytes_in_lanes() {
     return &all;
 }
 }  // namespace vnni
+}  // namespace avx512
+}  // namespace cpu
+GRAFT_END_KERNEL_NAMESPACE
+GRAFT_END_TARGET
+#endif
+
+#if GRAFT_ARCH_X86_64
+GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx2,fma,f16c")
+GRAFT_BEGIN_KERNEL_NAMESPACE
+namespace cpu {
+namespace avx512 {
+namespace vbmi {
+// ---- graft/cpu/kernels/byte_permutes.inl
+// Functions of bytes by permutations of 64 (AVX-512 VBMI): text, included inside a region that has them.
+
+inline void look_up_bytes(const std::uint8_t* table, const std::uint8_t* x, std::uint8_t* y, std::int64_t n) {
+    const __m512i first = _mm512_loadu_si512(table), second = _mm512_loadu_si512(table + 64), third = _mm512_loadu_si512(table + 128),
+                  fourth = _mm512_loadu_si512(table + 192);
+    for (std::int64_t i = 0; i < n; i += 64) {
+        const std::int64_t left = n - i;
+        const __mmask64 some = left >= 64 ? ~__mmask64(0) : (__mmask64(1) << left) - 1;
+        const __m512i at = _mm512_maskz_loadu_epi8(some, x + i);
+        // Of an index the permutations read seven bits.
+        const __m512i low = _mm512_permutex2var_epi8(first, at, second), high = _mm512_permutex2var_epi8(third, at, fourth);
+        _mm512_mask_storeu_epi8(y + i, some, _mm512_mask_blend_epi8(_mm512_movepi8_mask(at), low, high));
+    }
+}
+}  // namespace vbmi
 }  // namespace avx512
 }  // namespace cpu
 GRAFT_END_KERNEL_NAMESPACE
@@ -59294,6 +59745,13 @@ GRAFT_INLINE const byte_kernels* byte_products(isa set) noexcept {
     return nullptr;
 }
 
+GRAFT_INLINE byte_lookup lookup(isa set) noexcept {
+#if GRAFT_ARCH_X86_64
+    if (set == isa::avx512 && quantized_pairs_wanted() && has_byte_permutes()) return avx512::vbmi::look_up_bytes;
+#endif
+    return kernels(set).quantized->look_up;
+}
+
 GRAFT_INLINE const bfloat16_kernels* bfloat16_products(isa set) noexcept {
 #if GRAFT_EMULATED_PRODUCTS
 #define GRAFT_X(id, width, here) \
@@ -59547,21 +60005,15 @@ inline result<std::shared_ptr<device>> open(const std::string& name, const devic
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_NARROW_IMAGES_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_LOWER_NARROW_IMAGES_HPP
-// ---- graft/cpu/lower/narrow_images.hpp
-// Images and matrices that stay in bfloat16 from one convolution or product to the next.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_LOOKUP_TABLES_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_LOOKUP_TABLES_HPP
+// ---- graft/cpu/lower/lookup_tables.hpp
+// Lowering of quantised networks: what is a function of one code is looked up in a table.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
-// ---- graft/cpu/lower/layout.hpp
-// Layout for the CPU: convolutions and what stands between them work on blocks of channels; weights are packed once.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_HPP
-// ---- graft/cpu/bfloat16.hpp
-// Convolutions and matrix products whose operands are rounded to bfloat16 and whose sums are float32, on machines that multiply tiles or pairs of them.
-// Bits depend on the shapes alone: an output is the same chain of steps, 32 channels of one tap each, on every number of threads.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_KERNELS_HPP
+// ---- graft/cpu/quantized_kernels.hpp
+// Arithmetic on 8-bit images as kernels see it: the problems, one run's arguments, and the table that each instruction set fills.
 
 #ifndef GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_KERNELS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_KERNELS_HPP
@@ -59885,6 +60337,352 @@ struct bfloat16_kernels : pixel_kernels {
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Whether this program has convolutions of 8-bit images: QLinearConv, or what pairs round Conv are made of; sums of them; and
+/// the largest of windows.
+constexpr bool quantized_pairs_wanted() noexcept { return wanted("QuantizeLinear") && wanted("DequantizeLinear"); }
+constexpr bool quantized_conv_wanted() noexcept { return wanted("QLinearConv") || (quantized_pairs_wanted() && wanted("Conv")); }
+constexpr bool quantized_sum_wanted() noexcept { return quantized_pairs_wanted() && wanted("Add"); }
+constexpr bool quantized_product_wanted() noexcept { return quantized_pairs_wanted() && wanted("Mul"); }
+constexpr bool quantized_mean_wanted() noexcept { return quantized_pairs_wanted() && (wanted("GlobalAveragePool") || wanted("ReduceMean")); }
+constexpr bool quantized_max_pool_wanted() noexcept { return quantized_pairs_wanted() && wanted("MaxPool"); }
+
+/// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
+struct quantized_sum_problem {
+    bool a_signed = false, b_signed = false, y_signed = false;
+    int a_zero = 0, b_zero = 0, y_zero = 0, low = 0, high = 255;
+    float a_scale = 1, b_scale = 1, y_scale = 1;
+    bool lanes = false;  ///< of images in lanes of four channels, all of whose codes are unsigned
+
+    /// With its operands changed round.
+    quantized_sum_problem turned() const noexcept {
+        quantized_sum_problem p = *this;
+        p.a_signed = b_signed, p.a_zero = b_zero, p.a_scale = b_scale;
+        p.b_signed = a_signed, p.b_zero = a_zero, p.b_scale = a_scale;
+        return p;
+    }
+    /// Of the same codes as images in lanes hold them: all are unsigned.
+    quantized_sum_problem in_lanes() const noexcept {
+        quantized_sum_problem p = *this;
+        p.lanes = true;
+        p.a_zero += a_signed ? 128 : 0, p.b_zero += b_signed ? 128 : 0;
+        for (int* code : {&p.y_zero, &p.low, &p.high}) *code += y_signed ? 128 : 0;
+        p.a_signed = p.b_signed = p.y_signed = false;
+        return p;
+    }
+    /// Whether all quotients by y_scale are far inside of int32.
+    bool fits_int32() const noexcept { return (a_scale + b_scale) * 255 < y_scale * 1e9f; }
+};
+
+/// A product of two 8-bit tensors: y = clamp(rint((a - a_zero) * (b - b_zero) * scale) + y_zero, low, high), where scale is a's by b's over y's.
+struct quantized_product_problem {
+    bool a_signed = false, b_signed = false, y_signed = false;
+    int a_zero = 0, b_zero = 0, y_zero = 0, low = 0, high = 255;
+    float scale = 1;
+    bool of_channels = false;  ///< b has one code a channel
+
+    /// The same of codes in lanes or pixels, all of which are unsigned.
+    quantized_product_problem in_lanes() const noexcept {
+        quantized_product_problem p = *this;
+        p.a_zero += a_signed ? 128 : 0, p.b_zero += b_signed ? 128 : 0;
+        for (int* code : {&p.y_zero, &p.low, &p.high}) *code += y_signed ? 128 : 0;
+        p.a_signed = p.b_signed = p.y_signed = false;
+        return p;
+    }
+};
+
+/// The mean of each channel of an 8-bit image: y = clamp(rint((mean - x_zero) * x_scale / y_scale) + y_zero, low, high).
+struct quantized_mean_problem {
+    bool x_signed = false, y_signed = false;
+    int x_zero = 0, y_zero = 0, low = 0, high = 255;
+    float x_scale = 1, y_scale = 1;
+
+    quantized_mean_problem in_lanes() const noexcept {
+        quantized_mean_problem p = *this;
+        p.x_zero += x_signed ? 128 : 0;
+        for (int* code : {&p.y_zero, &p.low, &p.high}) *code += y_signed ? 128 : 0;
+        p.x_signed = p.y_signed = false;
+        return p;
+    }
+};
+
+/// Codes of an image as means and products by channel read them: `groups` of channels an image, each of `pixels` times `together` codes. In planes a channel is
+/// a group, in lanes four are, in pixels 64.
+struct code_groups {
+    std::int64_t images = 1, groups = 1, pixels = 1;
+    int together = 1;
+
+    std::int64_t codes() const noexcept { return pixels * together; }
+};
+constexpr int code_columns = 64;  ///< codes that are read at once; groups repeat within
+
+/// A two-dimensional convolution of 8-bit images, row-major, whose sums are requantised: y = clamp(rint(sum * scale) + y_zero, low, high), the sum
+/// of (x - x_zero) * w over the window plus the bias, in int32. Groups: 1, or one for each channel (depthwise).
+struct quantized_conv_problem {
+    std::int64_t n = 1, ic = 1, ih = 1, iw = 1, oc = 1, oh = 1, ow = 1;
+    int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
+    bool x_signed = false, y_signed = false;
+    int x_zero = 0, y_zero = 0, low = 0, high = 255;
+    bool bytes = false;     ///< four 8-bit products a sum, of images in lanes of four channels; else two of 16 bits, of planes. The integers are the same
+    bool tiles = false;     ///< of bytes: by the machine's tiles, of images in pixels of 64 channels. The integers are the same
+    bool planes = false;    ///< of tiles: x is planes, row-major codes
+    bool wide = false;      ///< of bytes: weights are the sum of two, multiplied one behind the other. The integers are the same
+    bool few = false;       ///< of bytes: vectors of output channels, not of neighbouring pixels, of which there are few. The integers are the same
+    bool matrix = false;    ///< of few: x is a matrix [ow][ic] and y [ow][oc], row-major codes; the window is one tap
+    bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
+    bool adds = false;      ///< of tiles: what is stored are the codes of `sum`, whose `a` the convolution's are and whose `b` lie as y does
+    quantized_sum_problem sum;
+
+    bool depthwise() const noexcept { return groups != 1; }
+    /// Whether pixels are multiplied as unsigned numbers: their zero point is the bias's to take back.
+    bool unsigned_pixels() const noexcept { return bytes || depthwise(); }
+    /// Whether neighbours are read where they lie: one tap, no border, no steps.
+    bool in_place() const noexcept {
+        return bytes && !tiles && !matrix && !depthwise() && kh * kw == 1 && sh == 1 && sw == 1 && pt == 0 && pl == 0 && oh == ih && ow == iw;
+    }
+    /// The zero point of x as an unsigned byte.
+    int unsigned_zero() const noexcept { return x_zero + (x_signed ? 128 : 0); }
+    /// Channels that one 32-bit lane holds.
+    int channels_a_lane() const noexcept { return bytes ? 4 : 2; }
+    std::int64_t lanes_of_channels() const noexcept { return (ic + channels_a_lane() - 1) / channels_a_lane(); }
+    /// Output channels that are computed together.
+    int rows() const noexcept;
+    std::int64_t blocks() const noexcept { return (oc + rows() - 1) / rows(); }
+    /// Tiles of 2 x 2 outputs.
+    std::int64_t winograd_tiles_high() const noexcept { return (oh + 1) / 2; }
+    std::int64_t winograd_tiles_wide() const noexcept { return (ow + 1) / 2; }
+    /// Where tap t of a depthwise window of bytes stands among the four that are multiplied at once, and how many fours there are: rows of three are one each.
+    int slot_of_tap(int t) const noexcept { return kw == 3 ? t / 3 * 4 + t % 3 : t; }
+    int fours_of_taps() const noexcept { return kw == 3 ? kh : (kh * kw + 3) / 4; }
+    /// Bytes that a weight is the sum of, and products of a window, or its fours, that they make: those of the second byte stand behind those of the first.
+    int parts() const noexcept { return wide ? 2 : 1; }
+    int window() const noexcept { return kh * kw * parts(); }
+    int fours() const noexcept { return fours_of_taps() * parts(); }
+    static constexpr std::int16_t part(std::int16_t weight, int which) noexcept {
+        const std::int16_t first = weight < -128 ? std::int16_t(-128) : weight > 127 ? std::int16_t(127) : weight;
+        return which == 0 ? first : static_cast<std::int16_t>(weight - first);
+    }
+    /// Lanes of four channels that an image of so many has in memory.
+    static constexpr std::int64_t lanes(std::int64_t channels) noexcept { return (channels + 3) / 4; }
+};
+
+constexpr int quantized_rows = 8;                 ///< output channels of a tile of sums
+constexpr int quantized_rows_of_tiles = 32;       ///< the same by the machine's tiles, and of few pixels
+constexpr int code_pixel = 64;                    ///< channels, and bytes, of a pixel as tiles read it
+constexpr int code_pixels_at_once = 256;          ///< that are moved between planes and pixels
+constexpr int quantized_taps = 256;               ///< at most, of a window
+constexpr int quantized_pixels = 48;              ///< pixels of a tile, which are neighbours in the padded image
+constexpr int quantized_winograd_width = 512;     ///< of an image, at most, where the convolution is Winograd's
+constexpr int quantized_row = 4096;               ///< pixels at most that the windows of a row of pooling cover
+constexpr int quantized_depthwise_pixels = 8192;  ///< of a channel's image that a depthwise task holds at a time
+
+constexpr int quantized_pixels_of_few = 50;  ///< of a task where vectors are of output channels, ten at a time
+
+inline int quantized_conv_problem::rows() const noexcept { return tiles && depthwise() ? code_pixel : tiles || few ? quantized_rows_of_tiles : quantized_rows; }
+/// Where the weights of a pixel's channel stand, four taps a word: of each sixteen channels the first four are beside those of the other sixteens.
+constexpr int word_of_channel(int channel) { return channel % 16 / 4 * 16 + channel / 16 * 4 + channel % 4; }
+
+/// Numbers of a row of the image that a depthwise task makes: the first pixel that is none of padding is to stand at a multiple of the lead.
+constexpr int depthwise_lead = 16;
+inline std::int64_t depthwise_pitch(const image_planes& g) { return (g.pitch + 2 * depthwise_lead - 2) / depthwise_lead * depthwise_lead; }
+
+/// Where the pixel for a tap lies, where the first output's is asked for.
+struct depthwise_tap {
+    int plane, row, column;
+};
+
+/// One run of a convolution, as its tasks read it: one image.
+struct quantized_conv_args {
+    quantized_conv_problem p;
+    image_planes from;
+    const std::uint8_t* x = nullptr;
+    std::uint8_t* y = nullptr;
+    const std::int32_t* weights =
+        nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles those of pixel_args, of few pixels [oc / 32][lanes][taps][32];
+                  // depthwise: [oc][taps / 2], of bytes [oc / 4][fours of taps][4], of tiles [oc / 64][fours of taps][64 words of channels]
+    const float* scale = nullptr;        // [oc]
+    const std::int32_t* bias = nullptr;  // [oc]
+    std::int32_t* gathered =
+        nullptr;  // of bytes [lanes][planes], of a matrix [rows][lanes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
+    std::int64_t slot = 0;               // numbers of a slot
+    std::int64_t blocks_a_task = 1;      // of output channels
+    const depthwise_tap* tap = nullptr;  // [taps], where it is depthwise
+};
+
+/// Tasks: `gather_winograd` takes one lane of channels of some tiles, `gather_tile` the tile of pixels for a slot of the memory, `conv` and `winograd` a tile,
+/// its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane. `product_by_channel`: 16
+/// codes of a every `pitch`, each by the same 16 of b. `column_sums`: of every code_columns-th code.
+struct quantized_kernels {
+    void (*gather_tile)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot);
+    void (*gather_winograd)(const quantized_conv_args&, std::int64_t lane, std::int64_t first, std::int64_t count);
+    void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
+    void (*winograd)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
+    void (*depthwise)(const quantized_conv_args&, std::int64_t channel);
+    void (*sum)(const quantized_sum_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
+    void (*max_pool)(const pool_problem&, bool is_signed, const std::uint8_t* x, std::uint8_t* y);
+    byte_lookup look_up;
+    void (*product)(const quantized_product_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
+    void (*product_by_channel)(const quantized_product_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n,
+                               std::int64_t pitch);
+    void (*column_sums)(bool is_signed, const std::uint8_t* x, std::int64_t n, std::int32_t* sums);
+};
+
+/// Kernels of images in lanes of four channels, [ceil(c / 4)][pixels][4], as unsigned numbers: codes that are signed stand 128 higher. Lanes past c hold
+/// anything. Tasks: `to_lanes` and `to_planes` take `count` pixels of up to four planes, `gather` one lane of channels, `gather_row` a row of a matrix, `conv`
+/// and `conv_few` a tile of pixels and a part of the blocks of channels (they have no slots), `depthwise` a lane, and so does `max_pool`; `sum` some lanes,
+/// where `fits_int32()`.
+struct byte_kernels {
+    void (*to_lanes)(const std::uint8_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::int32_t* y);
+    void (*to_planes)(const std::int32_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::uint8_t* y);
+    void (*gather)(const quantized_conv_args&, std::int64_t lane);
+    void (*gather_row)(const quantized_conv_args&, std::int64_t row);
+    void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
+    void (*conv_few)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
+    void (*depthwise)(const quantized_conv_args&, std::int64_t lane);
+    void (*sum)(const quantized_sum_problem&, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count);
+    void (*max_pool)(const pool_problem&, const std::int32_t* x, std::int32_t* y);
+};
+
+/// Codes of some channels, of one block, in planes (or lanes of four channels) and in pixels.
+struct code_image {
+    std::uint8_t *planes, *pixels;
+    std::int64_t plane;  // codes of one
+    int channels;
+    std::int32_t flip;
+    bool lanes;
+};
+/// Kernels of images in pixels of 64 channels, [ceil(c / 64)][pixels][64], as unsigned numbers; lanes past c hold anything. `to_pixels` and `to_planes` take up
+/// to code_pixels_at_once pixels from `first` on, `depthwise` some rows of a block, `max_pool` one row of it.
+struct code_pixel_kernels : pixel_kernels {
+    void (*to_pixels)(const code_image&, std::int64_t first, std::int64_t count);
+    void (*to_planes)(const code_image&, std::int64_t first, std::int64_t count);
+    void (*depthwise)(const quantized_conv_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*max_pool)(const pool_problem&, std::int64_t row, const std::uint8_t* x, std::uint8_t* y);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+//   QuantizeLinear(f(DequantizeLinear(x)))    graft.LookupTable(x)
+// where f is of elementwise operators with numbers, and of further such pairs: HardSwish as x, a pair round HardSigmoid and a product, for one; or nothing,
+// where codes get another scale. The table is what the reference kernels make of all 256 codes, so that rounding is theirs.
+class lookup_tables : public rewriter {
+public:
+    lookup_tables(graph& target, const lowering& with) : rewriter(target, with.on), with_(with), functions_(target.values.size()) {}
+
+    void run() {
+        for (node& n : g.nodes) follow(n);
+        finish();
+    }
+
+private:
+    static constexpr std::int64_t codes = 256;
+    struct function {
+        value_id of = no_value;
+        tensor results;  // of each code, in the order of bytes
+    };
+    static bool is_8_bits(dtype type) { return type == dtype::uint8 || type == dtype::int8; }
+
+    // What the node makes, if that is a function of one code.
+    void follow(node& n) {
+        const op_row& op = row(n);
+        const bool reads_codes = op.traits.role == op_role::dequantize;
+        if (!op.run || n.outputs.size() != 1 || n.inputs.empty() || op.is(op_flag::random)) return;
+        if (!reads_codes && op.traits.role != op_role::quantize && !op.is(op_flag::elementwise)) return;
+        if (integer(n, "block_size", 0)) return;
+        if (reads_codes) start(n.inputs[0]);
+        value_id of = no_value;
+        std::vector<tensor_view> in;
+        for (value_id id : n.inputs) {
+            if (id == no_value) {
+                in.push_back({});
+                continue;
+            }
+            const function& f = at_value(id);
+            if (f.of != no_value) {
+                if (of != no_value && of != f.of) return;
+                of = f.of;
+                in.push_back({f.results.type(), along(at(of).extents.rank()), f.results.raw()});
+            } else {
+                if (!is_constant(id) || at(id).constant.elements() != 1 || !at(id).constant.storage().at_hand()) return;
+                in.push_back({at(id).type, {}, at(id).constant.raw()});
+            }
+        }
+        const value_id y = n.outputs[0];
+        if (of == no_value || at(y).extents != at(of).extents) return;
+        std::vector<tensor> made;
+        // What fails is left to a run, which says so.
+        if (!run_reference(n, in.data(), static_cast<int>(in.size()), made, {with_.limit, with_.pool}).ok() || made[0].elements() != codes) return;
+        function& found = at_value(y);
+        found.of = of;
+        found.results = std::move(made[0]);
+        if (op.traits.role == op_role::quantize && is_8_bits(at(y).type)) look_up(n, found);
+    }
+    // A code as a function of itself.
+    void start(value_id id) {
+        const dtype type = at(id).type;
+        if (!is_8_bits(type) || is_constant(id) || at_value(id).of != no_value || at(id).extents.rank() == 0) return;
+        auto made = tensor::make(type, shape{codes});
+        if (!made.ok()) return;
+        for (std::int64_t i = 0; i < codes; ++i) made->raw()[i] = static_cast<std::byte>(i);
+        at_value(id) = {id, std::move(made).value()};
+    }
+    void look_up(node& n, const function& f) {
+        auto table = tensor::from(reinterpret_cast<const std::uint8_t*>(f.results.raw()), shape{codes});
+        if (!table.ok()) return;
+        const value_id id = g.add_constant(n.name + "_table", std::move(table).value());
+        edit(n, [&] {
+            become(n, "LookupTable", "graft");
+            n.inputs = {f.of, id};
+            n.attributes.clear();
+        });
+    }
+    function& at_value(value_id id) {
+        if (static_cast<std::size_t>(id) >= functions_.size()) functions_.resize(g.values.size());
+        return functions_[static_cast<std::size_t>(id)];
+    }
+    static shape along(int rank) {
+        shape s = shape::filled(rank, 1);
+        s[rank - 1] = codes;
+        return s;
+    }
+
+    const lowering& with_;
+    std::vector<function> functions_;  // by value
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_NARROW_IMAGES_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_NARROW_IMAGES_HPP
+// ---- graft/cpu/lower/narrow_images.hpp
+// Images and matrices that stay in bfloat16 from one convolution or product to the next.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
+// ---- graft/cpu/lower/layout.hpp
+// Layout for the CPU: convolutions and what stands between them work on blocks of channels; weights are packed once.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_HPP
+// ---- graft/cpu/bfloat16.hpp
+// Convolutions and matrix products whose operands are rounded to bfloat16 and whose sums are float32, on machines that multiply tiles or pairs of them.
+// Bits depend on the shapes alone: an output is the same chain of steps, 32 channels of one tap each, on every number of threads.
+
 #ifndef GRAFT_SINGLE_GRAFT_CPU_GEMM_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_GEMM_HPP
 // ---- graft/cpu/gemm.hpp
@@ -62935,204 +63733,18 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_QUANTIZED_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_OPS_QUANTIZED_HPP
 // ---- graft/cpu/ops/quantized.hpp
-// Kernels of graft.QuantizedConv and graft.QuantizedSum, and of MaxPool on 8-bit images.
+// Kernels of graft.QuantizedConv, of sums, products, functions and means of codes, and of MaxPool on 8-bit images.
 
 #ifndef GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_HPP
 // ---- graft/cpu/quantized.hpp
-// Convolutions and sums of 8-bit images in integers, requantised as ONNX has it. All sets and all numbers of threads give the same codes.
+// Convolutions and largest windows of 8-bit images in integers, requantised as ONNX has it. All sets and all numbers of threads give the same codes.
 
 #ifndef GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_WEIGHTS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_WEIGHTS_HPP
 // ---- graft/cpu/quantized_weights.hpp
 // The weights of convolutions of 8-bit images, in the order in which each kernel reads them.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_KERNELS_HPP
-// ---- graft/cpu/quantized_kernels.hpp
-// Arithmetic on 8-bit images as kernels see it: the problems, one run's arguments, and the table that each instruction set fills.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// Whether this program has convolutions of 8-bit images: QLinearConv, or what pairs round Conv are made of; sums of them; and
-/// the largest of windows.
-constexpr bool quantized_pairs_wanted() noexcept { return wanted("QuantizeLinear") && wanted("DequantizeLinear"); }
-constexpr bool quantized_conv_wanted() noexcept { return wanted("QLinearConv") || (quantized_pairs_wanted() && wanted("Conv")); }
-constexpr bool quantized_sum_wanted() noexcept { return quantized_pairs_wanted() && wanted("Add"); }
-constexpr bool quantized_max_pool_wanted() noexcept { return quantized_pairs_wanted() && wanted("MaxPool"); }
-
-/// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
-struct quantized_sum_problem {
-    bool a_signed = false, b_signed = false, y_signed = false;
-    int a_zero = 0, b_zero = 0, y_zero = 0, low = 0, high = 255;
-    float a_scale = 1, b_scale = 1, y_scale = 1;
-    bool lanes = false;  ///< of images in lanes of four channels, all of whose codes are unsigned
-
-    /// With its operands changed round.
-    quantized_sum_problem turned() const noexcept {
-        quantized_sum_problem p = *this;
-        p.a_signed = b_signed, p.a_zero = b_zero, p.a_scale = b_scale;
-        p.b_signed = a_signed, p.b_zero = a_zero, p.b_scale = a_scale;
-        return p;
-    }
-    /// Of the same codes as images in lanes hold them: all are unsigned.
-    quantized_sum_problem in_lanes() const noexcept {
-        quantized_sum_problem p = *this;
-        p.lanes = true;
-        p.a_zero += a_signed ? 128 : 0, p.b_zero += b_signed ? 128 : 0;
-        for (int* code : {&p.y_zero, &p.low, &p.high}) *code += y_signed ? 128 : 0;
-        p.a_signed = p.b_signed = p.y_signed = false;
-        return p;
-    }
-    /// Whether all quotients by y_scale are far inside of int32.
-    bool fits_int32() const noexcept { return (a_scale + b_scale) * 255 < y_scale * 1e9f; }
-};
-
-/// A two-dimensional convolution of 8-bit images, row-major, whose sums are requantised: y = clamp(rint(sum * scale) + y_zero, low, high), the sum
-/// of (x - x_zero) * w over the window plus the bias, in int32. Groups: 1, or one for each channel (depthwise).
-struct quantized_conv_problem {
-    std::int64_t n = 1, ic = 1, ih = 1, iw = 1, oc = 1, oh = 1, ow = 1;
-    int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
-    bool x_signed = false, y_signed = false;
-    int x_zero = 0, y_zero = 0, low = 0, high = 255;
-    bool bytes = false;     ///< four 8-bit products a sum, of images in lanes of four channels; else two of 16 bits, of planes. The integers are the same
-    bool tiles = false;     ///< of bytes: by the machine's tiles, of images in pixels of 64 channels. The integers are the same
-    bool planes = false;    ///< of tiles: x is planes, row-major codes
-    bool wide = false;      ///< of bytes: weights are the sum of two, multiplied one behind the other. The integers are the same
-    bool few = false;       ///< of bytes: vectors of output channels, not of neighbouring pixels, of which there are few. The integers are the same
-    bool matrix = false;    ///< of few: x is a matrix [ow][ic] and y [ow][oc], row-major codes; the window is one tap
-    bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
-    bool adds = false;      ///< of tiles: what is stored are the codes of `sum`, whose `a` the convolution's are and whose `b` lie as y does
-    quantized_sum_problem sum;
-
-    bool depthwise() const noexcept { return groups != 1; }
-    /// Whether pixels are multiplied as unsigned numbers: their zero point is the bias's to take back.
-    bool unsigned_pixels() const noexcept { return bytes || depthwise(); }
-    /// Whether neighbours are read where they lie: one tap, no border, no steps.
-    bool in_place() const noexcept {
-        return bytes && !tiles && !matrix && !depthwise() && kh * kw == 1 && sh == 1 && sw == 1 && pt == 0 && pl == 0 && oh == ih && ow == iw;
-    }
-    /// The zero point of x as an unsigned byte.
-    int unsigned_zero() const noexcept { return x_zero + (x_signed ? 128 : 0); }
-    /// Channels that one 32-bit lane holds.
-    int channels_a_lane() const noexcept { return bytes ? 4 : 2; }
-    std::int64_t lanes_of_channels() const noexcept { return (ic + channels_a_lane() - 1) / channels_a_lane(); }
-    /// Output channels that are computed together.
-    int rows() const noexcept;
-    std::int64_t blocks() const noexcept { return (oc + rows() - 1) / rows(); }
-    /// Tiles of 2 x 2 outputs.
-    std::int64_t winograd_tiles_high() const noexcept { return (oh + 1) / 2; }
-    std::int64_t winograd_tiles_wide() const noexcept { return (ow + 1) / 2; }
-    /// Where tap t of a depthwise window of bytes stands among the four that are multiplied at once, and how many fours there are: rows of three are one each.
-    int slot_of_tap(int t) const noexcept { return kw == 3 ? t / 3 * 4 + t % 3 : t; }
-    int fours_of_taps() const noexcept { return kw == 3 ? kh : (kh * kw + 3) / 4; }
-    /// Bytes that a weight is the sum of, and products of a window, or its fours, that they make: those of the second byte stand behind those of the first.
-    int parts() const noexcept { return wide ? 2 : 1; }
-    int window() const noexcept { return kh * kw * parts(); }
-    int fours() const noexcept { return fours_of_taps() * parts(); }
-    static constexpr std::int16_t part(std::int16_t weight, int which) noexcept {
-        const std::int16_t first = weight < -128 ? std::int16_t(-128) : weight > 127 ? std::int16_t(127) : weight;
-        return which == 0 ? first : static_cast<std::int16_t>(weight - first);
-    }
-    /// Lanes of four channels that an image of so many has in memory.
-    static constexpr std::int64_t lanes(std::int64_t channels) noexcept { return (channels + 3) / 4; }
-};
-
-constexpr int quantized_rows = 8;                 ///< output channels of a tile of sums
-constexpr int quantized_rows_of_tiles = 32;       ///< the same by the machine's tiles, and of few pixels
-constexpr int code_pixel = 64;                    ///< channels, and bytes, of a pixel as tiles read it
-constexpr int code_pixels_at_once = 256;          ///< that are moved between planes and pixels
-constexpr int quantized_taps = 256;               ///< at most, of a window
-constexpr int quantized_pixels = 48;              ///< pixels of a tile, which are neighbours in the padded image
-constexpr int quantized_winograd_width = 512;     ///< of an image, at most, where the convolution is Winograd's
-constexpr int quantized_row = 4096;               ///< pixels at most that the windows of a row of pooling cover
-constexpr int quantized_depthwise_pixels = 8192;  ///< of a channel's image that a depthwise task holds at a time
-
-constexpr int quantized_pixels_of_few = 50;  ///< of a task where vectors are of output channels, ten at a time
-
-inline int quantized_conv_problem::rows() const noexcept { return tiles && depthwise() ? code_pixel : tiles || few ? quantized_rows_of_tiles : quantized_rows; }
-/// Where the weights of a pixel's channel stand, four taps a word: of each sixteen channels the first four are beside those of the other sixteens.
-constexpr int word_of_channel(int channel) { return channel % 16 / 4 * 16 + channel / 16 * 4 + channel % 4; }
-
-/// Numbers of a row of the image that a depthwise task makes: the first pixel that is none of padding is to stand at a multiple of the lead.
-constexpr int depthwise_lead = 16;
-inline std::int64_t depthwise_pitch(const image_planes& g) { return (g.pitch + 2 * depthwise_lead - 2) / depthwise_lead * depthwise_lead; }
-
-/// Where the pixel for a tap lies, where the first output's is asked for.
-struct depthwise_tap {
-    int plane, row, column;
-};
-
-/// One run of a convolution, as its tasks read it: one image.
-struct quantized_conv_args {
-    quantized_conv_problem p;
-    image_planes from;
-    const std::uint8_t* x = nullptr;
-    std::uint8_t* y = nullptr;
-    const std::int32_t* weights =
-        nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles those of pixel_args, of few pixels [oc / 32][lanes][taps][32];
-                  // depthwise: [oc][taps / 2], of bytes [oc / 4][fours of taps][4], of tiles [oc / 64][fours of taps][64 words of channels]
-    const float* scale = nullptr;        // [oc]
-    const std::int32_t* bias = nullptr;  // [oc]
-    std::int32_t* gathered =
-        nullptr;  // of bytes [lanes][planes], of a matrix [rows][lanes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
-    std::int64_t slot = 0;               // numbers of a slot
-    std::int64_t blocks_a_task = 1;      // of output channels
-    const depthwise_tap* tap = nullptr;  // [taps], where it is depthwise
-};
-
-/// Tasks: `gather_winograd` takes one lane of channels of some tiles, `gather_tile` the tile of pixels for a slot of the memory, `conv` and `winograd` a tile,
-/// its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane.
-struct quantized_kernels {
-    void (*gather_tile)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot);
-    void (*gather_winograd)(const quantized_conv_args&, std::int64_t lane, std::int64_t first, std::int64_t count);
-    void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
-    void (*winograd)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
-    void (*depthwise)(const quantized_conv_args&, std::int64_t channel);
-    void (*sum)(const quantized_sum_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
-    void (*max_pool)(const pool_problem&, bool is_signed, const std::uint8_t* x, std::uint8_t* y);
-};
-
-/// Kernels of images in lanes of four channels, [ceil(c / 4)][pixels][4], as unsigned numbers: codes that are signed stand 128 higher. Lanes past c hold
-/// anything. Tasks: `to_lanes` and `to_planes` take `count` pixels of up to four planes, `gather` one lane of channels, `gather_row` a row of a matrix, `conv`
-/// and `conv_few` a tile of pixels and a part of the blocks of channels (they have no slots), `depthwise` a lane, and so does `max_pool`; `sum` some lanes,
-/// where `fits_int32()`.
-struct byte_kernels {
-    void (*to_lanes)(const std::uint8_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::int32_t* y);
-    void (*to_planes)(const std::int32_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::uint8_t* y);
-    void (*gather)(const quantized_conv_args&, std::int64_t lane);
-    void (*gather_row)(const quantized_conv_args&, std::int64_t row);
-    void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
-    void (*conv_few)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
-    void (*depthwise)(const quantized_conv_args&, std::int64_t lane);
-    void (*sum)(const quantized_sum_problem&, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count);
-    void (*max_pool)(const pool_problem&, const std::int32_t* x, std::int32_t* y);
-};
-
-/// Codes of some channels, of one block, in planes (or lanes of four channels) and in pixels.
-struct code_image {
-    std::uint8_t *planes, *pixels;
-    std::int64_t plane;  // codes of one
-    int channels;
-    std::int32_t flip;
-    bool lanes;
-};
-/// Kernels of images in pixels of 64 channels, [ceil(c / 64)][pixels][64], as unsigned numbers; lanes past c hold anything. `to_pixels` and `to_planes` take up
-/// to code_pixels_at_once pixels from `first` on, `depthwise` some rows of a block, `max_pool` one row of it.
-struct code_pixel_kernels : pixel_kernels {
-    void (*to_pixels)(const code_image&, std::int64_t first, std::int64_t count);
-    void (*to_planes)(const code_image&, std::int64_t first, std::int64_t count);
-    void (*depthwise)(const quantized_conv_args&, std::int64_t block, std::int64_t first, std::int64_t last);
-    void (*max_pool)(const pool_problem&, std::int64_t row, const std::uint8_t* x, std::uint8_t* y);
-};
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -63355,8 +63967,6 @@ void pixels_to_codes(isa set, bool is_signed, const void* x, std::int64_t n, std
 /// Lanes to pixels, and back, likewise.
 void lanes_to_pixels(isa set, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
 void pixels_to_lanes(isa set, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
-/// y = a + b, requantised; n codes each, whole lanes where the problem says so.
-void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool);
 /// Whether the windows of a row are no wider than the kernel has room for.
 bool takes_max_pool_of_codes(const pool_problem& problem);
 /// The largest code of each window; padding never wins. x is [n][c][ih][iw] and y [n][c][oh][ow], or both in lanes of four channels where the problem's layout
@@ -63628,18 +64238,6 @@ GRAFT_INLINE void pixels_to_lanes(isa set, const void* x, std::int64_t n, std::i
     detail::for_pixels(true, 0, y, n, c, pixels, const_cast<void*>(x), pool, byte_tiles(set)->to_planes);
 }
 
-GRAFT_INLINE void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool) {
-    const byte_kernels* const lanes = problem.lanes && problem.fits_int32() ? byte_products(set) : nullptr;
-    parallel_for_pieces(pool, n, 16384, [&](std::int64_t first, std::int64_t count) {
-        if (lanes) {
-            const auto at = [&](const void* codes) { return static_cast<const std::int32_t*>(codes) + first / 4; };
-            return lanes->sum(problem, at(a), at(b), const_cast<std::int32_t*>(at(y)), count / 4);
-        }
-        kernels(set).quantized->sum(problem, static_cast<const std::uint8_t*>(a) + first, static_cast<const std::uint8_t*>(b) + first,
-                                    static_cast<std::uint8_t*>(y) + first, count);
-    });
-}
-
 GRAFT_INLINE bool takes_max_pool_of_codes(const pool_problem& p) { return (p.ow - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1 <= quantized_row; }
 GRAFT_INLINE void run_max_pool_of_codes(isa set, const pool_problem& p, bool is_signed, const void* x, void* y, executor& pool) {
     if (p.l == layout::blocked) {
@@ -63667,6 +64265,111 @@ GRAFT_INLINE void run_max_pool_of_pixels(isa set, const pool_problem& p, const v
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_ELEMENTWISE_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_ELEMENTWISE_HPP
+// ---- graft/cpu/quantized_elementwise.hpp
+// Sums, products, functions and means of 8-bit tensors, requantised as ONNX has it. All sets and all numbers of threads give the same codes.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// y = a + b, requantised; n codes each, whole lanes where the problem says so.
+void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool);
+/// y = a * b, requantised; both of n codes, or b of a code for each channel of the images that `by` tells of, as these lie.
+void run_quantized_product(isa set, const quantized_product_problem& problem, const void* a, const void* b, void* y, std::int64_t n, const code_groups& by,
+                           executor& pool);
+/// The mean of each channel, in the order of the channels: groups * together codes an image, in lanes and pixels some of no channel.
+void run_quantized_mean(isa set, const quantized_mean_problem& problem, const code_groups& of, const void* x, void* y, executor& pool);
+/// y[i] = table[x[i]] for n codes, all as the bytes that they are in memory. Flips are those that codes have where they lie, beside those of the table: 128 for
+/// signed ones in lanes or pixels, else 0.
+void run_lookup(isa set, const std::uint8_t* table, int x_flip, int y_flip, const void* x, void* y, std::int64_t n, executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+constexpr std::int64_t codes_a_task = 16384;
+// Groups of a task.
+inline std::int64_t groups_a_task(const code_groups& of) { return std::max<std::int64_t>(1, codes_a_task / of.codes()); }
+
+}  // namespace detail
+
+GRAFT_INLINE void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool) {
+    const byte_kernels* const lanes = problem.lanes && problem.fits_int32() ? byte_products(set) : nullptr;
+    parallel_for_pieces(pool, n, 16384, [&](std::int64_t first, std::int64_t count) {
+        if (lanes) {
+            const auto at = [&](const void* codes) { return static_cast<const std::int32_t*>(codes) + first / 4; };
+            return lanes->sum(problem, at(a), at(b), const_cast<std::int32_t*>(at(y)), count / 4);
+        }
+        kernels(set).quantized->sum(problem, static_cast<const std::uint8_t*>(a) + first, static_cast<const std::uint8_t*>(b) + first,
+                                    static_cast<std::uint8_t*>(y) + first, count);
+    });
+}
+
+GRAFT_INLINE void run_quantized_product(isa set, const quantized_product_problem& problem, const void* a, const void* b, void* y, std::int64_t n,
+                                        const code_groups& by, executor& pool) {
+    const auto from_a = static_cast<const std::uint8_t*>(a), from_b = static_cast<const std::uint8_t*>(b);
+    const auto to = static_cast<std::uint8_t*>(y);
+    const quantized_kernels& k = *kernels(set).quantized;
+    if (!problem.of_channels)
+        return parallel_for_pieces(pool, n, detail::codes_a_task,
+                                   [&](std::int64_t first, std::int64_t count) { k.product(problem, from_a + first, from_b + first, to + first, count); });
+    parallel_for_pieces(pool, by.images * by.groups, detail::groups_a_task(by), [&](std::int64_t first, std::int64_t count) {
+        for (std::int64_t group = first; group < first + count; ++group) {
+            // Sixteen at a time: all of fewer, which repeat, or a part of 64.
+            const std::uint8_t* const channels = from_b + group * by.together;
+            const std::int64_t at = group * by.codes(), pitch = std::max(16, by.together);
+            for (int part = 0; part < by.together; part += 16) {
+                std::uint8_t some[16];
+                for (int i = 0; i < 16; ++i) some[i] = channels[part + i % by.together];
+                k.product_by_channel(problem, from_a + at + part, some, to + at + part, by.codes() - part, pitch);
+            }
+        }
+    });
+}
+
+GRAFT_INLINE void run_quantized_mean(isa set, const quantized_mean_problem& p, const code_groups& of, const void* x, void* y, executor& pool) {
+    const auto sum = kernels(set).quantized->column_sums;
+    parallel_for_pieces(pool, of.images * of.groups, detail::groups_a_task(of), [&](std::int64_t first, std::int64_t count) {
+        for (std::int64_t group = first; group < first + count; ++group) {
+            std::int32_t sums[code_columns];
+            sum(p.x_signed, static_cast<const std::uint8_t*>(x) + group * of.codes(), of.codes(), sums);
+            for (int channel = 0; channel < of.together; ++channel) {
+                std::int64_t total = 0;
+                for (int i = channel; i < code_columns; i += of.together) total += sums[i];
+                // The mean is a float, and what it is in steps of y another: as the operators between the pair have it.
+                const double mean = static_cast<double>(total - p.x_zero * of.pixels) * static_cast<double>(p.x_scale) / static_cast<double>(of.pixels);
+                const float steps = std::nearbyint(static_cast<float>(mean) / p.y_scale) + static_cast<float>(p.y_zero);
+                const float code = std::min(std::max(steps, static_cast<float>(p.low)), static_cast<float>(p.high));
+                static_cast<std::uint8_t*>(y)[group * of.together + channel] = static_cast<std::uint8_t>(static_cast<int>(code));
+            }
+        }
+    });
+}
+
+GRAFT_INLINE void run_lookup(isa set, const std::uint8_t* table, int x_flip, int y_flip, const void* x, void* y, std::int64_t n, executor& pool) {
+    std::uint8_t flipped[256];
+    for (int i = 0; i < 256; ++i) flipped[i] = static_cast<std::uint8_t>(table[i ^ x_flip] ^ y_flip);
+    const byte_lookup look_up = lookup(set);
+    parallel_for_pieces(pool, n, 32768, [&](std::int64_t first, std::int64_t count) {
+        look_up(flipped, static_cast<const std::uint8_t*>(x) + first, static_cast<std::uint8_t*>(y) + first, count);
+    });
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -63678,6 +64381,24 @@ struct problem_fields<quantized_sum_problem> {
         auto& [a_signed, b_signed, y_signed, a_zero, b_zero, y_zero, low, high, a_scale, b_scale, y_scale, lanes] = p;
         const auto each = [&](auto&... fields) { (field(fields), ...); };
         each(a_signed, b_signed, y_signed, a_zero, b_zero, y_zero, low, high, a_scale, b_scale, y_scale, lanes);
+    }
+};
+template <>
+struct problem_fields<quantized_product_problem> {
+    template <class Problem, class Field>
+    static void visit(Problem& p, const Field& field) {
+        auto& [a_signed, b_signed, y_signed, a_zero, b_zero, y_zero, low, high, scale, of_channels] = p;
+        const auto each = [&](auto&... fields) { (field(fields), ...); };
+        each(a_signed, b_signed, y_signed, a_zero, b_zero, y_zero, low, high, scale, of_channels);
+    }
+};
+template <>
+struct problem_fields<quantized_mean_problem> {
+    template <class Problem, class Field>
+    static void visit(Problem& p, const Field& field) {
+        auto& [x_signed, y_signed, x_zero, y_zero, low, high, x_scale, y_scale] = p;
+        const auto each = [&](auto&... fields) { (field(fields), ...); };
+        each(x_signed, y_signed, x_zero, y_zero, low, high, x_scale, y_scale);
     }
 };
 template <>
@@ -63732,6 +64453,70 @@ inline void run_quantized_sum_kernel(const kernel_call& c) {
     run_quantized_sum(c.level, p.sum, c.in[0].data, c.in[1].data, c.out[0].data, p.codes, c.pool);
 }
 
+inline code_groups code_groups_of(const shape& x, layout l) {
+    code_groups of;
+    of.together = std::max(1, int(l.channels));
+    of.images = x[0], of.groups = (x[1] + of.together - 1) / of.together, of.pixels = x.product(2, x.rank());
+    return of;
+}
+struct stored_product_problem {
+    quantized_product_problem product;
+    code_groups by;
+    std::int64_t codes;
+};
+inline GRAFT_COLD const char* choose_quantized_product(const kernel_query& q, kernel_choice& choice) {
+    stored_product_problem p{};
+    if (!problem_in(q.n, p.product)) return "its parameters are missing";
+    const layout lies = q.out_layout[0];
+    if (q.in_layout[0].channels != lies.channels || q.in_layout[1].channels != lies.channels) return "its images lie in two ways";
+    if (lies == layout::blocked) p.product = p.product.in_lanes();
+    if (p.product.of_channels) p.by = code_groups_of(q.out[0].extents, lies);
+    p.codes = stored_bytes(q.out[0].type, q.out[0].extents, lies);
+    choice.note = "8 bits";
+    choice.set(p);
+    return nullptr;
+}
+inline void run_quantized_product_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<stored_product_problem>();
+    run_quantized_product(c.level, p.product, c.in[0].data, c.in[1].data, c.out[0].data, p.codes, p.by, c.pool);
+}
+
+struct stored_mean_problem {
+    quantized_mean_problem mean;
+    code_groups of;
+};
+inline GRAFT_COLD const char* choose_quantized_mean(const kernel_query& q, kernel_choice& choice) {
+    stored_mean_problem p{};
+    if (!problem_in(q.n, p.mean)) return "its parameters are missing";
+    if (q.in_layout[0].channels != q.out_layout[0].channels) return "its images lie in two ways";
+    if (q.in_layout[0] == layout::blocked) p.mean = p.mean.in_lanes();
+    p.of = code_groups_of(q.in[0].extents, q.in_layout[0]);
+    choice.note = "8 bits";
+    choice.set(p);
+    return nullptr;
+}
+inline void run_quantized_mean_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<stored_mean_problem>();
+    run_quantized_mean(c.level, p.mean, p.of, c.in[0].data, c.out[0].data, c.pool);
+}
+
+struct lookup_parameters {
+    int x_flip, y_flip;
+    std::int64_t codes;
+};
+inline GRAFT_COLD const char* choose_lookup(const kernel_query& q, kernel_choice& choice) {
+    if (q.in_layout[0].channels != q.out_layout[0].channels) return "its images lie in two ways";
+    const bool planes = q.out_layout[0] != layout::blocked;
+    const auto flip = [&](dtype type) { return planes || type == dtype::uint8 ? 0 : 128; };
+    choice.set(lookup_parameters{flip(q.in[0].type), flip(q.out[0].type), stored_bytes(q.out[0].type, q.out[0].extents, q.out_layout[0])});
+    choice.note = "8 bits, by a table";
+    return nullptr;
+}
+inline void run_lookup_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<lookup_parameters>();
+    run_lookup(c.level, c.in[1].as<const std::uint8_t>(), p.x_flip, p.y_flip, c.in[0].data, c.out[0].data, p.codes, c.pool);
+}
+
 // Channels that lie together, before and behind: 0, 4 or 64.
 struct code_order_parameters {
     int from, to;
@@ -63778,10 +64563,14 @@ inline void run_max_pool_of_codes_kernel(const kernel_call& c) {
 }
 
 inline kernel_rows quantized_kernel_rows() {
-    constexpr bool conv = quantized_conv_wanted(), sum = quantized_sum_wanted(), max_pool = quantized_max_pool_wanted();
+    constexpr bool conv = quantized_conv_wanted(), sum = quantized_sum_wanted(), max_pool = quantized_max_pool_wanted(), pairs = quantized_pairs_wanted(),
+                   product = quantized_product_wanted(), mean = quantized_mean_wanted();
     static constexpr kernel_row rows[] = {
         {"QuantizedConv", "graft", conv ? choose_quantized_conv : nullptr, conv ? run_quantized_conv_kernel : nullptr, false},
         {"QuantizedSum", "graft", sum ? choose_quantized_sum : nullptr, sum ? run_quantized_sum_kernel : nullptr, false},
+        {"QuantizedProduct", "graft", product ? choose_quantized_product : nullptr, product ? run_quantized_product_kernel : nullptr, false},
+        {"QuantizedGlobalAveragePool", "graft", mean ? choose_quantized_mean : nullptr, mean ? run_quantized_mean_kernel : nullptr, false},
+        {"LookupTable", "graft", pairs ? choose_lookup : nullptr, pairs ? run_lookup_kernel : nullptr, false},
         {"Reorder", "graft", conv ? choose_reorder_of_codes : nullptr, conv ? run_reorder_of_codes : nullptr, false},
         {"MaxPool", "", max_pool ? choose_max_pool_of_codes : nullptr, max_pool ? run_max_pool_of_codes_kernel : nullptr, false},
     };
@@ -64295,7 +65084,9 @@ protected:
         for (const value_id id : n.inputs)
             if (lies == layout() && blocked(id) && !is_float32(id)) lies = at(id).layout;
         if (lies == layout() || n.outputs.size() != 1 || at(n.outputs[0]).extents.rank() != 4) return {};
-        const bool may = is(n, "QuantizedSum", "graft") || (is(n, "MaxPool") && pool_on_blocks(n)) || (is(n, "Concat") && concat_on(n, lies));
+        bool may = false;
+        for (const char* op : {"QuantizedSum", "QuantizedProduct", "QuantizedGlobalAveragePool", "LookupTable"}) may |= is(n, op, "graft");
+        may = may || (is(n, "MaxPool") && pool_on_blocks(n)) || (is(n, "Concat") && concat_on(n, lies));
         return may && kernel_on(n, lies) ? lies : layout();
     }
     // Images put together are another operator where they lie in blocks.
@@ -64807,16 +65598,21 @@ namespace detail {
 //   QLinearConv(x, ...)                                                         graft.QuantizedConv(x)
 //   QuantizeLinear(act?(Gemm or MatMul(DequantizeLinear(x), DequantizeLinear(W), B?)))  graft.QuantizedConv(x), where bytes are multiplied
 //   QuantizeLinear(act?(Add(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedSum(a, b)
-//   QuantizeLinear(MaxPool(DequantizeLinear(x))), with one scale                MaxPool(x); so all operators that choose among numbers or move them
+//   QuantizeLinear(act?(Mul(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedProduct(a, b)
+//   QuantizeLinear(act?(GlobalAveragePool(DequantizeLinear(x))))                graft.QuantizedGlobalAveragePool(x); so ReduceMean over height and width
+//   QuantizeLinear(MaxPool(DequantizeLinear(x)))                                MaxPool(x); so all operators that choose among numbers or move them. What has
+//                                                                               another scale is looked up first
 // where scales, zero points and weights are constants and nobody else reads the reals between. act is Relu or Clip: what it cuts off are codes. Pairs are
 // left to reals where integers are no faster.
 class quantized_lowering : public rewriter {
 public:
     quantized_lowering(graph& target, const lowering& with, cpu::isa level) : rewriter(target, with.on), with_(with), level_(level) {}
 
+    // Whether pairs become integers, where they can.
+    bool pays() { return cpu::pairs_of_16_bits_pay(level_) || (cpu::multiplies_bytes(level_) && most_fit_bytes()); }
     // Errors: memory.oom; the graph is of no use then.
     status run() {
-        pairs_pay_ = cpu::pairs_of_16_bits_pay(level_) || (cpu::multiplies_bytes(level_) && most_fit_bytes());
+        pairs_pay_ = pays();
         static constexpr rewrite<quantized_lowering> rows[] = {{"QuantizeLinear", "", &quantized_lowering::pair},
                                                                {"QLinearConv", "", &quantized_lowering::qlinear_conv}};
         sweep(*this, rows);
@@ -64911,23 +65707,53 @@ private:
         static constexpr struct {
             const char* op;
             void (quantized_lowering::*lower)(node&, const node&, const codes&, int, int);
-        } operators[] = {{"Conv", &quantized_lowering::conv},        {"Gemm", &quantized_lowering::product},     {"MatMul", &quantized_lowering::product},
-                         {"Add", &quantized_lowering::sum},          {"MaxPool", &quantized_lowering::choice},   {"Concat", &quantized_lowering::choice},
-                         {"Transpose", &quantized_lowering::choice}, {"Reshape", &quantized_lowering::choice},   {"Flatten", &quantized_lowering::choice},
-                         {"Squeeze", &quantized_lowering::choice},   {"Unsqueeze", &quantized_lowering::choice}, {"Slice", &quantized_lowering::choice}};
+        } operators[] = {
+            {"Conv", &quantized_lowering::conv},        {"Gemm", &quantized_lowering::product},        {"MatMul", &quantized_lowering::product},
+            {"Add", &quantized_lowering::sum},          {"Mul", &quantized_lowering::element_product}, {"GlobalAveragePool", &quantized_lowering::mean},
+            {"ReduceMean", &quantized_lowering::mean},  {"MaxPool", &quantized_lowering::choice},      {"Concat", &quantized_lowering::choice},
+            {"Transpose", &quantized_lowering::choice}, {"Reshape", &quantized_lowering::choice},      {"Flatten", &quantized_lowering::choice},
+            {"Squeeze", &quantized_lowering::choice},   {"Unsqueeze", &quantized_lowering::choice},    {"Slice", &quantized_lowering::choice}};
         for (const auto& one : operators)
             if (is(*m, one.op)) return (this->*one.lower)(n, *m, y, low, high);
+    }
+
+    // Codes of another scale.
+    value_id rescaled(const node& before, value_id from, const codes& x, const codes& y) {
+        auto table = tensor::make(dtype::uint8, shape{256});
+        if (!table.ok()) return failure_ = table.take_status(), no_value;
+        for (int byte = 0; byte < 256; ++byte) {
+            const int of = x.is_signed && byte > 127 ? byte - 256 : byte;
+            table->data<std::uint8_t>()[byte] = static_cast<std::uint8_t>(code(static_cast<float>(of - x.zero) * x.scale, y));
+        }
+        node n;
+        become(n, "LookupTable", "graft");
+        const value_id made = like(from, "_rescaled");
+        at(made).type = y.is_signed ? dtype::int8 : dtype::uint8;
+        n.name = before.name;
+        n.inputs = {from, g.add_constant(at(from).name + "_table", std::move(table).value())};
+        n.outputs = {made};
+        insert_before(before, std::move(n));
+        return made;
     }
 
     // What comes out are numbers that went in: codes, where all have one scale.
     void choice(node& n, const node& from, const codes& y, int low, int high) {
         if (low != y.low() || high != y.high() || from.outputs.size() != 1) return;
         node chosen = from;
+        std::vector<codes> given;
+        std::vector<std::size_t> others;
         const std::size_t numbers = is(from, "Concat") ? from.inputs.size() : 1;
         for (std::size_t i = 0; i < numbers; ++i) {
             codes x;
             chosen.inputs[i] = dequantized_from(from.inputs[i], x);
-            if (chosen.inputs[i] == no_value || x.scale != y.scale || x.zero != y.zero || x.is_signed != y.is_signed) return;
+            if (chosen.inputs[i] == no_value) return;
+            if (x.scale != y.scale || x.zero != y.zero || x.is_signed != y.is_signed) others.push_back(i);
+            given.push_back(x);
+        }
+        // The scale of what is put together before it is: each number is rounded as it would be behind that.
+        for (std::size_t i : others) {
+            chosen.inputs[i] = rescaled(n, chosen.inputs[i], given[i], y);
+            if (chosen.inputs[i] == no_value) return;
         }
         chosen.name = n.name;
         chosen.outputs = n.outputs;
@@ -64948,6 +65774,50 @@ private:
         edit(n, [&] {
             become(n, "QuantizedSum", "graft");
             n.inputs = {from_a, from_b};
+            n.attributes.clear();
+            cpu::set_problem(n, p);
+        });
+    }
+
+    // Of equal shapes, or an image by one number a channel.
+    void element_product(node& n, const node& mul, const codes& y, int low, int high) {
+        codes a, b;
+        value_id from_a = dequantized_from(mul.inputs[0], a), from_b = dequantized_from(mul.inputs[1], b);
+        if (from_a == no_value || from_b == no_value) return;
+        const shape& s = at(n.outputs[0]).extents;
+        if (at(from_a).extents != s) std::swap(from_a, from_b), std::swap(a, b);
+        const shape& other = at(from_b).extents;
+        const bool of_channels = other != s;
+        if (at(from_a).extents != s || s.elements() == 0) return;
+        if (of_channels && (s.rank() != 4 || other != shape{s[0], s[1], 1, 1})) return;
+        cpu::quantized_product_problem p;
+        p.a_signed = a.is_signed, p.b_signed = b.is_signed, p.y_signed = y.is_signed;
+        p.a_zero = a.zero, p.b_zero = b.zero, p.y_zero = y.zero;
+        p.scale = a.scale * b.scale / y.scale;
+        p.low = low, p.high = high;
+        p.of_channels = of_channels;
+        if (!std::isnormal(p.scale)) return;
+        edit(n, [&] {
+            become(n, "QuantizedProduct", "graft");
+            n.inputs = {from_a, from_b};
+            n.attributes.clear();
+            cpu::set_problem(n, p);
+        });
+    }
+
+    void mean(node& n, const node& from, const codes& y, int low, int high) {
+        codes x;
+        const value_id image = dequantized_from(from.inputs[0], x);
+        if (image == no_value) return;
+        const shape &in = at(image).extents, &out = at(n.outputs[0]).extents;
+        // Sums stay in int32.
+        if (in.rank() != 4 || out != shape{in[0], in[1], 1, 1} || in.elements() == 0 || in.product(2, 4) > 1 << 22) return;
+        cpu::quantized_mean_problem p;
+        p.x_signed = x.is_signed, p.y_signed = y.is_signed, p.x_zero = x.zero, p.y_zero = y.zero;
+        p.x_scale = x.scale, p.y_scale = y.scale, p.low = low, p.high = high;
+        edit(n, [&] {
+            become(n, "QuantizedGlobalAveragePool", "graft");
+            n.inputs = {image};
             n.attributes.clear();
             cpu::set_problem(n, p);
         });
@@ -65215,6 +66085,11 @@ namespace cpu {
 
 /// Quantised networks in integers; what that leaves unread is dropped.
 inline status in_integers(graph& g, const lowering& with, isa level) {
+    if (graft::detail::quantized_lowering(g, with, level).pays()) {
+        // First, as a product that is a function of one code is no product of two.
+        graft::detail::lookup_tables(g, with).run();
+        drop_unread(g);
+    }
     GRAFT_TRY(graft::detail::quantized_lowering(g, with, level).run());
     drop_unread(g);
     if (!multiplies_tiles(level)) return {};

@@ -1,4 +1,4 @@
-// Convolutions and sums of 8-bit images against plain loops over int32, on every instruction set of this machine, code for code.
+// Convolutions of 8-bit images against plain loops over int32, on every instruction set of this machine, code for code.
 #include "../emulated_products.hpp"
 #include "../skipped.hpp"
 #include "random_source.hpp"
@@ -331,39 +331,4 @@ TEST_CASE("cpu quantized: what the kernels do not count is refused") {
     CHECK(refuses([](quantized_conv_problem& q) { q.sw = 65; }));
     CHECK(refuses([](quantized_conv_problem& q) { q.ic = q.oc = q.groups = 2, q.iw = q.ow = 9000; }));
     CHECK(refuses([](quantized_conv_problem& q) { q.ih = q.iw = q.oh = q.ow = 0; }));
-}
-
-TEST_CASE("cpu quantized: sums give the codes of a loop, on every set") {
-    random_source random;
-    pool_executor three(3);
-    for (int round = 0; round < 80; ++round) {
-        quantized_sum_problem p;
-        p.lanes = round % 5 >= 3;
-        if (!p.lanes) p.a_signed = round & 1, p.b_signed = round & 2, p.y_signed = round & 4;
-        p.low = p.y_signed ? -128 : 0, p.high = p.low + 255;
-        if (round & 8) p.low += static_cast<int>(random.between(0, 100)), p.high -= static_cast<int>(random.between(0, 100));
-        p.a_zero = static_cast<int>(random.between(0, 127)), p.b_zero = static_cast<int>(random.between(0, 127)),
-        p.y_zero = static_cast<int>(random.between(0, 127));
-        p.a_scale = 0.25f, p.b_scale = round % 3 ? 0.01f + std::fabs(random.real()) : 0.5f, p.y_scale = round % 3 ? 0.01f + std::fabs(random.real()) : 1.0f;
-        if (round % 8 == 7) p.a_scale = 1e30f, p.b_scale = 3e-25f, p.y_scale = 1e-20f;  // quotients beyond the largest number
-        const std::size_t n = static_cast<std::size_t>(random.between(1, 40000)) * (p.lanes ? 4 : 1);
-        std::vector<std::uint8_t> a(n), b(n), wanted(n);
-        for (std::size_t i = 0; i < n; ++i) {
-            a[i] = static_cast<std::uint8_t>(random.next() >> 13), b[i] = static_cast<std::uint8_t>(random.next() >> 17);
-            const float left = static_cast<float>(code_of(a[i], p.a_signed) - p.a_zero) * p.a_scale,
-                        right = static_cast<float>(code_of(b[i], p.b_signed) - p.b_zero) * p.b_scale;
-            volatile float first = left, second = right;  // rounded, each by itself
-            const float total = first + second;
-            const double steps = std::nearbyint(static_cast<double>(total / p.y_scale)) + p.y_zero;
-            wanted[i] = static_cast<std::uint8_t>(static_cast<int>(std::min<double>(p.high, std::max<double>(p.low, steps))));
-        }
-        for (const char* emulated : {"avx512_vnni", ""}) {
-            const emulated_products with(emulated);
-            kernel_test::on_every_isa([&](isa set) {
-                std::vector<std::uint8_t> y(n);
-                run_quantized_sum(set, p, a.data(), b.data(), y.data(), static_cast<std::int64_t>(n), three);
-                CHECK(y == wanted);
-            });
-        }
-    }
 }

@@ -16,6 +16,7 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "device.hpp"
+#include "lower/lookup_tables.hpp"
 #include "lower/narrow_images.hpp"
 #include "lower/strided_products.hpp"
 #include "lower/quantized.hpp"
@@ -27,6 +28,11 @@ namespace cpu {
 
 /// Quantised networks in integers; what that leaves unread is dropped.
 inline status in_integers(graph& g, const lowering& with, isa level) {
+    if (graft::detail::quantized_lowering(g, with, level).pays()) {
+        // First, as a product that is a function of one code is no product of two.
+        graft::detail::lookup_tables(g, with).run();
+        drop_unread(g);
+    }
     GRAFT_TRY(graft::detail::quantized_lowering(g, with, level).run());
     drop_unread(g);
     if (!multiplies_tiles(level)) return {};

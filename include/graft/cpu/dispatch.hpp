@@ -13,6 +13,8 @@ namespace cpu {
 const kernel_table& kernels(isa set) noexcept;
 /// The kernels that multiply four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI, AVX-VNNI); else null.
 const byte_kernels* byte_products(isa set) noexcept;
+/// Functions of bytes, of a set and a machine: by permutations where it has them (AVX-512 VBMI).
+byte_lookup lookup(isa set) noexcept;
 /// Those of bytes by tiles (AMX; asks the system for the use of them), of a set and a machine that have `byte_products` too; else null.
 const code_pixel_kernels* byte_tiles(isa set) noexcept;
 /// The kernels of bfloat16, of a set and a machine that multiply it: tiles (AMX; asks the system for the use of them), else pairs (AVX-512 BF16); else null.
@@ -57,6 +59,20 @@ namespace vnni {
 
 #include "kernels/quantized_lanes.inl"
 }  // namespace vnni
+}  // namespace avx512
+}  // namespace cpu
+GRAFT_END_KERNEL_NAMESPACE
+GRAFT_END_TARGET
+#endif
+
+#if GRAFT_ARCH_X86_64
+GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx2,fma,f16c")
+GRAFT_BEGIN_KERNEL_NAMESPACE
+namespace cpu {
+namespace avx512 {
+namespace vbmi {
+#include "kernels/byte_permutes.inl"
+}  // namespace vbmi
 }  // namespace avx512
 }  // namespace cpu
 GRAFT_END_KERNEL_NAMESPACE
@@ -143,6 +159,13 @@ GRAFT_INLINE const byte_kernels* byte_products(isa set) noexcept {
     if (set == isa::avx2) return avx2::vnni::bytes_in_lanes();
 #endif
     return nullptr;
+}
+
+GRAFT_INLINE byte_lookup lookup(isa set) noexcept {
+#if GRAFT_ARCH_X86_64
+    if (set == isa::avx512 && quantized_pairs_wanted() && has_byte_permutes()) return avx512::vbmi::look_up_bytes;
+#endif
+    return kernels(set).quantized->look_up;
 }
 
 GRAFT_INLINE const bfloat16_kernels* bfloat16_products(isa set) noexcept {

@@ -44,6 +44,8 @@ bool available(isa set) noexcept;
 bool has_byte_products(isa set) noexcept;
 /// Whether this machine multiplies pairs of bfloat16 (AVX-512 BF16), which kernels of avx512 use when asked for the precision. Thread-safe.
 bool has_bfloat16_pairs() noexcept;
+/// Whether this machine looks 64 bytes up in a table of 256 at once (AVX-512 VBMI), for kernels of avx512. Thread-safe.
+bool has_byte_permutes() noexcept;
 /// Whether this machine multiplies tiles of bfloat16 and of bytes (AMX, with AVX-512 BF16), and its system lets this process: asking for that is the first
 /// call's. Thread-safe.
 bool has_tiles() noexcept;
@@ -74,7 +76,8 @@ namespace cpu {
 namespace detail {
 
 // One bit for each set and for what only some machines of a set have, found once; 1u << 31 marks that it was.
-constexpr std::uint32_t byte_products_bit = 1u << 30, tiles_bit = 1u << 29, bfloat16_pairs_bit = 1u << 28, avx2_byte_products_bit = 1u << 27;
+constexpr std::uint32_t byte_products_bit = 1u << 30, tiles_bit = 1u << 29, bfloat16_pairs_bit = 1u << 28, avx2_byte_products_bit = 1u << 27,
+                        byte_permutes_bit = 1u << 26;
 inline std::uint32_t detect() noexcept {
     std::uint32_t found = 1u << static_cast<int>(isa::baseline);
     if (GRAFT_ARCH_ARM64) found |= 1u << static_cast<int>(isa::neon);
@@ -118,6 +121,7 @@ inline std::uint32_t detect() noexcept {
             found |= 1u << static_cast<int>(isa::avx512);
             const bool vnni = leaf7_c >> 11 & 1;
             if (vnni) found |= byte_products_bit;
+            if (leaf7_c >> 1 & 1) found |= byte_permutes_bit;
             const bool bf16 = vnni && leaf7_1_a >> 5 & 1, tiles = leaf7_d >> 24 & 1, of_bf16 = leaf7_d >> 22 & 1, of_bytes = leaf7_d >> 25 & 1;
             if (bf16) found |= bfloat16_pairs_bit;
             if (bf16 && tiles && of_bf16 && of_bytes && (saved & 0x60000) == 0x60000) found |= tiles_bit;
@@ -173,6 +177,8 @@ GRAFT_INLINE bool has_byte_products(isa set) noexcept {
     const std::uint32_t bit = set == isa::avx512 ? detail::byte_products_bit : set == isa::avx2 ? detail::avx2_byte_products_bit : 0;
     return (detail::detected() & bit) != 0;
 }
+
+GRAFT_INLINE bool has_byte_permutes() noexcept { return (detail::detected() & detail::byte_permutes_bit) != 0; }
 
 GRAFT_INLINE bool has_bfloat16_pairs() noexcept { return (detail::detected() & detail::bfloat16_pairs_bit) != 0; }
 

@@ -3,6 +3,8 @@
 
 #include "../config.hpp"
 
+#include <cstdint>
+
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
@@ -18,6 +20,8 @@ struct quantized_conv_args;
 struct byte_kernels;
 struct code_pixel_kernels;
 struct bfloat16_kernels;
+/// y[i] = table[x[i]] for n bytes, of a table of 256. x may be y.
+using byte_lookup = void (*)(const std::uint8_t* table, const std::uint8_t* x, std::uint8_t* y, std::int64_t n);
 
 /// The kernels of one instruction set. A null function means that GRAFT_OPS left its operators out.
 struct kernel_table {

@@ -1,4 +1,4 @@
-// Convolutions and sums of 8-bit images in integers, requantised as ONNX has it. All sets and all numbers of threads give the same codes.
+// Convolutions and largest windows of 8-bit images in integers, requantised as ONNX has it. All sets and all numbers of threads give the same codes.
 #pragma once
 
 #include "../core/executor.hpp"
@@ -42,8 +42,6 @@ void pixels_to_codes(isa set, bool is_signed, const void* x, std::int64_t n, std
 /// Lanes to pixels, and back, likewise.
 void lanes_to_pixels(isa set, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
 void pixels_to_lanes(isa set, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool);
-/// y = a + b, requantised; n codes each, whole lanes where the problem says so.
-void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool);
 /// Whether the windows of a row are no wider than the kernel has room for.
 bool takes_max_pool_of_codes(const pool_problem& problem);
 /// The largest code of each window; padding never wins. x is [n][c][ih][iw] and y [n][c][oh][ow], or both in lanes of four channels where the problem's layout
@@ -314,18 +312,6 @@ GRAFT_INLINE void lanes_to_pixels(isa set, const void* x, std::int64_t n, std::i
 }
 GRAFT_INLINE void pixels_to_lanes(isa set, const void* x, std::int64_t n, std::int64_t c, std::int64_t pixels, void* y, executor& pool) {
     detail::for_pixels(true, 0, y, n, c, pixels, const_cast<void*>(x), pool, byte_tiles(set)->to_planes);
-}
-
-GRAFT_INLINE void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool) {
-    const byte_kernels* const lanes = problem.lanes && problem.fits_int32() ? byte_products(set) : nullptr;
-    parallel_for_pieces(pool, n, 16384, [&](std::int64_t first, std::int64_t count) {
-        if (lanes) {
-            const auto at = [&](const void* codes) { return static_cast<const std::int32_t*>(codes) + first / 4; };
-            return lanes->sum(problem, at(a), at(b), const_cast<std::int32_t*>(at(y)), count / 4);
-        }
-        kernels(set).quantized->sum(problem, static_cast<const std::uint8_t*>(a) + first, static_cast<const std::uint8_t*>(b) + first,
-                                    static_cast<std::uint8_t*>(y) + first, count);
-    });
 }
 
 GRAFT_INLINE bool takes_max_pool_of_codes(const pool_problem& p) { return (p.ow - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1 <= quantized_row; }

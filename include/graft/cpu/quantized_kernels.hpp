@@ -3,6 +3,7 @@
 
 #include "../core/wanted.hpp"
 #include "bfloat16_kernels.hpp"
+#include "kernel_table.hpp"
 #include "planes.hpp"
 #include "pool_kernels.hpp"
 
@@ -16,6 +17,8 @@ namespace cpu {
 constexpr bool quantized_pairs_wanted() noexcept { return wanted("QuantizeLinear") && wanted("DequantizeLinear"); }
 constexpr bool quantized_conv_wanted() noexcept { return wanted("QLinearConv") || (quantized_pairs_wanted() && wanted("Conv")); }
 constexpr bool quantized_sum_wanted() noexcept { return quantized_pairs_wanted() && wanted("Add"); }
+constexpr bool quantized_product_wanted() noexcept { return quantized_pairs_wanted() && wanted("Mul"); }
+constexpr bool quantized_mean_wanted() noexcept { return quantized_pairs_wanted() && (wanted("GlobalAveragePool") || wanted("ReduceMean")); }
 constexpr bool quantized_max_pool_wanted() noexcept { return quantized_pairs_wanted() && wanted("MaxPool"); }
 
 /// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
@@ -44,6 +47,48 @@ struct quantized_sum_problem {
     /// Whether all quotients by y_scale are far inside of int32.
     bool fits_int32() const noexcept { return (a_scale + b_scale) * 255 < y_scale * 1e9f; }
 };
+
+/// A product of two 8-bit tensors: y = clamp(rint((a - a_zero) * (b - b_zero) * scale) + y_zero, low, high), where scale is a's by b's over y's.
+struct quantized_product_problem {
+    bool a_signed = false, b_signed = false, y_signed = false;
+    int a_zero = 0, b_zero = 0, y_zero = 0, low = 0, high = 255;
+    float scale = 1;
+    bool of_channels = false;  ///< b has one code a channel
+
+    /// The same of codes in lanes or pixels, all of which are unsigned.
+    quantized_product_problem in_lanes() const noexcept {
+        quantized_product_problem p = *this;
+        p.a_zero += a_signed ? 128 : 0, p.b_zero += b_signed ? 128 : 0;
+        for (int* code : {&p.y_zero, &p.low, &p.high}) *code += y_signed ? 128 : 0;
+        p.a_signed = p.b_signed = p.y_signed = false;
+        return p;
+    }
+};
+
+/// The mean of each channel of an 8-bit image: y = clamp(rint((mean - x_zero) * x_scale / y_scale) + y_zero, low, high).
+struct quantized_mean_problem {
+    bool x_signed = false, y_signed = false;
+    int x_zero = 0, y_zero = 0, low = 0, high = 255;
+    float x_scale = 1, y_scale = 1;
+
+    quantized_mean_problem in_lanes() const noexcept {
+        quantized_mean_problem p = *this;
+        p.x_zero += x_signed ? 128 : 0;
+        for (int* code : {&p.y_zero, &p.low, &p.high}) *code += y_signed ? 128 : 0;
+        p.x_signed = p.y_signed = false;
+        return p;
+    }
+};
+
+/// Codes of an image as means and products by channel read them: `groups` of channels an image, each of `pixels` times `together` codes. In planes a channel is
+/// a group, in lanes four are, in pixels 64.
+struct code_groups {
+    std::int64_t images = 1, groups = 1, pixels = 1;
+    int together = 1;
+
+    std::int64_t codes() const noexcept { return pixels * together; }
+};
+constexpr int code_columns = 64;  ///< codes that are read at once; groups repeat within
 
 /// A two-dimensional convolution of 8-bit images, row-major, whose sums are requantised: y = clamp(rint(sum * scale) + y_zero, low, high), the sum
 /// of (x - x_zero) * w over the window plus the bias, in int32. Groups: 1, or one for each channel (depthwise).
@@ -139,7 +184,8 @@ struct quantized_conv_args {
 };
 
 /// Tasks: `gather_winograd` takes one lane of channels of some tiles, `gather_tile` the tile of pixels for a slot of the memory, `conv` and `winograd` a tile,
-/// its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane.
+/// its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane. `product_by_channel`: 16
+/// codes of a every `pitch`, each by the same 16 of b. `column_sums`: of every code_columns-th code.
 struct quantized_kernels {
     void (*gather_tile)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot);
     void (*gather_winograd)(const quantized_conv_args&, std::int64_t lane, std::int64_t first, std::int64_t count);
@@ -148,6 +194,11 @@ struct quantized_kernels {
     void (*depthwise)(const quantized_conv_args&, std::int64_t channel);
     void (*sum)(const quantized_sum_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
     void (*max_pool)(const pool_problem&, bool is_signed, const std::uint8_t* x, std::uint8_t* y);
+    byte_lookup look_up;
+    void (*product)(const quantized_product_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
+    void (*product_by_channel)(const quantized_product_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n,
+                               std::int64_t pitch);
+    void (*column_sums)(bool is_signed, const std::uint8_t* x, std::int64_t n, std::int32_t* sums);
 };
 
 /// Kernels of images in lanes of four channels, [ceil(c / 4)][pixels][4], as unsigned numbers: codes that are signed stand 128 higher. Lanes past c hold

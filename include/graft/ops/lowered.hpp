@@ -30,6 +30,9 @@ inline status call_run(run_context& c) {
 ///   Concat(X...)                       along the channels, blocked
 ///   QuantizedConv(X, packed W, scale, bias, B?)  of 8-bit images or rows, requantised, and the sum with B of that; its parameters are the integers "problem"
 ///   QuantizedSum(A, B)                 of 8-bit tensors of equal shapes, requantised; likewise
+///   QuantizedProduct(A, B)             likewise, of equal shapes or by one code a channel
+///   QuantizedGlobalAveragePool(X)      of 8-bit images, requantised; likewise
+///   LookupTable(X, table)              of 8-bit tensors: for each code, by the byte that it is, the byte of the result
 inline op_table lowered_ops() {
     static constexpr op_row rows[] = {
         own("Conv").inputs_from(0).outputs_from(0).takes_activation().residual(3),
@@ -43,6 +46,9 @@ inline op_table lowered_ops() {
         own("Concat").inputs_from(0).outputs_from(0),
         own("QuantizedConv").inputs_from(0).outputs_from(0),
         own("QuantizedSum").inputs_from(0).outputs_from(0),
+        own("QuantizedProduct").inputs_from(0).outputs_from(0),
+        own("QuantizedGlobalAveragePool").inputs_from(0).outputs_from(0),
+        own("LookupTable").inputs_from(0).outputs_from(0),
         own("Call").inputs(0).outputs_from(0).functions(call_infer, call_run).bodies().allocates().attributes("body:g"),
     };
     return rows;

@@ -138,7 +138,9 @@ protected:
         for (const value_id id : n.inputs)
             if (lies == layout() && blocked(id) && !is_float32(id)) lies = at(id).layout;
         if (lies == layout() || n.outputs.size() != 1 || at(n.outputs[0]).extents.rank() != 4) return {};
-        const bool may = is(n, "QuantizedSum", "graft") || (is(n, "MaxPool") && pool_on_blocks(n)) || (is(n, "Concat") && concat_on(n, lies));
+        bool may = false;
+        for (const char* op : {"QuantizedSum", "QuantizedProduct", "QuantizedGlobalAveragePool", "LookupTable"}) may |= is(n, op, "graft");
+        may = may || (is(n, "MaxPool") && pool_on_blocks(n)) || (is(n, "Concat") && concat_on(n, lies));
         return may && kernel_on(n, lies) ? lies : layout();
     }
     // Images put together are another operator where they lie in blocks.

@@ -23,16 +23,21 @@ namespace detail {
 //   QLinearConv(x, ...)                                                         graft.QuantizedConv(x)
 //   QuantizeLinear(act?(Gemm or MatMul(DequantizeLinear(x), DequantizeLinear(W), B?)))  graft.QuantizedConv(x), where bytes are multiplied
 //   QuantizeLinear(act?(Add(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedSum(a, b)
-//   QuantizeLinear(MaxPool(DequantizeLinear(x))), with one scale                MaxPool(x); so all operators that choose among numbers or move them
+//   QuantizeLinear(act?(Mul(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedProduct(a, b)
+//   QuantizeLinear(act?(GlobalAveragePool(DequantizeLinear(x))))                graft.QuantizedGlobalAveragePool(x); so ReduceMean over height and width
+//   QuantizeLinear(MaxPool(DequantizeLinear(x)))                                MaxPool(x); so all operators that choose among numbers or move them. What has
+//                                                                               another scale is looked up first
 // where scales, zero points and weights are constants and nobody else reads the reals between. act is Relu or Clip: what it cuts off are codes. Pairs are
 // left to reals where integers are no faster.
 class quantized_lowering : public rewriter {
 public:
     quantized_lowering(graph& target, const lowering& with, cpu::isa level) : rewriter(target, with.on), with_(with), level_(level) {}
 
+    // Whether pairs become integers, where they can.
+    bool pays() { return cpu::pairs_of_16_bits_pay(level_) || (cpu::multiplies_bytes(level_) && most_fit_bytes()); }
     // Errors: memory.oom; the graph is of no use then.
     status run() {
-        pairs_pay_ = cpu::pairs_of_16_bits_pay(level_) || (cpu::multiplies_bytes(level_) && most_fit_bytes());
+        pairs_pay_ = pays();
         static constexpr rewrite<quantized_lowering> rows[] = {{"QuantizeLinear", "", &quantized_lowering::pair},
                                                                {"QLinearConv", "", &quantized_lowering::qlinear_conv}};
         sweep(*this, rows);
@@ -127,23 +132,53 @@ private:
         static constexpr struct {
             const char* op;
             void (quantized_lowering::*lower)(node&, const node&, const codes&, int, int);
-        } operators[] = {{"Conv", &quantized_lowering::conv},        {"Gemm", &quantized_lowering::product},     {"MatMul", &quantized_lowering::product},
-                         {"Add", &quantized_lowering::sum},          {"MaxPool", &quantized_lowering::choice},   {"Concat", &quantized_lowering::choice},
-                         {"Transpose", &quantized_lowering::choice}, {"Reshape", &quantized_lowering::choice},   {"Flatten", &quantized_lowering::choice},
-                         {"Squeeze", &quantized_lowering::choice},   {"Unsqueeze", &quantized_lowering::choice}, {"Slice", &quantized_lowering::choice}};
+        } operators[] = {
+            {"Conv", &quantized_lowering::conv},        {"Gemm", &quantized_lowering::product},        {"MatMul", &quantized_lowering::product},
+            {"Add", &quantized_lowering::sum},          {"Mul", &quantized_lowering::element_product}, {"GlobalAveragePool", &quantized_lowering::mean},
+            {"ReduceMean", &quantized_lowering::mean},  {"MaxPool", &quantized_lowering::choice},      {"Concat", &quantized_lowering::choice},
+            {"Transpose", &quantized_lowering::choice}, {"Reshape", &quantized_lowering::choice},      {"Flatten", &quantized_lowering::choice},
+            {"Squeeze", &quantized_lowering::choice},   {"Unsqueeze", &quantized_lowering::choice},    {"Slice", &quantized_lowering::choice}};
         for (const auto& one : operators)
             if (is(*m, one.op)) return (this->*one.lower)(n, *m, y, low, high);
+    }
+
+    // Codes of another scale.
+    value_id rescaled(const node& before, value_id from, const codes& x, const codes& y) {
+        auto table = tensor::make(dtype::uint8, shape{256});
+        if (!table.ok()) return failure_ = table.take_status(), no_value;
+        for (int byte = 0; byte < 256; ++byte) {
+            const int of = x.is_signed && byte > 127 ? byte - 256 : byte;
+            table->data<std::uint8_t>()[byte] = static_cast<std::uint8_t>(code(static_cast<float>(of - x.zero) * x.scale, y));
+        }
+        node n;
+        become(n, "LookupTable", "graft");
+        const value_id made = like(from, "_rescaled");
+        at(made).type = y.is_signed ? dtype::int8 : dtype::uint8;
+        n.name = before.name;
+        n.inputs = {from, g.add_constant(at(from).name + "_table", std::move(table).value())};
+        n.outputs = {made};
+        insert_before(before, std::move(n));
+        return made;
     }
 
     // What comes out are numbers that went in: codes, where all have one scale.
     void choice(node& n, const node& from, const codes& y, int low, int high) {
         if (low != y.low() || high != y.high() || from.outputs.size() != 1) return;
         node chosen = from;
+        std::vector<codes> given;
+        std::vector<std::size_t> others;
         const std::size_t numbers = is(from, "Concat") ? from.inputs.size() : 1;
         for (std::size_t i = 0; i < numbers; ++i) {
             codes x;
             chosen.inputs[i] = dequantized_from(from.inputs[i], x);
-            if (chosen.inputs[i] == no_value || x.scale != y.scale || x.zero != y.zero || x.is_signed != y.is_signed) return;
+            if (chosen.inputs[i] == no_value) return;
+            if (x.scale != y.scale || x.zero != y.zero || x.is_signed != y.is_signed) others.push_back(i);
+            given.push_back(x);
+        }
+        // The scale of what is put together before it is: each number is rounded as it would be behind that.
+        for (std::size_t i : others) {
+            chosen.inputs[i] = rescaled(n, chosen.inputs[i], given[i], y);
+            if (chosen.inputs[i] == no_value) return;
         }
         chosen.name = n.name;
         chosen.outputs = n.outputs;
@@ -164,6 +199,50 @@ private:
         edit(n, [&] {
             become(n, "QuantizedSum", "graft");
             n.inputs = {from_a, from_b};
+            n.attributes.clear();
+            cpu::set_problem(n, p);
+        });
+    }
+
+    // Of equal shapes, or an image by one number a channel.
+    void element_product(node& n, const node& mul, const codes& y, int low, int high) {
+        codes a, b;
+        value_id from_a = dequantized_from(mul.inputs[0], a), from_b = dequantized_from(mul.inputs[1], b);
+        if (from_a == no_value || from_b == no_value) return;
+        const shape& s = at(n.outputs[0]).extents;
+        if (at(from_a).extents != s) std::swap(from_a, from_b), std::swap(a, b);
+        const shape& other = at(from_b).extents;
+        const bool of_channels = other != s;
+        if (at(from_a).extents != s || s.elements() == 0) return;
+        if (of_channels && (s.rank() != 4 || other != shape{s[0], s[1], 1, 1})) return;
+        cpu::quantized_product_problem p;
+        p.a_signed = a.is_signed, p.b_signed = b.is_signed, p.y_signed = y.is_signed;
+        p.a_zero = a.zero, p.b_zero = b.zero, p.y_zero = y.zero;
+        p.scale = a.scale * b.scale / y.scale;
+        p.low = low, p.high = high;
+        p.of_channels = of_channels;
+        if (!std::isnormal(p.scale)) return;
+        edit(n, [&] {
+            become(n, "QuantizedProduct", "graft");
+            n.inputs = {from_a, from_b};
+            n.attributes.clear();
+            cpu::set_problem(n, p);
+        });
+    }
+
+    void mean(node& n, const node& from, const codes& y, int low, int high) {
+        codes x;
+        const value_id image = dequantized_from(from.inputs[0], x);
+        if (image == no_value) return;
+        const shape &in = at(image).extents, &out = at(n.outputs[0]).extents;
+        // Sums stay in int32.
+        if (in.rank() != 4 || out != shape{in[0], in[1], 1, 1} || in.elements() == 0 || in.product(2, 4) > 1 << 22) return;
+        cpu::quantized_mean_problem p;
+        p.x_signed = x.is_signed, p.y_signed = y.is_signed, p.x_zero = x.zero, p.y_zero = y.zero;
+        p.x_scale = x.scale, p.y_scale = y.scale, p.low = low, p.high = high;
+        edit(n, [&] {
+            become(n, "QuantizedGlobalAveragePool", "graft");
+            n.inputs = {image};
             n.attributes.clear();
             cpu::set_problem(n, p);
         });

@@ -1,7 +1,8 @@
-// Kernels of graft.QuantizedConv and graft.QuantizedSum, and of MaxPool on 8-bit images.
+// Kernels of graft.QuantizedConv, of sums, products, functions and means of codes, and of MaxPool on 8-bit images.
 #pragma once
 
 #include "../quantized.hpp"
+#include "../quantized_elementwise.hpp"
 #include "attributes.hpp"
 #include "pool.hpp"
 
@@ -15,6 +16,24 @@ struct problem_fields<quantized_sum_problem> {
         auto& [a_signed, b_signed, y_signed, a_zero, b_zero, y_zero, low, high, a_scale, b_scale, y_scale, lanes] = p;
         const auto each = [&](auto&... fields) { (field(fields), ...); };
         each(a_signed, b_signed, y_signed, a_zero, b_zero, y_zero, low, high, a_scale, b_scale, y_scale, lanes);
+    }
+};
+template <>
+struct problem_fields<quantized_product_problem> {
+    template <class Problem, class Field>
+    static void visit(Problem& p, const Field& field) {
+        auto& [a_signed, b_signed, y_signed, a_zero, b_zero, y_zero, low, high, scale, of_channels] = p;
+        const auto each = [&](auto&... fields) { (field(fields), ...); };
+        each(a_signed, b_signed, y_signed, a_zero, b_zero, y_zero, low, high, scale, of_channels);
+    }
+};
+template <>
+struct problem_fields<quantized_mean_problem> {
+    template <class Problem, class Field>
+    static void visit(Problem& p, const Field& field) {
+        auto& [x_signed, y_signed, x_zero, y_zero, low, high, x_scale, y_scale] = p;
+        const auto each = [&](auto&... fields) { (field(fields), ...); };
+        each(x_signed, y_signed, x_zero, y_zero, low, high, x_scale, y_scale);
     }
 };
 template <>
@@ -69,6 +88,70 @@ inline void run_quantized_sum_kernel(const kernel_call& c) {
     run_quantized_sum(c.level, p.sum, c.in[0].data, c.in[1].data, c.out[0].data, p.codes, c.pool);
 }
 
+inline code_groups code_groups_of(const shape& x, layout l) {
+    code_groups of;
+    of.together = std::max(1, int(l.channels));
+    of.images = x[0], of.groups = (x[1] + of.together - 1) / of.together, of.pixels = x.product(2, x.rank());
+    return of;
+}
+struct stored_product_problem {
+    quantized_product_problem product;
+    code_groups by;
+    std::int64_t codes;
+};
+inline GRAFT_COLD const char* choose_quantized_product(const kernel_query& q, kernel_choice& choice) {
+    stored_product_problem p{};
+    if (!problem_in(q.n, p.product)) return "its parameters are missing";
+    const layout lies = q.out_layout[0];
+    if (q.in_layout[0].channels != lies.channels || q.in_layout[1].channels != lies.channels) return "its images lie in two ways";
+    if (lies == layout::blocked) p.product = p.product.in_lanes();
+    if (p.product.of_channels) p.by = code_groups_of(q.out[0].extents, lies);
+    p.codes = stored_bytes(q.out[0].type, q.out[0].extents, lies);
+    choice.note = "8 bits";
+    choice.set(p);
+    return nullptr;
+}
+inline void run_quantized_product_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<stored_product_problem>();
+    run_quantized_product(c.level, p.product, c.in[0].data, c.in[1].data, c.out[0].data, p.codes, p.by, c.pool);
+}
+
+struct stored_mean_problem {
+    quantized_mean_problem mean;
+    code_groups of;
+};
+inline GRAFT_COLD const char* choose_quantized_mean(const kernel_query& q, kernel_choice& choice) {
+    stored_mean_problem p{};
+    if (!problem_in(q.n, p.mean)) return "its parameters are missing";
+    if (q.in_layout[0].channels != q.out_layout[0].channels) return "its images lie in two ways";
+    if (q.in_layout[0] == layout::blocked) p.mean = p.mean.in_lanes();
+    p.of = code_groups_of(q.in[0].extents, q.in_layout[0]);
+    choice.note = "8 bits";
+    choice.set(p);
+    return nullptr;
+}
+inline void run_quantized_mean_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<stored_mean_problem>();
+    run_quantized_mean(c.level, p.mean, p.of, c.in[0].data, c.out[0].data, c.pool);
+}
+
+struct lookup_parameters {
+    int x_flip, y_flip;
+    std::int64_t codes;
+};
+inline GRAFT_COLD const char* choose_lookup(const kernel_query& q, kernel_choice& choice) {
+    if (q.in_layout[0].channels != q.out_layout[0].channels) return "its images lie in two ways";
+    const bool planes = q.out_layout[0] != layout::blocked;
+    const auto flip = [&](dtype type) { return planes || type == dtype::uint8 ? 0 : 128; };
+    choice.set(lookup_parameters{flip(q.in[0].type), flip(q.out[0].type), stored_bytes(q.out[0].type, q.out[0].extents, q.out_layout[0])});
+    choice.note = "8 bits, by a table";
+    return nullptr;
+}
+inline void run_lookup_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<lookup_parameters>();
+    run_lookup(c.level, c.in[1].as<const std::uint8_t>(), p.x_flip, p.y_flip, c.in[0].data, c.out[0].data, p.codes, c.pool);
+}
+
 // Channels that lie together, before and behind: 0, 4 or 64.
 struct code_order_parameters {
     int from, to;
@@ -115,10 +198,14 @@ inline void run_max_pool_of_codes_kernel(const kernel_call& c) {
 }
 
 inline kernel_rows quantized_kernel_rows() {
-    constexpr bool conv = quantized_conv_wanted(), sum = quantized_sum_wanted(), max_pool = quantized_max_pool_wanted();
+    constexpr bool conv = quantized_conv_wanted(), sum = quantized_sum_wanted(), max_pool = quantized_max_pool_wanted(), pairs = quantized_pairs_wanted(),
+                   product = quantized_product_wanted(), mean = quantized_mean_wanted();
     static constexpr kernel_row rows[] = {
         {"QuantizedConv", "graft", conv ? choose_quantized_conv : nullptr, conv ? run_quantized_conv_kernel : nullptr, false},
         {"QuantizedSum", "graft", sum ? choose_quantized_sum : nullptr, sum ? run_quantized_sum_kernel : nullptr, false},
+        {"QuantizedProduct", "graft", product ? choose_quantized_product : nullptr, product ? run_quantized_product_kernel : nullptr, false},
+        {"QuantizedGlobalAveragePool", "graft", mean ? choose_quantized_mean : nullptr, mean ? run_quantized_mean_kernel : nullptr, false},
+        {"LookupTable", "graft", pairs ? choose_lookup : nullptr, pairs ? run_lookup_kernel : nullptr, false},
         {"Reorder", "graft", conv ? choose_reorder_of_codes : nullptr, conv ? run_reorder_of_codes : nullptr, false},
         {"MaxPool", "", max_pool ? choose_max_pool_of_codes : nullptr, max_pool ? run_max_pool_of_codes_kernel : nullptr, false},
     };

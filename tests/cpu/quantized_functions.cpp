@@ -1,0 +1,112 @@
+// Functions of codes in quantised networks: tables, products by channel and means, against the reference kernels, which go through reals.
+#include "quantized_net.hpp"
+
+#include <string>
+#include <vector>
+
+using namespace quantized_net;
+
+namespace {
+
+// A network of one more pair behind each value.
+struct pairs : net {
+    explicit pairs(dtype of) : type(of), zero(of == dtype::int8 ? -3 : 120) {}
+    value_id pair(value_id x, double scale) { return dequantize(quantize(x, scale, zero, type), scale, zero, type); }
+    value_id conv(value_id x, std::int64_t in, std::int64_t out, double scale) { return pair(b.apply("Conv", {x, weight({out, in, 1, 1}), bias(out)}), scale); }
+    value_id axes() { return constant(tensor::from(std::vector<std::int64_t>{-1, 2}.data(), {2}).value()); }
+    dtype type;
+    double zero;
+};
+
+}  // namespace
+
+TEST_CASE("cpu quantized functions: what depends on one code is looked up, and rounded as the reference rounds") {
+    struct example {
+        const char* name;
+        value_id (*make)(pairs&, value_id);
+    };
+    static const example examples[] = {
+        {"another scale", [](pairs&, value_id x) { return x; }},
+        {"Sigmoid", [](pairs& n, value_id x) { return n.b.apply("Sigmoid", {x}); }},
+        {"SiLU",
+         [](pairs& n, value_id x) {
+             return n.b.apply("Mul", {x, n.b.apply("Sigmoid", {x})});
+         }},
+        {"SiLU with a pair between",
+         [](pairs& n, value_id x) {
+             return n.b.apply("Mul", {x, n.pair(n.b.apply("Sigmoid", {x}), 1.0 / 128)});
+         }},
+        {"HardSwish of a chain",
+         [](pairs& n, value_id x) {
+             const value_id shifted =
+                 n.b.apply("Clip", {n.b.apply("Add", {x, n.scalar(dtype::float32, 3)}), n.scalar(dtype::float32, 0), n.scalar(dtype::float32, 6)});
+             return n.b.apply("Div", {n.b.apply("Mul", {x, shifted}), n.scalar(dtype::float32, 6)});
+         }},
+        {"a pair behind a pair", [](pairs& n, value_id x) { return n.b.apply("Exp", {n.pair(n.b.apply("Tanh", {x}), 0.01)}); }},
+    };
+    by_every_product([&] {
+        for (const dtype type : {dtype::uint8, dtype::int8})
+            for (const example& e : examples) {
+                INFO(std::string(e.name));
+                pairs n(type);
+                const value_id x = n.b.input("x", dtype::float32, {2, 3, 7, 5});
+                const value_id image = n.conv(n.pair(x, 0.01), 3, 40, 0.03);
+                const value_id y = n.quantize(e.make(n, image), 0.032, n.zero, type);
+                const answers a = check_against_reference(n.b, y, made(dtype::float32, {2, 3, 7, 5}, 1.1), pairs_pay() ? 1 : 0);
+                if (pairs_pay()) CHECK(a.functions == 1);
+            }
+    });
+}
+
+TEST_CASE("cpu quantized functions: images of several scales are put together as codes") {
+    by_every_product([] {
+        for (const dtype type : {dtype::uint8, dtype::int8})
+            for (const std::int64_t channels : {6, 64}) {
+                pairs n(type);
+                const value_id x = n.pair(n.b.input("x", dtype::float32, {1, 3, 9, 8}), 0.01);
+                const value_id first = n.conv(x, 3, channels, 0.03), second = n.conv(x, 3, 2 * channels, 0.05), third = n.conv(x, 3, channels, 0.04);
+                const value_id y = n.quantize(n.b.apply("Concat", {first, second, third}, {graft::integer_attribute("axis", 1)}), 0.05, n.zero, type);
+                const answers a = check_against_reference(n.b, y, made(dtype::float32, {1, 3, 9, 8}, 1.1), pairs_pay() ? 3 : 0);
+                if (!pairs_pay()) continue;
+                CHECK(a.functions == 2);
+                CHECK(a.reals == 0);
+            }
+    });
+}
+
+TEST_CASE("cpu quantized functions: squeeze and excitation stays in codes") {
+    by_every_product([] {
+        for (const dtype type : {dtype::uint8, dtype::int8})
+            for (const std::int64_t channels : {6, 40, 130})
+                for (const bool turned : {false, true}) {
+                    INFO(channels, " channels");
+                    pairs n(type);
+                    const value_id x = n.b.input("x", dtype::float32, {2, 3, 7, 5});
+                    const value_id image = n.conv(n.pair(x, 0.01), 3, channels, 0.03);
+                    const value_id mean = n.pair(turned ? n.b.apply("ReduceMean", {image, n.axes()}) : n.b.apply("GlobalAveragePool", {image}), 0.01);
+                    const value_id gate = n.pair(n.b.apply("HardSigmoid", {n.conv(mean, channels, channels, 0.05)}), 1.0 / 256);
+                    const value_id y =
+                        n.quantize(n.b.apply("Mul", turned ? std::vector<value_id>{gate, image} : std::vector<value_id>{image, gate}), 0.02, n.zero, type);
+                    const answers a = check_against_reference(n.b, y, made(dtype::float32, {2, 3, 7, 5}, 1.1), pairs_pay() ? 2 : 0, 2);
+                    if (!pairs_pay()) continue;
+                    CHECK(a.functions == 3);
+                    CHECK(a.reals == 0);
+                }
+    });
+}
+
+TEST_CASE("cpu quantized functions: products of images of equal shapes, and what is none of these stays in reals") {
+    by_every_product([] {
+        for (const dtype type : {dtype::uint8, dtype::int8})
+            for (const bool equal : {true, false}) {
+                pairs n(type);
+                const value_id x = n.b.input("x", dtype::float32, {2, 3, 7, 5});
+                const value_id a = n.pair(x, 0.01), first = n.conv(a, 3, 40, 0.03);
+                // One number a pixel is none a channel.
+                const value_id second = n.conv(a, 3, equal ? 40 : 1, 0.04);
+                const answers got = check_against_reference(n.b, n.quantize(n.b.apply("Relu", {n.b.apply("Mul", {first, second})}), 0.05, n.zero, type),
+                                                            made(dtype::float32, {2, 3, 7, 5}, 1.1), pairs_pay() ? 2 : 0);
+                if (pairs_pay()) CHECK(got.functions == (equal ? 1 : 0));
+            }
+    });
+}
