@@ -110,3 +110,18 @@ TEST_CASE("cpu quantized functions: products of images of equal shapes, and what
             }
     });
 }
+
+TEST_CASE("cpu quantized functions: beside QLinearConv too, which has no pairs") {
+    by_every_product([] {
+        net n;
+        const value_id x = n.b.input("x", dtype::uint8, {1, 5, 11, 9});
+        const value_id c =
+            n.b.apply("QLinearConv", {x, n.scalar(dtype::float32, 1.0 / 128), n.scalar(dtype::uint8, 131), n.constant(made(dtype::int8, {7, 5, 3, 3}, 120)),
+                                      n.scalar(dtype::float32, 0.01), n.scalar(dtype::int8, 0), n.scalar(dtype::float32, 0.1), n.scalar(dtype::uint8, 90)});
+        const value_id y = n.quantize(n.b.apply("Sigmoid", {n.dequantize(c, 0.1, 90)}), 1.0 / 256, 0);
+        const answers a = check_against_reference(n.b, y, made(dtype::uint8, {1, 5, 11, 9}, 120, 128), 1, 0);
+        if (!pairs_pay()) return;
+        CHECK(a.functions == 1);
+        CHECK(a.reals == 0);
+    });
+}

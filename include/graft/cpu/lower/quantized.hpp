@@ -108,14 +108,14 @@ private:
     bool most_fit_bytes() {
         double all = 0, bytes = 0;
         for (const node& n : g.nodes) {
-            const bool conv = is(n, "Conv");
-            if ((!conv && !is(n, "Gemm") && !is(n, "MatMul")) || n.inputs.size() < 2) continue;
-            const value& w = at(n.inputs[1]);
-            if (!conv && !w.integers) continue;  // other products stay reals, wherever these are
+            const bool conv = is(n, "Conv"), integers = is(n, "QLinearConv");
+            if ((!conv && !integers && !is(n, "Gemm") && !is(n, "MatMul")) || n.inputs.size() < (integers ? 8 : 2)) continue;
+            const value& w = at(n.inputs[integers ? 3 : 1]);
+            if (!conv && !integers && !w.integers) continue;  // other products stay reals, wherever these are
             const double products = static_cast<double>(n.multiply_adds);
             all += products;
-            if (!w.constant || !w.integers || !w.integers->floats.watches(w.constant.storage())) continue;
-            if (is_8_bits(w.integers->integers.type())) bytes += products;
+            const bool told = w.constant && w.integers && w.integers->floats.watches(w.constant.storage());
+            if (integers ? w.constant && is_8_bits(w.type) : told && is_8_bits(w.integers->integers.type())) bytes += products;
         }
         return bytes > 0 && bytes >= 0.75 * all;
     }
