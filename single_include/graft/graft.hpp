@@ -31721,7 +31721,8 @@ const char* name(isa set) noexcept;
 int vector_width(isa set) noexcept;
 /// Whether this machine (and its operating system, which must save the registers) can run the set. Thread-safe.
 bool available(isa set) noexcept;
-/// Whether this machine multiplies bytes four a lane of a set's vectors (avx512: AVX-512 VNNI, avx2: AVX-VNNI), which its kernels use then. Thread-safe.
+/// Whether this machine multiplies bytes four a lane of a set's vectors (avx512: AVX-512 VNNI, avx2: AVX-VNNI, neon: the dot product of Armv8.2), which its
+/// kernels use then. Thread-safe.
 bool has_byte_products(isa set) noexcept;
 /// Whether this machine multiplies pairs of bfloat16 (AVX-512 BF16), which kernels of avx512 use when asked for the precision. Thread-safe.
 bool has_bfloat16_pairs() noexcept;
@@ -31770,6 +31771,12 @@ GRAFT_END_NAMESPACE
 #endif
 // Four bytes a lane without AVX-512 (AVX-VNNI): the same compilers do.
 #define GRAFT_HAS_AVX_VNNI GRAFT_HAS_AVX512_BF16
+// Four bytes a lane on ARM (the dot product of Armv8.2): compilers that know it in a region, or have it everywhere.
+#if GRAFT_ARCH_ARM64 && (defined(__ARM_FEATURE_DOTPROD) || (defined(__clang__) ? __clang_major__ >= 16 : defined(__GNUC__) && __GNUC__ >= 8))
+#define GRAFT_HAS_NEON_DOTPROD 1
+#else
+#define GRAFT_HAS_NEON_DOTPROD 0
+#endif
 // Tiles: the one system whose way of asking for them is known here.
 #if GRAFT_HAS_AVX512_BF16 && defined(__linux__)
 #define GRAFT_HAS_AMX 1
@@ -31834,6 +31841,8 @@ GRAFT_END_NAMESPACE
 #include <cpuid.h>
 #elif GRAFT_ARCH_X86_64
 #include <intrin.h>
+#elif GRAFT_ARCH_ARM64 && defined(__linux__)
+#include <sys/auxv.h>
 #endif
 
 GRAFT_BEGIN_NAMESPACE
@@ -31842,7 +31851,7 @@ namespace detail {
 
 // One bit for each set and for what only some machines of a set have, found once; 1u << 31 marks that it was.
 constexpr std::uint32_t byte_products_bit = 1u << 30, tiles_bit = 1u << 29, bfloat16_pairs_bit = 1u << 28, avx2_byte_products_bit = 1u << 27,
-                        byte_permutes_bit = 1u << 26;
+                        byte_permutes_bit = 1u << 26, neon_byte_products_bit = 1u << 25;
 inline std::uint32_t detect() noexcept {
     std::uint32_t found = 1u << static_cast<int>(isa::baseline);
     if (GRAFT_ARCH_ARM64) found |= 1u << static_cast<int>(isa::neon);
@@ -31893,6 +31902,14 @@ inline std::uint32_t detect() noexcept {
         }
     }
 #endif
+#if GRAFT_ARCH_ARM64
+#if defined(__ARM_FEATURE_DOTPROD)
+    found |= neon_byte_products_bit;
+#elif defined(__linux__)
+    constexpr unsigned long dot_product = 1ul << 20;  // HWCAP_ASIMDDP
+    if (getauxval(AT_HWCAP) & dot_product) found |= neon_byte_products_bit;
+#endif
+#endif
     return found | 1u << 31;
 }
 
@@ -31939,7 +31956,10 @@ GRAFT_INLINE int vector_width(isa set) noexcept {
 GRAFT_INLINE bool available(isa set) noexcept { return detail::detected() >> static_cast<int>(set) & 1; }
 
 GRAFT_INLINE bool has_byte_products(isa set) noexcept {
-    const std::uint32_t bit = set == isa::avx512 ? detail::byte_products_bit : set == isa::avx2 ? detail::avx2_byte_products_bit : 0;
+    const std::uint32_t bit = set == isa::avx512 ? detail::byte_products_bit
+                              : set == isa::avx2 ? detail::avx2_byte_products_bit
+                              : set == isa::neon ? detail::neon_byte_products_bit
+                                                 : 0;
     return (detail::detected() & bit) != 0;
 }
 
@@ -33396,8 +33416,11 @@ namespace cpu {
 
 /// The kernels of an available instruction set; those of baseline for one of another architecture.
 const kernel_table& kernels(isa set) noexcept;
-/// The kernels that multiply four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI, AVX-VNNI); else null.
+/// The kernels that multiply four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI, AVX-VNNI, the dot product of Armv8.2); else
+/// null.
 const byte_kernels* byte_products(isa set) noexcept;
+/// Whether these take pixels as signed bytes, 128 less than they are in memory.
+bool multiplies_signed_pixels(isa set) noexcept;
 /// Functions of bytes, of a set and a machine: by permutations where it has them (AVX-512 VBMI).
 byte_lookup lookup(isa set) noexcept;
 /// Those of bytes by tiles (AMX; asks the system for the use of them), of a set and a machine that have `byte_products` too; else null.
@@ -33971,14 +33994,15 @@ struct quantized_conv_problem {
     int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
     bool x_signed = false, y_signed = false;
     int x_zero = 0, y_zero = 0, low = 0, high = 255;
-    bool bytes = false;     ///< four 8-bit products a sum, of images in lanes of four channels; else two of 16 bits, of planes. The integers are the same
-    bool tiles = false;     ///< of bytes: by the machine's tiles, of images in pixels of 64 channels. The integers are the same
-    bool planes = false;    ///< of tiles: x is planes, row-major codes
-    bool wide = false;      ///< of bytes: weights are the sum of two, multiplied one behind the other. The integers are the same
-    bool few = false;       ///< of bytes: vectors of output channels, not of neighbouring pixels, of which there are few. The integers are the same
-    bool matrix = false;    ///< of few: x is a matrix [ow][ic] and y [ow][oc], row-major codes; the window is one tap
-    bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
-    bool adds = false;      ///< of tiles: what is stored are the codes of `sum`, whose `a` the convolution's are and whose `b` lie as y does
+    bool bytes = false;          ///< four 8-bit products a sum, of images in lanes of four channels; else two of 16 bits, of planes. The integers are the same
+    bool tiles = false;          ///< of bytes: by the machine's tiles, of images in pixels of 64 channels. The integers are the same
+    bool planes = false;         ///< of tiles: x is planes, row-major codes
+    bool signed_pixels = false;  ///< of bytes in lanes: the machine multiplies pixels as signed ones, 128 less than they are. The integers are the same
+    bool wide = false;           ///< of bytes: weights are the sum of two, multiplied one behind the other. The integers are the same
+    bool few = false;            ///< of bytes: vectors of output channels, not of neighbouring pixels, of which there are few. The integers are the same
+    bool matrix = false;         ///< of few: x is a matrix [ow][ic] and y [ow][oc], row-major codes; the window is one tap
+    bool winograd = false;       ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
+    bool adds = false;           ///< of tiles: what is stored are the codes of `sum`, whose `a` the convolution's are and whose `b` lie as y does
     quantized_sum_problem sum;
 
     bool depthwise() const noexcept { return groups != 1; }
@@ -49908,6 +49932,570 @@ GRAFT_END_KERNEL_NAMESPACE
 GRAFT_END_TARGET
 #endif
 
+#if GRAFT_HAS_NEON_DOTPROD
+GRAFT_BEGIN_TARGET("arch=armv8.2-a+dotprod")
+GRAFT_BEGIN_KERNEL_NAMESPACE
+namespace cpu {
+namespace neon {
+namespace dotprod {
+// ---- graft/cpu/simd/neon_dotprod.inl
+// What machines with the dot product of Armv8.2 do with bytes: text, included inside a region that has it. simd/vnni.inl says what each does.
+
+GRAFT_VECTOR uint8x16_t as_bytes(I a) { return vreinterpretq_u8_s32(a.r); }
+GRAFT_VECTOR I as_lanes(uint8x16_t a) { return {vreinterpretq_s32_u8(a)}; }
+/// Of signed bytes by signed ones: pixels are 128 less (see quantized_conv_problem::signed_pixels).
+GRAFT_VECTOR I add_bytes(I sum, I pixels, I weights) {
+    const int8x16_t lower = vreinterpretq_s8_u8(veorq_u8(as_bytes(pixels), vdupq_n_u8(0x80)));
+    return {vdotq_s32(sum.r, lower, vreinterpretq_s8_s32(weights.r))};
+}
+GRAFT_VECTOR I max_bytes(I a, I b) { return as_lanes(vmaxq_u8(as_bytes(a), as_bytes(b))); }
+GRAFT_VECTOR I min_bytes(I a, I b) { return as_lanes(vminq_u8(as_bytes(a), as_bytes(b))); }
+GRAFT_VECTOR I zip_bytes_low(I a, I b) { return as_lanes(vzip1q_u8(as_bytes(a), as_bytes(b))); }
+GRAFT_VECTOR I zip_bytes_high(I a, I b) { return as_lanes(vzip2q_u8(as_bytes(a), as_bytes(b))); }
+GRAFT_VECTOR int16x8_t pack_halves(I a, I b, I added) {
+    return vqaddq_s16(vcombine_s16(vqmovn_s32(a.r), vqmovn_s32(b.r)), vreinterpretq_s16_s32(added.r));
+}
+GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d, I added) {
+    return as_lanes(vcombine_u8(vqmovun_s16(pack_halves(a, b, added)), vqmovun_s16(pack_halves(c, d, added))));
+}
+GRAFT_VECTOR I turn_fours(I a) {
+    const std::uint8_t order[16] = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+    return as_lanes(vqtbl1q_u8(as_bytes(a), vld1q_u8(order)));
+}
+GRAFT_VECTOR I even_lanes(I a, I b) { return {vuzp1q_s32(a.r, b.r)}; }
+GRAFT_VECTOR I repeat_four(const std::int32_t* p) { return {vld1q_s32(p)}; }
+
+// ---- graft/cpu/kernels/quantized_lanes.inl
+// 8-bit images in lanes of four channels, as unsigned numbers, on machines that multiply four bytes a lane: text, included for each kind of them. A convolution
+// of one tap reads them where they lie; for others the image is copied once, with its padding.
+
+GRAFT_VECTOR I load_some(const std::int32_t* from, int lanes) { return as_int(V::load_partial(reinterpret_cast<const float*>(from), lanes)); }
+GRAFT_VECTOR void store_some(I a, std::int32_t* to, int lanes) { as_float(a).store_partial(reinterpret_cast<float*>(to), lanes); }
+
+// Four planes (of which `channels` are there) to lanes and back. `flip` is 0x80808080 where the codes are signed.
+inline void codes_to_lanes(const std::uint8_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::int32_t* y) {
+    const std::uint8_t* from[4];
+    for (int c = 0; c < 4; ++c) from[c] = x + (c < channels ? c : 0) * plane;
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W)
+        (((load_u8(from[0] + i) | shift_left<8>(load_u8(from[1] + i))) | (shift_left<16>(load_u8(from[2] + i)) | shift_left<24>(load_u8(from[3] + i)))) ^
+         I::set1(flip))
+            .store(y + i);
+    for (; i < count; ++i) {
+        std::uint32_t all = 0;
+        for (int c = 0; c < 4; ++c) all |= std::uint32_t(from[c][i]) << (8 * c);
+        y[i] = static_cast<std::int32_t>(all) ^ flip;
+    }
+}
+inline void lanes_to_codes(const std::int32_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::uint8_t* y) {
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) {
+        const I all = I::load(x + i) ^ I::set1(flip);
+        store_8(all, y + i);
+        if (channels > 1) store_8(shift_right<8>(all), y + plane + i);
+        if (channels > 2) store_8(shift_right<16>(all), y + 2 * plane + i);
+        if (channels > 3) store_8(shift_right<24>(all), y + 3 * plane + i);
+    }
+    for (; i < count; ++i)
+        for (int c = 0; c < channels; ++c) y[c * plane + i] = static_cast<std::uint8_t>(static_cast<std::uint32_t>(x[i] ^ flip) >> (8 * c));
+}
+
+GRAFT_VECTOR void fill_lanes_with(std::int32_t lane, std::int64_t count, std::int32_t* to) {
+    const I all = I::set1(lane);
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) all.store(to + i);
+    if (i < count) store_some(all, to + i, static_cast<int>(count - i));
+}
+// Every `step`-th of what lies at `from`. Rows are short, and images are copied lane by lane: written out, as compilers do not make vectors of such loops.
+GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::int64_t count, std::int32_t* to) {
+    std::int64_t i = 0;
+    if (step == 1) {
+        for (; i + V::W <= count; i += V::W) I::load(from + i).store(to + i);
+        if (i < count) store_some(load_some(from + i, static_cast<int>(count - i)), to + i, static_cast<int>(count - i));
+    } else if (step == 2) {
+        for (; i + V::W < count; i += V::W) even_lanes(I::load(from + 2 * i), I::load(from + 2 * i + V::W)).store(to + i);
+        if (i == count) return;
+        const int rest = static_cast<int>(count - i), first = 2 * rest - 1 < V::W ? 2 * rest - 1 : V::W;
+        const I high = 2 * rest - 1 > V::W ? load_some(from + 2 * i + V::W, 2 * rest - 1 - V::W) : I::set1(0);
+        store_some(even_lanes(load_some(from + 2 * i, first), high), to + i, rest);
+    } else
+        for (; i < count; ++i) to[i] = from[i * step];
+}
+// Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
+GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
+                              std::int32_t* to) {
+    const std::int32_t empty = static_cast<std::int32_t>(static_cast<std::uint32_t>(p.unsigned_zero()) * 0x01010101u);
+    for (std::int64_t py = 0; py < g.row_phases; ++py)
+        for (std::int64_t px = 0; px < g.column_phases; ++px) {
+            const std::int64_t ix = g.column_phase[px] - p.pl;
+            const column_span inside = columns_inside(ix, p.iw, p.sw, g.pitch);
+            for (std::int64_t row = first; row < first + rows; ++row, to += g.pitch) {
+                const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt;
+                if (iy < 0 || iy >= p.ih || inside.first >= inside.last) {
+                    fill_lanes_with(empty, g.pitch, to);
+                    continue;
+                }
+                fill_lanes_with(empty, inside.first, to);
+                copy_lanes(x + iy * p.iw + ix + inside.first * p.sw, p.sw, inside.last - inside.first, to + inside.first);
+                fill_lanes_with(empty, g.pitch - inside.last, to + inside.last);
+            }
+        }
+}
+inline void gather_lanes(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    std::int32_t* const to = a.gathered + lane * a.from.planes();
+    if (lane * 4 < p.ic)
+        copy_planes(p, a.from, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, 0, a.from.rows, to);
+    else
+        fill_lanes_with(0, a.from.planes(), to);
+}
+
+// A row of a matrix, its codes unsigned; what is beyond its columns meets weights of zero.
+inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) {
+    const std::int64_t columns = a.p.ic, bytes = a.p.lanes(columns) * 4;
+    const std::uint8_t* const from = a.x + row * columns;
+    std::uint8_t *const to = reinterpret_cast<std::uint8_t*>(a.gathered) + row * bytes, flip = a.p.x_signed ? 0x80 : 0;
+    for (std::int64_t i = 0; i < columns; ++i) to[i] = static_cast<std::uint8_t>(from[i] ^ flip);
+    for (std::int64_t i = columns; i < bytes; ++i) to[i] = 0;
+}
+
+// Sums become codes, as store_codes has it, but unsigned ones.
+struct lane_end {
+    float least, most;       // steps from the zero point
+    std::int32_t zero, low;  // codes
+};
+GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
+    const int lift = p.y_signed ? 128 : 0;
+    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + lift, p.low + lift};
+}
+GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
+    return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
+}
+// The same of vectors that become bytes together: what is too low is cut off there.
+GRAFT_VECTOR I steps_of(const lane_end& e, I sum, V scale) { return to_int(min(to_float(sum) * scale, V::set1(e.most))); }
+// Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
+GRAFT_VECTOR I pack_codes(const lane_end& e, I a, I b, I c, I d) {
+    const I low = I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(e.low) * 0x01010101u));
+    return max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), low);
+}
+
+// `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
+GRAFT_VECTOR void store_rows(const quantized_conv_problem& p, const std::int32_t* codes, std::int64_t first, std::int64_t count, std::int64_t pitch,
+                             std::int32_t* y) {
+    std::int64_t row = first / pitch, column = first % pitch;
+    for (std::int64_t i = 0; i < count; ++row, column = 0) {
+        const std::int64_t whole = pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
+        if (used > 0) copy_lanes(codes + i, 1, used, y + row * p.ow + column);
+        i += here;
+    }
+}
+// Four channels' sums of some neighbours: one lane of each.
+template <int Columns>
+GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const I (*sums)[Columns]) {
+    const quantized_conv_problem& p = a.p;
+    const lane_end e = end_of(p);
+    I lanes[Columns];
+    GRAFT_UNROLL
+    for (int r = 0; r < 4; ++r) {
+        const V scale = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
+        GRAFT_UNROLL
+        for (int c = 0; c < Columns; ++c) {
+            const I codes = codes_of(e, sums[r][c], scale);
+            lanes[c] = r == 0 ? codes : lanes[c] | (r == 1 ? shift_left<8>(codes) : r == 2 ? shift_left<16>(codes) : shift_left<24>(codes));
+        }
+    }
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow;
+    const int last = count - (Columns - 1) * V::W;
+    if (pitch == p.ow) {
+        GRAFT_UNROLL
+        for (int c = 0; c + 1 < Columns; ++c) lanes[c].store(y + first + c * V::W);
+        store_some(lanes[Columns - 1], y + first + (Columns - 1) * V::W, last);
+        return;
+    }
+    std::int32_t codes[Columns * V::W];
+    GRAFT_UNROLL
+    for (int c = 0; c < Columns; ++c) lanes[c].store(codes + c * V::W);
+    store_rows(p, codes, first, count, pitch, y);
+}
+
+// ---- graft/cpu/kernels/quantized_lanes_conv.inl
+// Convolutions of images in lanes, and products of rows: text, included by quantized_lanes.inl.
+
+// Of 8 output channels and `count` neighbouring pixels, Columns vectors, the sums and their codes: rows_of_lanes at a time stay in registers.
+constexpr int rows_of_lanes = V::registers == 32 ? 8 : 4, pixels_of_lanes = 3 * V::W;
+template <int Columns>
+GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* taps, std::int64_t step,
+                                           std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
+    constexpr int rows = rows_of_lanes;
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t steps = p.lanes_of_channels();
+    const int last = count - (Columns - 1) * V::W, window = p.window();
+    for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
+        const std::int32_t* by = w + half;
+        I sums[rows][Columns];
+        GRAFT_UNROLL
+        for (int r = 0; r < rows; ++r) {
+            const I bias = I::set1(channel + half + r < p.oc ? a.bias[channel + half + r] : 0);
+            GRAFT_UNROLL
+            for (int c = 0; c < Columns; ++c) sums[r][c] = bias;
+        }
+        for (std::int64_t s = 0; s < steps; ++s)
+            for (int t = 0; t < window; ++t, by += quantized_rows) {
+                const std::int32_t* const at = x + s * step + taps[t];
+                I pixels[Columns];
+                GRAFT_UNROLL
+                for (int c = 0; c + 1 < Columns; ++c) pixels[c] = I::load(at + c * V::W);
+                pixels[Columns - 1] = load_some(at + (Columns - 1) * V::W, last);
+                GRAFT_UNROLL
+                for (int r = 0; r < rows; ++r) {
+                    const I weight = I::set1(by[r]);
+                    GRAFT_UNROLL
+                    for (int c = 0; c < Columns; ++c) sums[r][c] = add_bytes(sums[r][c], pixels[c], weight);
+                }
+            }
+        GRAFT_UNROLL
+        for (int r = 0; r < rows; r += 4)
+            if (channel + half + r < p.oc) store_lane<Columns>(a, channel + half + r, first, count, pitch, sums + r);
+    }
+}
+// Where the lanes of an image's pixels lie that a convolution reads: where it was written, or where it was gathered.
+struct lane_source {
+    const std::int32_t* image;
+    std::int64_t pitch, step;  // from a row to the next, and from a lane of channels
+};
+GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
+    const quantized_conv_problem& p = a.p;
+    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, p.ih * p.iw};
+    return {a.gathered, a.from.pitch, p.matrix ? 1 : a.from.planes()};
+}
+// Tasks as those of the table's `conv`; there are no slots.
+inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
+    static_assert(quantized_pixels % pixels_of_lanes == 0, "whole vectors");
+    const quantized_conv_problem& p = a.p;
+    const auto [image, pitch, step] = source_of(a);
+    const auto [begin, end] = blocks_of_task(a, part);
+    const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.window() * quantized_rows;
+        for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
+            const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
+            (count > 2 * V::W ? conv_lanes_tile<3>
+             : count > V::W   ? conv_lanes_tile<2>
+                              : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
+        }
+    }
+}
+
+// Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
+// pixel's lanes lie.
+constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
+// Codes of a matrix's rows, which lie beside each other.
+template <int Pixels>
+GRAFT_VECTOR void store_row_codes(const quantized_conv_args& a, const I (&sums)[Pixels][channels_at_once / V::W], std::int64_t channel, std::int64_t first,
+                                  int count) {
+    const quantized_conv_problem& p = a.p;
+    alignas(64) std::int32_t made[Pixels][channels_at_once];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) GRAFT_UNROLL
+    for (int v = 0; v < channels_at_once / V::W; ++v) sums[i][v].store(made[i] + v * V::W);
+    const V least = V::set1(static_cast<float>(p.low - p.y_zero)), most = V::set1(static_cast<float>(p.high - p.y_zero));
+    const I zero = I::set1(p.y_zero);
+    for (std::int64_t c = 0; c < channels_at_once && channel + c < p.oc; c += V::W) {
+        const std::int64_t left = p.oc - channel - c;
+        const V scale = V::load_partial(a.scale + channel + c, static_cast<int>(left < V::W ? left : V::W));
+        for (int i = 0; i < Pixels && i < count; ++i) {
+            std::uint8_t codes[V::W];
+            store_8(to_int(min(max(to_float(I::load(made[i] + c)) * scale, least), most)) + zero, codes);
+            std::memcpy(a.y + (first + i) * p.oc + channel + c, codes, static_cast<std::size_t>(left < V::W ? left : V::W));
+        }
+    }
+}
+template <int Pixels>
+GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
+                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
+    constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
+    const quantized_conv_problem& p = a.p;
+    const int window = p.window();
+    const auto of_channels = [&](const auto* from, int v) {
+        const std::int64_t left = p.oc - channel - v * V::W;
+        return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
+                         static_cast<int>(left < V::W ? left > 0 ? left : 0 : V::W));
+    };
+    I sums[Pixels][vectors];
+    GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) {
+        const I bias = of_channels(a.bias, v);
+        GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
+    }
+    // One loop for lanes and taps: of one tap a loop of its own would be all beginning.
+    const std::int64_t* tap = a.from.taps;
+    const std::int64_t* const last_tap = tap + window - 1;
+    for (std::int64_t left = p.lanes_of_channels() * window; left > 0; --left, w += quantized_rows_of_tiles, coming += line) {
+        const std::int32_t* const lane = x + *tap;
+        const bool whole = tap == last_tap;
+        tap = whole ? a.from.taps : tap + 1;
+        x += whole ? step : 0;
+        GRAFT_PREFETCH_FAR(coming);
+        I weights[vectors];
+        GRAFT_UNROLL
+        for (int v = 0; v < vectors; ++v) {
+            weights[v] = I::load(w + v * V::W);
+            if constexpr (Pixels < pixels_at_once) GRAFT_PREFETCH(w + v * V::W + ahead);
+        }
+        GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) {
+            const I pixel = I::set1(lane[at[i]]);
+            GRAFT_UNROLL
+            for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
+        }
+    }
+    if (p.matrix) return store_row_codes<Pixels>(a, sums, channel, first, count);
+    const lane_end e = end_of(p);
+    V scale[vectors];
+    GRAFT_UNROLL
+    for (int v = 0; v < vectors; ++v) scale[v] = as_float(of_channels(a.scale, v));
+    // Of two pixels the lanes of all channels: of each four those of the first vector and of the second, of either pixel.
+    static_assert(vectors == 2, "what pack_bytes takes of two pixels");
+    alignas(64) std::int32_t lanes[(Pixels + 1) / 2][V::W];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; i += 2) {
+        const int other = i + 1 < Pixels ? i + 1 : i;
+        pack_codes(e, steps_of(e, sums[i][0], scale[0]), steps_of(e, sums[i][1], scale[1]), steps_of(e, sums[other][0], scale[0]),
+                   steps_of(e, sums[other][1], scale[1]))
+            .store(lanes[i / 2]);
+    }
+    constexpr int lanes_a_vector = V::W / 4;
+    const std::int64_t pixels = p.oh * p.ow, there = p.lanes(p.oc - channel);
+    std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * pixels + first;
+    for (std::int64_t lane = 0; lane < 2 * lanes_a_vector && lane < there; ++lane) {
+        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector;
+        std::int32_t* const to = y + lane * pixels;
+        if (count >= Pixels) GRAFT_UNROLL
+        for (int i = 0; i < Pixels; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
+        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
+    }
+}
+// Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
+inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
+    constexpr int many = pixels_at_once, least = 2, rows = quantized_rows_of_tiles;
+    static_assert(quantized_pixels_of_few % many == 0 && rows % channels_at_once == 0, "whole runs of pixels and of channels");
+    const quantized_conv_problem& p = a.p;
+    const auto [image, pitch, step] = source_of(a);
+    const auto [begin, end] = blocks_of_task(a, part);
+    const std::int64_t pixels = p.oh * p.ow, between = p.matrix ? p.lanes(p.ic) : 1;
+    const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
+    std::int64_t at[quantized_pixels_of_few];
+    for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
+        const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
+        at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
+    }
+    const std::int64_t steps = p.lanes_of_channels() * p.window();
+    for (std::int64_t block = begin; block < end; ++block) {
+        const std::int32_t* const w = a.weights + block * steps * rows;
+        for (std::int64_t first = from; first < stop; first += many) {
+            // While a block is multiplied for the last time, the next one is brought near, half of it with each of the first pixels: a network's weights come
+            // from far.
+            const std::int64_t run = (first - from) / many;
+            const std::int32_t* const coming = w + (run < 2 && stop == pixels ? steps * (rows + run * 16) : 0);
+            const int count = static_cast<int>(stop - first < many ? stop - first : many);
+            for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
+                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
+                                                                                     w + some, coming);
+        }
+    }
+}
+// ---- graft/cpu/kernels/quantized_lanes_depthwise.inl
+// Depthwise convolutions of images in lanes, four channels for a task: text, included by quantized_lanes.inl.
+
+// What a vector of neighbours of a lane reads for four taps, brought together so that the products of each channel are one lane's: pixels 4 q + k are
+// lanes 4 q to 4 q + 3 of vector k.
+struct four_taps {
+    I of[4];
+};
+GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
+    const I ab_low = zip_bytes_low(a, b), cd_low = zip_bytes_low(c, d), ab_high = zip_bytes_high(a, b), cd_high = zip_bytes_high(c, d);
+    to.of[0] = zip_halves_low(ab_low, cd_low);
+    to.of[1] = zip_halves_high(ab_low, cd_low);
+    to.of[2] = zip_halves_low(ab_high, cd_high);
+    to.of[3] = zip_halves_high(ab_high, cd_high);
+}
+GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
+    return pack_codes(e, steps_of(e, sums[0], scale), steps_of(e, sums[1], scale), steps_of(e, sums[2], scale), steps_of(e, sums[3], scale));
+}
+// Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
+struct lane_rows {
+    const quantized_conv_problem* p;
+    const std::int32_t* const* x;
+    std::int64_t pitch, rows;
+    const std::int32_t *weights, *bias, *scale;
+};
+template <int Groups>
+GRAFT_VECTOR I depthwise_lane(const lane_rows& of, std::int64_t at, int groups, I bias, V scale, const lane_end& e) {
+    I sums[4] = {bias, bias, bias, bias};
+    for (int g = 0; g < (Groups ? Groups : groups); ++g) {
+        const std::int32_t* const* x = of.x + 4 * g;
+        four_taps taps;
+        bring_together(I::load(x[0] + at), I::load(x[1] + at), I::load(x[2] + at), I::load(x[3] + at), taps);
+        const I weights = repeat_four(of.weights + 4 * g);
+        GRAFT_UNROLL
+        for (int k = 0; k < 4; ++k) sums[k] = add_bytes(sums[k], taps.of[k], weights);
+    }
+    return lane_of_sums(e, sums, scale);
+}
+template <int Groups>
+GRAFT_NOINLINE inline void depthwise_lane_rows(const lane_rows& of, int groups, std::int32_t* y) {
+    const quantized_conv_problem& p = *of.p;
+    const lane_end e = end_of(p);
+    const I bias = repeat_four(of.bias);
+    const V scale = as_float(repeat_four(of.scale));
+    if (p.ow >= V::W) {
+        for (std::int64_t row = 0; row < of.rows; ++row)
+            for (std::int64_t next = 0; next < p.ow; next += V::W) {
+                // The last of a row with some of those before.
+                const std::int64_t column = next + V::W > p.ow ? p.ow - V::W : next;
+                depthwise_lane<Groups>(of, row * of.pitch + column, groups, bias, scale, e).store(y + row * p.ow + column);
+            }
+        return;
+    }
+    // Narrow rows are one, with what lies between them.
+    const std::int64_t pixels = (of.rows - 1) * of.pitch + p.ow;
+    for (std::int64_t first = 0; first < pixels; first += V::W) {
+        std::int32_t codes[V::W];
+        depthwise_lane<Groups>(of, first, groups, bias, scale, e).store(codes);
+        store_rows(p, codes, first, V::W < pixels - first ? V::W : pixels - first, of.pitch, y);
+    }
+}
+// A window of 3 x 3 whose rows are neighbours: what is brought together of a row of the image serves three rows of outputs.
+GRAFT_NOINLINE inline void depthwise_lane_columns(const lane_rows& of, std::int32_t* y) {
+    const quantized_conv_problem& p = *of.p;
+    const lane_end e = end_of(p);
+    const I bias = repeat_four(of.bias), upper = repeat_four(of.weights), middle = repeat_four(of.weights + 4), lower = repeat_four(of.weights + 8);
+    const V scale = as_float(repeat_four(of.scale));
+    for (std::int64_t next = 0; next < p.ow; next += V::W) {
+        const std::int64_t column = next + V::W > p.ow && p.ow >= V::W ? p.ow - V::W : next;
+        const int count = static_cast<int>(p.ow - column < V::W ? p.ow - column : V::W);
+        I last[4] = {bias, bias, bias, bias}, second[4] = {bias, bias, bias, bias};
+        for (std::int64_t row = 0; row < of.rows + 2; ++row) {
+            const std::int64_t at = row * of.pitch + column;
+            const I right = I::load(of.x[2] + at);
+            four_taps taps;
+            bring_together(I::load(of.x[0] + at), I::load(of.x[1] + at), right, right, taps);
+            I whole[4];
+            GRAFT_UNROLL
+            for (int k = 0; k < 4; ++k) {
+                whole[k] = add_bytes(last[k], taps.of[k], lower);
+                last[k] = add_bytes(second[k], taps.of[k], middle);
+                second[k] = add_bytes(bias, taps.of[k], upper);
+            }
+            if (row >= 2) store_some(lane_of_sums(e, whole, scale), y + (row - 2) * p.ow + column, count);
+        }
+    }
+}
+// Four channels.
+inline void depthwise_lanes(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    const image_planes& g = a.from;
+    // Beyond the planes: what the last vectors read.
+    alignas(64) std::int32_t image[quantized_depthwise_pixels + V::W];
+    const int groups = p.fours(), fours = p.fours_of_taps();
+    const bool neighbours = !p.wide && p.kh == 3 && p.kw == 3 && p.sh == 1 && p.dh == 1 && 2 * p.ow > V::W;
+    const std::int64_t below = g.rows - p.oh;
+    std::int64_t band = quantized_depthwise_pixels / (g.row_phases * g.column_phases * g.pitch) - below;
+    band = band < p.oh ? band : p.oh;
+    std::int32_t bias[4] = {}, scale[4] = {};
+    for (int c = 0; c < 4 && lane * 4 + c < p.oc; ++c) {
+        bias[c] = a.bias[lane * 4 + c];
+        std::memcpy(scale + c, a.scale + lane * 4 + c, sizeof *scale);
+    }
+    const std::int32_t* at[4 * quantized_taps];
+    for (std::int64_t oy = 0; oy < p.oh; oy += band) {
+        const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
+        copy_planes(p, g, reinterpret_cast<const std::int32_t*>(a.x) + lane * p.ih * p.iw, oy, rows, image);
+        for (int slot = 0; slot < 4 * groups; ++slot) at[slot] = image;  // what no tap has meets weights of zero
+        for (int t = 0; t < p.kh * p.kw; ++t) {
+            const depthwise_tap& tap = a.tap[t];
+            for (int slot = p.slot_of_tap(t); slot < 4 * groups; slot += 4 * fours) at[slot] = image + (tap.plane * rows + tap.row) * g.pitch + tap.column;
+        }
+        const lane_rows of = {&p, at, g.pitch, height, a.weights + lane * 4 * groups, bias, scale};
+        std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + (lane * p.oh + oy) * p.ow;
+        if (neighbours)
+            depthwise_lane_columns(of, y);
+        else
+            (groups == 3 ? depthwise_lane_rows<3> : depthwise_lane_rows<0>)(of, groups, y);
+    }
+}
+
+// Of each lane of codes one, less its zero point, in reals: the bits of a code behind those of 2^23 are 2^23 and the code.
+template <int Byte>
+GRAFT_VECTOR V code_in(I lanes, V zero) {
+    const I code = Byte == 3 ? shift_right<24>(lanes) : shift_right<8 * (Byte & 3)>(lanes) & I::set1(0xff);
+    return as_float(code | I::set1(0x4b000000)) - zero;
+}
+// The sums of sum_codes, of four channels a lane. Their quotients by y_scale fit int32.
+struct lane_sum {
+    V a_zero, a_scale, b_zero, b_scale;  // zero points with 2^23
+    sum_divider by;
+    I zero, low, high;
+};
+template <int Byte>
+GRAFT_VECTOR I steps_of_sum(const lane_sum& s, I a, I b) {
+    return to_int(divide(code_in<Byte>(a, s.a_zero) * s.a_scale + code_in<Byte>(b, s.b_zero) * s.b_scale, s.by));
+}
+GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
+    const I codes = pack_bytes(steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b), s.zero);
+    return turn_fours(min_bytes(max_bytes(codes, s.low), s.high));
+}
+inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
+    const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
+    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
+    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),  with_power(p.b_zero), V::set1(p.b_scale), divider_of(p),
+                        I::set1(p.y_zero * 0x00010001), in_all_bytes(p.low), in_all_bytes(p.high)};
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
+    if (i == count) return;
+    const int rest = static_cast<int>(count - i);
+    store_some(sum_of_lanes(s, load_some(a + i, rest), load_some(b + i, rest)), y + i, rest);
+}
+
+// to = the larger of both, byte by byte.
+GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
+    std::int64_t i = 0;
+    for (; i + V::W <= count; i += V::W) max_bytes(I::load(from + i), I::load(to + i)).store(to + i);
+    if (i < count) {
+        const int rest = static_cast<int>(count - i);
+        store_some(max_bytes(load_some(from + i, rest), load_some(to + i, rest)), to + i, rest);
+    }
+}
+// Of each column of a row of windows the largest of their rows, of these the largest of their columns, and of these every sw-th.
+inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::int32_t* y) {
+    const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1, starts = width - columns;
+    const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
+    std::int32_t down[quantized_row], across[quantized_row];
+    for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
+        fill_lanes_with(0, width, down);
+        for (int ky = 0; ky < p.kh; ++ky) {
+            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
+            if (iy >= 0 && iy < p.ih && first < last) take_larger(x + iy * p.iw + first - p.pl, last - first, down + first);
+        }
+        copy_lanes(down, 1, starts, across);
+        for (int kx = 1; kx < p.kw; ++kx) take_larger(down + std::int64_t(kx) * p.dw, starts, across);
+        copy_lanes(across, p.sw, p.ow, y);
+    }
+}
+
+inline const byte_kernels* bytes_in_lanes() {
+    static constexpr byte_kernels all = {&codes_to_lanes,    &lanes_to_codes,  &gather_lanes, &gather_row_of_codes, &conv_lanes,
+                                         &conv_lanes_of_few, &depthwise_lanes, &sum_lanes,    &max_pool_lanes};
+    return &all;
+}
+}  // namespace dotprod
+}  // namespace neon
+}  // namespace cpu
+GRAFT_END_KERNEL_NAMESPACE
+GRAFT_END_TARGET
+#endif
+
 #if GRAFT_EMULATED_PRODUCTS
 #define GRAFT_KERNEL_TEXTS "kernels/emulated_products.inl"
 // ---- graft/cpu/regions.inl
@@ -59721,6 +60309,14 @@ GRAFT_INLINE const kernel_table& kernels(isa set) noexcept {
     return baseline::table();
 }
 
+GRAFT_INLINE bool multiplies_signed_pixels(isa set) noexcept {
+#if GRAFT_HAS_NEON_DOTPROD
+    return set == isa::neon && byte_products(set) == neon::dotprod::bytes_in_lanes();
+#else
+    return static_cast<void>(set), false;
+#endif
+}
+
 #if GRAFT_EMULATED_PRODUCTS
 inline bool emulates(const char* what) noexcept {
     const char* wish = std::getenv("GRAFT_EMULATED_PRODUCTS");
@@ -59741,6 +60337,9 @@ GRAFT_INLINE const byte_kernels* byte_products(isa set) noexcept {
 #endif
 #if GRAFT_HAS_AVX_VNNI
     if (set == isa::avx2) return avx2::vnni::bytes_in_lanes();
+#endif
+#if GRAFT_HAS_NEON_DOTPROD
+    if (set == isa::neon) return neon::dotprod::bytes_in_lanes();
 #endif
     return nullptr;
 }
@@ -60428,14 +61027,15 @@ struct quantized_conv_problem {
     int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
     bool x_signed = false, y_signed = false;
     int x_zero = 0, y_zero = 0, low = 0, high = 255;
-    bool bytes = false;     ///< four 8-bit products a sum, of images in lanes of four channels; else two of 16 bits, of planes. The integers are the same
-    bool tiles = false;     ///< of bytes: by the machine's tiles, of images in pixels of 64 channels. The integers are the same
-    bool planes = false;    ///< of tiles: x is planes, row-major codes
-    bool wide = false;      ///< of bytes: weights are the sum of two, multiplied one behind the other. The integers are the same
-    bool few = false;       ///< of bytes: vectors of output channels, not of neighbouring pixels, of which there are few. The integers are the same
-    bool matrix = false;    ///< of few: x is a matrix [ow][ic] and y [ow][oc], row-major codes; the window is one tap
-    bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
-    bool adds = false;      ///< of tiles: what is stored are the codes of `sum`, whose `a` the convolution's are and whose `b` lie as y does
+    bool bytes = false;          ///< four 8-bit products a sum, of images in lanes of four channels; else two of 16 bits, of planes. The integers are the same
+    bool tiles = false;          ///< of bytes: by the machine's tiles, of images in pixels of 64 channels. The integers are the same
+    bool planes = false;         ///< of tiles: x is planes, row-major codes
+    bool signed_pixels = false;  ///< of bytes in lanes: the machine multiplies pixels as signed ones, 128 less than they are. The integers are the same
+    bool wide = false;           ///< of bytes: weights are the sum of two, multiplied one behind the other. The integers are the same
+    bool few = false;            ///< of bytes: vectors of output channels, not of neighbouring pixels, of which there are few. The integers are the same
+    bool matrix = false;         ///< of few: x is a matrix [ow][ic] and y [ow][oc], row-major codes; the window is one tap
+    bool winograd = false;       ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
+    bool adds = false;           ///< of tiles: what is stored are the codes of `sum`, whose `a` the convolution's are and whose `b` lie as y does
     quantized_sum_problem sum;
 
     bool depthwise() const noexcept { return groups != 1; }
@@ -63922,7 +64522,7 @@ GRAFT_INLINE std::int32_t quantized_bias(const quantized_conv_problem& p, const 
         sum += some;
     }
     for (; i < n; ++i) sum += weights[i];
-    return static_cast<std::int32_t>(bias - sum * p.unsigned_zero());
+    return static_cast<std::int32_t>(bias - sum * (p.unsigned_zero() - (p.signed_pixels ? 128 : 0)));
 }
 
 }  // namespace cpu
@@ -64405,11 +65005,11 @@ template <>
 struct problem_fields<quantized_conv_problem> {
     template <class Problem, class Field>
     static void visit(Problem& p, const Field& field) {
-        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, planes, wide,
-               few, matrix, winograd, adds, sum] = p;
+        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, planes,
+               signed_pixels, wide, few, matrix, winograd, adds, sum] = p;
         const auto each = [&](auto&... fields) { (field(fields), ...); };
-        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, planes, wide, few,
-             matrix, winograd, adds);
+        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes, tiles, planes,
+             signed_pixels, wide, few, matrix, winograd, adds);
         problem_fields<quantized_sum_problem>::visit(sum, field);
     }
 };
@@ -65969,6 +66569,7 @@ private:
         p.bytes = fit || (p.wide && cpu::takes_quantized_conv(p) && fit_bytes(k, weight, p.oc, per_channel, 2));
         p.wide &= p.bytes;
         p.tiles &= p.bytes;
+        p.signed_pixels = p.bytes && !p.tiles && cpu::multiplies_signed_pixels(level_);
         p.planes = p.tiles && cpu::takes_quantized_planes(p);
         if (p.matrix && !p.bytes) return {};
         p.few = p.matrix || cpu::prefers_few_pixels(p);

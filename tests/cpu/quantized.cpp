@@ -62,7 +62,8 @@ std::vector<std::uint8_t> wanted_codes(const example& e) {
 }
 
 std::vector<std::uint8_t> computed_codes(isa set, const example& e, executor& pool) {
-    const quantized_conv_problem& p = e.p;
+    quantized_conv_problem p = e.p;
+    p.signed_pixels = p.bytes && !p.tiles && multiplies_signed_pixels(set);
     buffer packed = buffer::allocate(static_cast<std::size_t>(packed_quantized_bytes(p))).value(),
            memory = buffer::allocate(static_cast<std::size_t>(quantized_conv_workspace(p))).value();
     std::vector<std::int32_t> bias;

@@ -11,8 +11,11 @@ namespace cpu {
 
 /// The kernels of an available instruction set; those of baseline for one of another architecture.
 const kernel_table& kernels(isa set) noexcept;
-/// The kernels that multiply four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI, AVX-VNNI); else null.
+/// The kernels that multiply four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI, AVX-VNNI, the dot product of Armv8.2); else
+/// null.
 const byte_kernels* byte_products(isa set) noexcept;
+/// Whether these take pixels as signed bytes, 128 less than they are in memory.
+bool multiplies_signed_pixels(isa set) noexcept;
 /// Functions of bytes, of a set and a machine: by permutations where it has them (AVX-512 VBMI).
 byte_lookup lookup(isa set) noexcept;
 /// Those of bytes by tiles (AMX; asks the system for the use of them), of a set and a machine that have `byte_products` too; else null.
@@ -95,6 +98,22 @@ GRAFT_END_KERNEL_NAMESPACE
 GRAFT_END_TARGET
 #endif
 
+#if GRAFT_HAS_NEON_DOTPROD
+GRAFT_BEGIN_TARGET("arch=armv8.2-a+dotprod")
+GRAFT_BEGIN_KERNEL_NAMESPACE
+namespace cpu {
+namespace neon {
+namespace dotprod {
+#include "simd/neon_dotprod.inl"
+
+#include "kernels/quantized_lanes.inl"
+}  // namespace dotprod
+}  // namespace neon
+}  // namespace cpu
+GRAFT_END_KERNEL_NAMESPACE
+GRAFT_END_TARGET
+#endif
+
 #if GRAFT_EMULATED_PRODUCTS
 #define GRAFT_KERNEL_TEXTS "kernels/emulated_products.inl"
 #include "regions.inl"
@@ -137,6 +156,14 @@ GRAFT_INLINE const kernel_table& kernels(isa set) noexcept {
     return baseline::table();
 }
 
+GRAFT_INLINE bool multiplies_signed_pixels(isa set) noexcept {
+#if GRAFT_HAS_NEON_DOTPROD
+    return set == isa::neon && byte_products(set) == neon::dotprod::bytes_in_lanes();
+#else
+    return static_cast<void>(set), false;
+#endif
+}
+
 #if GRAFT_EMULATED_PRODUCTS
 inline bool emulates(const char* what) noexcept {
     const char* wish = std::getenv("GRAFT_EMULATED_PRODUCTS");
@@ -157,6 +184,9 @@ GRAFT_INLINE const byte_kernels* byte_products(isa set) noexcept {
 #endif
 #if GRAFT_HAS_AVX_VNNI
     if (set == isa::avx2) return avx2::vnni::bytes_in_lanes();
+#endif
+#if GRAFT_HAS_NEON_DOTPROD
+    if (set == isa::neon) return neon::dotprod::bytes_in_lanes();
 #endif
     return nullptr;
 }

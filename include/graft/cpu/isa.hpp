@@ -40,7 +40,8 @@ const char* name(isa set) noexcept;
 int vector_width(isa set) noexcept;
 /// Whether this machine (and its operating system, which must save the registers) can run the set. Thread-safe.
 bool available(isa set) noexcept;
-/// Whether this machine multiplies bytes four a lane of a set's vectors (avx512: AVX-512 VNNI, avx2: AVX-VNNI), which its kernels use then. Thread-safe.
+/// Whether this machine multiplies bytes four a lane of a set's vectors (avx512: AVX-512 VNNI, avx2: AVX-VNNI, neon: the dot product of Armv8.2), which its
+/// kernels use then. Thread-safe.
 bool has_byte_products(isa set) noexcept;
 /// Whether this machine multiplies pairs of bfloat16 (AVX-512 BF16), which kernels of avx512 use when asked for the precision. Thread-safe.
 bool has_bfloat16_pairs() noexcept;
@@ -69,6 +70,8 @@ GRAFT_END_NAMESPACE
 #include <cpuid.h>
 #elif GRAFT_ARCH_X86_64
 #include <intrin.h>
+#elif GRAFT_ARCH_ARM64 && defined(__linux__)
+#include <sys/auxv.h>
 #endif
 
 GRAFT_BEGIN_NAMESPACE
@@ -77,7 +80,7 @@ namespace detail {
 
 // One bit for each set and for what only some machines of a set have, found once; 1u << 31 marks that it was.
 constexpr std::uint32_t byte_products_bit = 1u << 30, tiles_bit = 1u << 29, bfloat16_pairs_bit = 1u << 28, avx2_byte_products_bit = 1u << 27,
-                        byte_permutes_bit = 1u << 26;
+                        byte_permutes_bit = 1u << 26, neon_byte_products_bit = 1u << 25;
 inline std::uint32_t detect() noexcept {
     std::uint32_t found = 1u << static_cast<int>(isa::baseline);
     if (GRAFT_ARCH_ARM64) found |= 1u << static_cast<int>(isa::neon);
@@ -128,6 +131,14 @@ inline std::uint32_t detect() noexcept {
         }
     }
 #endif
+#if GRAFT_ARCH_ARM64
+#if defined(__ARM_FEATURE_DOTPROD)
+    found |= neon_byte_products_bit;
+#elif defined(__linux__)
+    constexpr unsigned long dot_product = 1ul << 20;  // HWCAP_ASIMDDP
+    if (getauxval(AT_HWCAP) & dot_product) found |= neon_byte_products_bit;
+#endif
+#endif
     return found | 1u << 31;
 }
 
@@ -174,7 +185,10 @@ GRAFT_INLINE int vector_width(isa set) noexcept {
 GRAFT_INLINE bool available(isa set) noexcept { return detail::detected() >> static_cast<int>(set) & 1; }
 
 GRAFT_INLINE bool has_byte_products(isa set) noexcept {
-    const std::uint32_t bit = set == isa::avx512 ? detail::byte_products_bit : set == isa::avx2 ? detail::avx2_byte_products_bit : 0;
+    const std::uint32_t bit = set == isa::avx512 ? detail::byte_products_bit
+                              : set == isa::avx2 ? detail::avx2_byte_products_bit
+                              : set == isa::neon ? detail::neon_byte_products_bit
+                                                 : 0;
     return (detail::detected() & bit) != 0;
 }
 

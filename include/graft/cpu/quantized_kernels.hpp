@@ -97,14 +97,15 @@ struct quantized_conv_problem {
     int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
     bool x_signed = false, y_signed = false;
     int x_zero = 0, y_zero = 0, low = 0, high = 255;
-    bool bytes = false;     ///< four 8-bit products a sum, of images in lanes of four channels; else two of 16 bits, of planes. The integers are the same
-    bool tiles = false;     ///< of bytes: by the machine's tiles, of images in pixels of 64 channels. The integers are the same
-    bool planes = false;    ///< of tiles: x is planes, row-major codes
-    bool wide = false;      ///< of bytes: weights are the sum of two, multiplied one behind the other. The integers are the same
-    bool few = false;       ///< of bytes: vectors of output channels, not of neighbouring pixels, of which there are few. The integers are the same
-    bool matrix = false;    ///< of few: x is a matrix [ow][ic] and y [ow][oc], row-major codes; the window is one tap
-    bool winograd = false;  ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
-    bool adds = false;      ///< of tiles: what is stored are the codes of `sum`, whose `a` the convolution's are and whose `b` lie as y does
+    bool bytes = false;          ///< four 8-bit products a sum, of images in lanes of four channels; else two of 16 bits, of planes. The integers are the same
+    bool tiles = false;          ///< of bytes: by the machine's tiles, of images in pixels of 64 channels. The integers are the same
+    bool planes = false;         ///< of tiles: x is planes, row-major codes
+    bool signed_pixels = false;  ///< of bytes in lanes: the machine multiplies pixels as signed ones, 128 less than they are. The integers are the same
+    bool wide = false;           ///< of bytes: weights are the sum of two, multiplied one behind the other. The integers are the same
+    bool few = false;            ///< of bytes: vectors of output channels, not of neighbouring pixels, of which there are few. The integers are the same
+    bool matrix = false;         ///< of few: x is a matrix [ow][ic] and y [ow][oc], row-major codes; the window is one tap
+    bool winograd = false;       ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
+    bool adds = false;           ///< of tiles: what is stored are the codes of `sum`, whose `a` the convolution's are and whose `b` lie as y does
     quantized_sum_problem sum;
 
     bool depthwise() const noexcept { return groups != 1; }

@@ -180,7 +180,7 @@ GRAFT_INLINE std::int32_t quantized_bias(const quantized_conv_problem& p, const 
         sum += some;
     }
     for (; i < n; ++i) sum += weights[i];
-    return static_cast<std::int32_t>(bias - sum * p.unsigned_zero());
+    return static_cast<std::int32_t>(bias - sum * (p.unsigned_zero() - (p.signed_pixels ? 128 : 0)));
 }
 
 }  // namespace cpu

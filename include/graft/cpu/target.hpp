@@ -27,6 +27,12 @@
 #endif
 // Four bytes a lane without AVX-512 (AVX-VNNI): the same compilers do.
 #define GRAFT_HAS_AVX_VNNI GRAFT_HAS_AVX512_BF16
+// Four bytes a lane on ARM (the dot product of Armv8.2): compilers that know it in a region, or have it everywhere.
+#if GRAFT_ARCH_ARM64 && (defined(__ARM_FEATURE_DOTPROD) || (defined(__clang__) ? __clang_major__ >= 16 : defined(__GNUC__) && __GNUC__ >= 8))
+#define GRAFT_HAS_NEON_DOTPROD 1
+#else
+#define GRAFT_HAS_NEON_DOTPROD 0
+#endif
 // Tiles: the one system whose way of asking for them is known here.
 #if GRAFT_HAS_AVX512_BF16 && defined(__linux__)
 #define GRAFT_HAS_AMX 1

@@ -394,6 +394,7 @@ private:
         p.bytes = fit || (p.wide && cpu::takes_quantized_conv(p) && fit_bytes(k, weight, p.oc, per_channel, 2));
         p.wide &= p.bytes;
         p.tiles &= p.bytes;
+        p.signed_pixels = p.bytes && !p.tiles && cpu::multiplies_signed_pixels(level_);
         p.planes = p.tiles && cpu::takes_quantized_planes(p);
         if (p.matrix && !p.bytes) return {};
         p.few = p.matrix || cpu::prefers_few_pixels(p);
