@@ -45,3 +45,28 @@ TEST_CASE("a classifier's answers come with maps of what spoke for them") {
     CHECK(wrong.error().code() == graft::errc::data_label_range);
     CHECK(!explain.of(fish, -1).ok());
 }
+
+TEST_CASE("a classifier that answers in codes of 8 bits is explained by the numbers that they stand for") {
+    graft::classifier_options options;
+    options.load = graft::on_device(nullptr);
+    graft::model m = graft::load(demo + "model.onnx", options.load);
+    graft::graph g = m.graph();
+    const float scale = 1.0f / 256;
+    const std::uint8_t none = 0;
+    graft::node n;
+    n.op_type = "QuantizeLinear";
+    n.version = g.version_of("");
+    n.inputs = {g.outputs[0], g.add_constant("scale", graft::tensor::from(&scale, {}).value()), g.add_constant("zero", graft::tensor::from(&none, {}).value())};
+    const graft::value_id codes = g.add_value("codes");
+    g.at(codes).type = graft::dtype::uint8;
+    n.outputs = {codes};
+    g.nodes.push_back(std::move(n));
+    g.outputs = {codes};
+    graft::explainer explain = graft::explainer::make(graft::load(std::move(g), options.load), options);
+    graft::explainer before = graft::explainer::make(m, options);
+    const graft::image fish = graft::decode_file(demo + "pictures/fish-1.png");
+    const std::vector<graft::explanation> now = explain.best(fish), then = before.best(fish);
+    CHECK(now[0].answer.label == "fish");
+    REQUIRE(now[0].map.shape() == then[0].map.shape());
+    for (int i = 0; i < 64; ++i) CHECK(now[0].map.data<float>()[i] == doctest::Approx(then[0].map.data<float>()[i]));
+}

@@ -21,7 +21,8 @@ struct grafted {
 /// has one; other outputs go, and so do inputs that have a default: those are weights, and learn. Errors: train.head, memory.oom.
 result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed);
 
-/// The value that a loss is to be taken of in a network that is to be trained as it is: its first output, or what its last Softmax reads.
+/// The value that a loss is to be taken of in a network that is to be trained as it is: its first output, or what its last Softmax reads; of an output in codes
+/// the numbers that were rounded and cut to them.
 value_id logits_of(const graph& g);
 
 namespace detail {
@@ -36,6 +37,7 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "../core/rng.hpp"
+#include "../passes/graph_queries.hpp"
 #include "../passes/node_writer.hpp"
 
 #include <cmath>
@@ -81,14 +83,17 @@ GRAFT_INLINE void constants_to_initializers(graph& g) {
 
 GRAFT_INLINE value_id logits_of(const graph& g) {
     if (g.outputs.empty()) return no_value;
-    value_id id = g.outputs[0];
+    value_id id = g.outputs[0], last = id;
+    bool rounded = false;  // whether `last` is what codes were made of
     for (int i = detail::maker_of(g, id); i >= 0; i = detail::maker_of(g, id)) {
         const node& n = g.nodes[static_cast<std::size_t>(i)];
         if (detail::is_softmax(n)) return n.inputs[0];
-        if (!detail::changes_shape_only(n)) break;
+        const bool rounds = ops::row_of(n).traits.role == op_role::quantize, cuts = rounded && id == last && detail::is_named(n, "Clip");
+        if (!cuts && !detail::changes_shape_only(n)) break;
+        if (id == last && (rounds || cuts)) last = n.inputs[0], rounded = true;
         id = n.inputs[0];
     }
-    return g.outputs[0];
+    return last;
 }
 
 namespace detail {

@@ -11,9 +11,7 @@ GRAFT_VECTOR I max_bytes(I a, I b) { return as_lanes(vmaxq_u8(as_bytes(a), as_by
 GRAFT_VECTOR I min_bytes(I a, I b) { return as_lanes(vminq_u8(as_bytes(a), as_bytes(b))); }
 GRAFT_VECTOR I zip_bytes_low(I a, I b) { return as_lanes(vzip1q_u8(as_bytes(a), as_bytes(b))); }
 GRAFT_VECTOR I zip_bytes_high(I a, I b) { return as_lanes(vzip2q_u8(as_bytes(a), as_bytes(b))); }
-GRAFT_VECTOR int16x8_t pack_halves(I a, I b, I added) {
-    return vqaddq_s16(vcombine_s16(vqmovn_s32(a.r), vqmovn_s32(b.r)), vreinterpretq_s16_s32(added.r));
-}
+GRAFT_VECTOR int16x8_t pack_halves(I a, I b, I added) { return vqaddq_s16(vcombine_s16(vqmovn_s32(a.r), vqmovn_s32(b.r)), vreinterpretq_s16_s32(added.r)); }
 GRAFT_VECTOR I pack_bytes(I a, I b, I c, I d, I added) {
     return as_lanes(vcombine_u8(vqmovun_s16(pack_halves(a, b, added)), vqmovun_s16(pack_halves(c, d, added))));
 }
