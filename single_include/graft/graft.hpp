@@ -30439,8 +30439,9 @@ private:
     int version() const { return g_.version_of(""); }
     bool exists(const char* op) const { return ops::find_op("", op, version()) != nullptr; }
     static value_id in(const node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : no_value; }
-    const tensor* constant(value_id id) const { return id != no_value && g_.at(id).constant ? &g_.at(id).constant : nullptr; }
-    const std::string& stem(const node& n) const { return g_.at(n.outputs[0]).name; }
+    // By value, as every new node moves the graph's values; empty where it is none.
+    tensor constant(value_id id) const { return id != no_value ? g_.at(id).constant : tensor(); }
+    std::string stem(const node& n) const { return g_.at(n.outputs[0]).name; }
     static std::int64_t integer(const node& n, const char* name, std::int64_t otherwise) {
         const attribute* a = n.find(name);
         return a ? a->integer : otherwise;
@@ -30485,12 +30486,12 @@ private:
 
     // Whether scales are one number, or may be told along an axis.
     bool scales(value_id scale, bool along_axis) const {
-        const tensor* t = constant(scale);
-        return !t || t->elements() == 1 || (along_axis && version() >= 13);
+        const tensor t = constant(scale);
+        return !t || t.elements() == 1 || (along_axis && version() >= 13);
     }
     value_id dequantized(const node& n, value_id codes, value_id scale, value_id zero, std::int64_t axis = 1) {
-        const tensor* t = constant(scale);
-        return add(n, "DequantizeLinear", {codes, scale, zero}, t && t->elements() > 1 ? attributes{integer_attribute("axis", axis)} : attributes());
+        const tensor t = constant(scale);
+        return add(n, "DequantizeLinear", {codes, scale, zero}, t && t.elements() > 1 ? attributes{integer_attribute("axis", axis)} : attributes());
     }
     value_id dequantized_at(const node& n, std::size_t i) { return dequantized(n, in(n, i), in(n, i + 1), in(n, i + 2)); }
     bool quantize(const node& n, value_id y, value_id scale, value_id zero) { return finish(n, "QuantizeLinear", {y, scale, zero}); }
@@ -30547,20 +30548,20 @@ private:
     }
     // Y = A * B + bias, in reals, of what codes stand for.
     bool integer_product(const node& n, const char* as) {
-        const tensor* b = constant(in(n, 1));
-        if (!scales(in(n, 2), false) || !scales(in(n, 3), b != nullptr)) return false;
+        const tensor b = constant(in(n, 1));
+        if (!scales(in(n, 2), false) || !scales(in(n, 3), bool(b))) return false;
         const value_id x = dequantized(n, in(n, 0), in(n, 2), in(n, 4));
-        return product_of(n, as, x, dequantized(n, in(n, 1), in(n, 3), in(n, 5), b ? b->shape().rank() - 1 : 1), in(n, 6));
+        return product_of(n, as, x, dequantized(n, in(n, 1), in(n, 3), in(n, 5), b ? b.shape().rank() - 1 : 1), in(n, 6));
     }
     bool dynamic_product(const node& n, const char* as) {
-        const tensor* b = constant(in(n, 1));
-        if (!exists("DynamicQuantizeLinear") || !scales(in(n, 2), b != nullptr)) return false;
+        const tensor b = constant(in(n, 1));
+        if (!exists("DynamicQuantizeLinear") || !scales(in(n, 2), bool(b))) return false;
         const value_id codes = add(n, "DynamicQuantizeLinear", {in(n, 0)});
-        const std::string& name = g_.at(codes).name;
+        const std::string name = g_.at(codes).name;
         const value_id scale = g_.add_value(name + "_scale"), zero = g_.add_value(name + "_zero_point");
         g_.nodes.back().outputs = {codes, scale, zero};
         const value_id x = dequantized(n, codes, scale, zero);
-        return product_of(n, as, x, dequantized(n, in(n, 1), in(n, 2), in(n, 3), b ? b->shape().rank() - 1 : 1), in(n, 4));
+        return product_of(n, as, x, dequantized(n, in(n, 1), in(n, 2), in(n, 3), b ? b.shape().rank() - 1 : 1), in(n, 4));
     }
     bool product_of(const node& n, const char* as, value_id a, value_id b, value_id bias) {
         return bias == no_value ? finish(n, as, {a, b}) : finish(n, "Add", {add(n, as, {a, b}), bias});
@@ -30700,7 +30701,7 @@ private:
     bool norm(const node& n, const char*) {
         const std::int64_t axis = integer(n, "axis", -1);
         const int axes = rank(n.inputs[0]);
-        if (wants_beyond(n, 1, n.outputs.size()) || (axis != -1 && axis + 1 != axes)) return false;
+        if (wants_beyond(n, 1, n.outputs.size()) || (axis != -1 && axis != axes - 1)) return false;
         return normalize(n, n.inputs[0], n.inputs[1], in(n, 2), -1);
     }
     // The norm of input + skip + bias; that sum is the fourth output.
@@ -30736,9 +30737,9 @@ private:
     // Input [batch, rows, features] by weights [features, 3 * heads * depth]: queries, keys and values side by side.
     bool attention(const node& n, const char* as) {
         const std::int64_t heads = integer(n, "num_heads", 0);
-        const tensor* weights = constant(in(n, 1));
-        if (heads < 1 || !weights || weights->shape().rank() != 2 || n.find("qkv_hidden_sizes") || !plain(n, 3)) return false;
-        const std::int64_t all = weights->shape()[1];
+        const tensor weights = constant(in(n, 1));
+        if (heads < 1 || !weights || weights.shape().rank() != 2 || n.find("qkv_hidden_sizes") || !plain(n, 3)) return false;
+        const std::int64_t all = weights.shape()[1];
         if (heads > all / 3 || all % (3 * heads) != 0) return false;
         value_id x = add(n, as, {in(n, 0), in(n, 1)});
         if (in(n, 2) != no_value) x = add(n, "Add", {x, in(n, 2)});
@@ -30755,16 +30756,16 @@ private:
     // Queries, keys and values [batch, rows, heads * depth] in three inputs, and a bias of all three.
     bool multi_head_attention(const node& n, const char*) {
         const std::int64_t heads = integer(n, "num_heads", 0);
-        const tensor* bias = constant(in(n, 3));
-        const value& query = g_.at(in(n, 0));
+        const tensor bias = constant(in(n, 3));
         if (heads < 1 || in(n, 1) == no_value || in(n, 2) == no_value || !plain(n, 4) || (in(n, 3) != no_value && !bias)) return false;
         if (rank(in(n, 1)) == 4 || rank(in(n, 2)) == 4) return false;
-        const std::int64_t features = bias ? bias->elements() / 3 : query.has_shape && query.extents.rank() == 3 ? query.extents[2] : 0;
-        if (features < heads || features % heads != 0 || (bias && (bias->type() != dtype::float32 || bias->elements() != 3 * features))) return false;
+        const value& query = g_.at(in(n, 0));
+        const std::int64_t features = bias ? bias.elements() / 3 : query.has_shape && query.extents.rank() == 3 ? query.extents[2] : 0;
+        if (features < heads || features % heads != 0 || (bias && (bias.type() != dtype::float32 || bias.elements() != 3 * features))) return false;
         const auto part = [&](std::size_t i, std::vector<std::int64_t> order) {
             value_id x = n.inputs[i];
             if (bias) {
-                const float* const from = bias->data<float>() + static_cast<std::int64_t>(i) * features;
+                const float* const from = bias.data<float>() + static_cast<std::int64_t>(i) * features;
                 x = add(n, "Add", {x, write_.constant(stem(n), std::vector<float>(from, from + features), shape{features})});
             }
             return permuted(n, reshaped(n, x, {0, 0, heads, features / heads}), std::move(order));

@@ -3,6 +3,7 @@
 //   GRAFT_NODE_ONLY    run the tests only whose names hold this text; no lower bound of passes then
 #include "../io/wire_model.hpp"
 #include "../skipped.hpp"
+#include "recorded_tests.hpp"
 
 #include <graft/graft.hpp>
 
@@ -16,45 +17,15 @@
 #include <string>
 #include <vector>
 
+using recorded_tests::read_file;
+using recorded_tests::reader;
+
 namespace {
 
 struct tally {
     int pass = 0, fail = 0, unsupported = 0, skipped = 0;
     std::map<std::string, int> reasons;
 };
-
-// The file, read front to back.
-struct reader {
-    std::vector<char> bytes;
-    std::size_t at = 0;
-    bool ok = true;
-    std::uint32_t number() {
-        std::uint32_t n = 0;
-        if (bytes.size() - at < 4) return ok = false, 0;
-        for (unsigned i = 0; i < 4; ++i) n |= std::uint32_t(static_cast<unsigned char>(bytes[at + i])) << 8 * i;
-        at += 4;
-        return n;
-    }
-    graft::wire_bytes part() {
-        const std::uint32_t n = number();
-        if (bytes.size() - at < n) return ok = false, graft::wire_bytes{};
-        const graft::wire_bytes view{reinterpret_cast<const std::uint8_t*>(bytes.data() + at), n};
-        at += n;
-        return view;
-    }
-    std::string text() { return part().string(); }
-};
-
-bool read_file(const std::string& path, std::vector<char>& out) {
-    std::FILE* file = std::fopen(path.c_str(), "rb");
-    if (!file) return false;
-    std::fseek(file, 0, SEEK_END);
-    out.resize(static_cast<std::size_t>(std::ftell(file)));
-    std::rewind(file);
-    const bool whole = std::fread(out.data(), 1, out.size(), file) == out.size();
-    std::fclose(file);
-    return whole;
-}
 
 // TensorProtos as tensors: graft reads them as the initializers of a model that holds nothing else.
 graft::status read_tensors(const std::vector<graft::wire_bytes>& protos, std::vector<graft::tensor>& out) {
