@@ -64905,7 +64905,7 @@ inline std::int64_t groups_a_task(const code_groups& of) { return std::max<std::
 
 GRAFT_INLINE void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool) {
     const byte_kernels* const lanes = problem.lanes && problem.fits_int32() ? byte_products(set) : nullptr;
-    parallel_for_pieces(pool, n, 16384, [&](std::int64_t first, std::int64_t count) {
+    parallel_for_pieces(pool, n, detail::codes_a_task, [&](std::int64_t first, std::int64_t count) {
         if (lanes) {
             const auto at = [&](const void* codes) { return static_cast<const std::int32_t*>(codes) + first / 4; };
             return lanes->sum(problem, at(a), at(b), const_cast<std::int32_t*>(at(y)), count / 4);
@@ -66194,7 +66194,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 //   QuantizeLinear(act?(Conv(DequantizeLinear(x), DequantizeLinear(W), B?)))    graft.QuantizedConv(x)
-//   QLinearConv(x, ...)                                                         graft.QuantizedConv(x)
+//   QLinearConv(x, ...)                                                         graft.QuantizedConv(x); in groups of several channels, reals
 //   QuantizeLinear(act?(Gemm or MatMul(DequantizeLinear(x), DequantizeLinear(W), B?)))  graft.QuantizedConv(x), where bytes are multiplied
 //   QuantizeLinear(act?(Add(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedSum(a, b)
 //   QuantizeLinear(act?(Mul(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedProduct(a, b)
@@ -66465,14 +66465,65 @@ private:
             if (!is_constant(n.inputs[i])) return;
         if (bias != no_value && !is_constant(bias)) return;
         const node from = n;
-        make_conv(n, from, n.inputs[0], x, y,
-                  {at(n.inputs[3]).constant, at(n.inputs[4]).constant, at(n.inputs[5]).constant, bias == no_value ? tensor() : at(bias).constant}, y.low(),
-                  y.high());
+        const constants k{at(n.inputs[3]).constant, at(n.inputs[4]).constant, at(n.inputs[5]).constant, bias == no_value ? tensor() : at(bias).constant};
+        make_conv(n, from, n.inputs[0], x, y, k, y.low(), y.high());
+        if (failure_.ok() && n.domain.empty() && n.op_type == "QLinearConv") failure_ = conv_of_whole_numbers(n, x, y, k);
     }
 
     struct constants {
         tensor weight, scale, zero, bias;  // the bias in int32, or in reals
     };
+
+    // A QLinearConv that the kernels of integers do not take, as one of groups: sums of whole numbers in float32, which has faster kernels than the reference.
+    //   QuantizeLinear(Conv(DequantizeLinear(x, 1), W - zero, B) * scales, 1)
+    status conv_of_whole_numbers(node& n, const codes& x, const codes& y, const constants& k) {
+        const shape w = k.weight.shape();
+        const std::int64_t channels = w.rank() > 2 ? w[0] : 0;
+        if (channels < 1 || w.elements() == 0 || !is_8_bits(k.weight.type()) || k.scale.type() != dtype::float32 || !fit_channels(k, channels)) return {};
+        for (const char* op : {"DequantizeLinear", "Conv", "Mul", "QuantizeLinear"})
+            if (const op_row* needed = ops::find_op("", op, newest_opset); !needed || !needed->run) return {};
+        const std::int64_t per_channel = w.elements() / channels;
+        tensor weights, scales, bias, one;
+        shape along = shape::filled(w.rank(), 1);
+        along[1] = channels;
+        GRAFT_TRY_ASSIGN(weights, tensor::make(dtype::float32, w, with_.budget));
+        GRAFT_TRY_ASSIGN(scales, tensor::make(dtype::float32, along, with_.budget));
+        GRAFT_TRY_ASSIGN(bias, tensor::zeros(dtype::float32, {channels}));
+        GRAFT_TRY_ASSIGN(one, tensor::make(dtype::float32, shape{}));
+        one.data<float>()[0] = 1;
+        for (std::int64_t m = 0; m < channels; ++m) {
+            scales.data<float>()[m] = x.scale * k.scale.data<float>()[k.scale.elements() == 1 ? 0 : m] / y.scale;
+            if (k.bias) bias.data<float>()[m] = static_cast<float>(element_as_double(k.bias.type(), k.bias.raw(), m));
+            for (std::int64_t i = m * per_channel; i < (m + 1) * per_channel; ++i)
+                weights.data<float>()[i] = static_cast<float>(element_as_double(k.weight.type(), k.weight.raw(), i) - zero_of(k, m));
+        }
+        const value_id unit = g.add_constant(n.name + "_one", std::move(one)), y_zero = n.inputs[7];
+        const auto before = [&](const char* op, value_id like_this, std::vector<value_id> inputs) {
+            node made;
+            become(made, op, "");
+            made.name = n.name;
+            made.inputs = std::move(inputs);
+            made.outputs = {like(like_this, "_whole")};
+            at(made.outputs[0]).type = dtype::float32;
+            return made;
+        };
+        const node codes_of_x = before("DequantizeLinear", n.inputs[0], {n.inputs[0], unit, n.inputs[2]});
+        node conv = before("Conv", n.outputs[0],
+                           {codes_of_x.outputs[0], g.add_constant(n.name + "_weights", std::move(weights)), g.add_constant(n.name + "_bias", std::move(bias))});
+        conv.attributes = n.attributes;
+        conv.multiply_adds = n.multiply_adds;
+        const node scaled = before("Mul", n.outputs[0], {conv.outputs[0], g.add_constant(n.name + "_scales", std::move(scales))});
+        insert_before(n, codes_of_x);
+        insert_before(n, std::move(conv));
+        insert_before(n, scaled);
+        edit(n, [&] {
+            become(n, "QuantizeLinear", "");
+            n.inputs = {scaled.outputs[0], unit, y_zero};
+            n.attributes.clear();
+            n.multiply_adds = 0;
+        });
+        return {};
+    }
     void make_conv(node& n, const node& from, value_id image, const codes& x, const codes& y, const constants& k, int low, int high) {
         const shape &in = at(image).extents, w = k.weight.shape(), &out = at(n.outputs[0]).extents;
         cpu::conv_problem window{};

@@ -66,8 +66,8 @@ TEST_CASE("operators of com.microsoft with something missing or out of range are
             graft::graph without = whole;
             without.nodes[0].attributes.erase(without.nodes[0].attributes.begin() + static_cast<std::ptrdiff_t>(i));
             seen.add(std::move(without));
-            for (const std::int64_t number : {std::numeric_limits<std::int64_t>::min(), std::int64_t(-1), std::int64_t(0), std::int64_t(1), std::int64_t(1) << 62,
-                                              std::numeric_limits<std::int64_t>::max()}) {
+            for (const std::int64_t number : {std::numeric_limits<std::int64_t>::min(), std::int64_t(-1), std::int64_t(0), std::int64_t(1),
+                                              std::int64_t(1) << 62, std::numeric_limits<std::int64_t>::max()}) {
                 graft::graph other = whole;
                 graft::attribute& a = other.nodes[0].attributes[i];
                 a.integer = number, a.real = static_cast<float>(number), a.string = "Clip", a.integers.assign(3, number), a.reals.clear();

@@ -185,6 +185,24 @@ TEST_CASE("cpu quantized graphs: QLinearConv gives the reference's codes") {
     });
 }
 
+TEST_CASE("cpu quantized graphs: QLinearConv in groups of several channels gives the reference's codes in float32") {
+    by_every_product([] {
+        for (const std::int64_t group : {2, 5})
+            for (const bool zero_points : {false, true}) {
+                net n;
+                const value_id x = n.b.input("x", dtype::uint8, {2, 10, 11, 9});
+                const value_id y = n.b.apply(
+                    "QLinearConv",
+                    {x, n.scalar(dtype::float32, 1.0 / 128), n.scalar(dtype::uint8, 131), n.constant(made(dtype::uint8, {20, 10 / group, 3, 3}, 120, 126)),
+                     n.constant(made(dtype::float32, {20}, 0.002, 0.01)), n.constant(made(dtype::uint8, {20}, zero_points ? 60 : 0, 128)),
+                     n.scalar(dtype::float32, 0.1), n.scalar(dtype::uint8, 90), n.constant(made(dtype::int32, {20}, 3000))},
+                    {graft::integer_attribute("group", group), graft::integers_attribute("pads", {1, 1, 1, 1})});
+                const answers a = check_against_reference(n.b, y, made(dtype::uint8, {2, 10, 11, 9}, 120, 128), 0);
+                CHECK(a.reals == 1);
+            }
+    });
+}
+
 TEST_CASE("cpu quantized graphs: reals that somebody else reads, and scales that a run gives, stay reals") {
     SUBCASE("an output of the graph") {
         net n;

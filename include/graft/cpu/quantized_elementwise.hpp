@@ -41,7 +41,7 @@ inline std::int64_t groups_a_task(const code_groups& of) { return std::max<std::
 
 GRAFT_INLINE void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool) {
     const byte_kernels* const lanes = problem.lanes && problem.fits_int32() ? byte_products(set) : nullptr;
-    parallel_for_pieces(pool, n, 16384, [&](std::int64_t first, std::int64_t count) {
+    parallel_for_pieces(pool, n, detail::codes_a_task, [&](std::int64_t first, std::int64_t count) {
         if (lanes) {
             const auto at = [&](const void* codes) { return static_cast<const std::int32_t*>(codes) + first / 4; };
             return lanes->sum(problem, at(a), at(b), const_cast<std::int32_t*>(at(y)), count / 4);
