@@ -30352,7 +30352,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// What each means is the kernel of ONNX Runtime 1.20 and what docs/ContribOperators.md there says of it. What has no form in the operator set that the file
+// What each means is the kernel of ONNX Runtime 1.31 and what docs/ContribOperators.md there says of it. What has no form in the operator set that the file
 // imports, or is asked of in a way that is not known here, stays as it is and is refused by name later.
 class microsoft_operators {
 public:
@@ -30588,56 +30588,58 @@ private:
 
     // -- several operators in one --
 
-    // What an activation and its numbers, alpha and beta (of Clip: the bounds), are of x; `last`: as what `n` makes.
-    bool activated(const node& n, value_id x, const std::string& name, const std::vector<float>& numbers) {
-        static constexpr struct {
-            const char* op;
-            std::size_t numbers;
-        } activations[] = {{"Relu", 0},      {"Tanh", 0}, {"Sigmoid", 0}, {"Softplus", 0},        {"Softsign", 0},
-                           {"LeakyRelu", 1}, {"Elu", 1},  {"Clip", 2},    {"ThresholdedRelu", 1}, {"HardSigmoid", 2}};
-        for (const auto& one : activations) {
-            if (name != one.op) continue;
-            attributes with;
-            const bool clip = name == "Clip", old = version() < 11;
-            static constexpr const char *names[] = {"alpha", "beta"}, *bounds[] = {"min", "max"};
-            std::vector<value_id> inputs{x};
-            for (std::size_t i = 0; i < one.numbers && i < numbers.size(); ++i) {
-                if (clip && !old)
-                    inputs.push_back(write_.number(stem(n), static_cast<double>(numbers[i])));
-                else
-                    with.push_back(real_attribute(clip ? bounds[i] : names[i], numbers[i]));
-            }
-            return finish(n, one.op, std::move(inputs), std::move(with));
-        }
-        return false;
+    // An activation by name, and how many numbers it has: alpha and beta, of Clip the bounds.
+    struct activation_form {
+        const char* op;
+        std::size_t numbers;
+    };
+    static const activation_form* find_activation(const std::string& name) {
+        static constexpr activation_form all[] = {{"Relu", 0},      {"Tanh", 0}, {"Sigmoid", 0}, {"Softplus", 0},        {"Softsign", 0},
+                                                  {"LeakyRelu", 1}, {"Elu", 1},  {"Clip", 2},    {"ThresholdedRelu", 1}, {"HardSigmoid", 2}};
+        const auto* found = std::find_if(std::begin(all), std::end(all), [&](const activation_form& one) { return name == one.op; });
+        return found != std::end(all) ? found : nullptr;
     }
-    static bool is_activation(const std::string& name) {
-        for (const char* one : {"Relu", "Tanh", "Sigmoid", "Softplus", "Softsign", "LeakyRelu", "Elu", "Clip", "ThresholdedRelu", "HardSigmoid"})
-            if (name == one) return true;
-        return false;
+    // Of x, as what `n` makes.
+    bool activated(const node& n, value_id x, const activation_form& activation, const std::vector<float>& numbers) {
+        attributes with;
+        const bool clip = std::string(activation.op) == "Clip", old = version() < 11;
+        static constexpr const char *names[] = {"alpha", "beta"}, *bounds[] = {"min", "max"};
+        std::vector<value_id> inputs{x};
+        for (std::size_t i = 0; i < activation.numbers && i < numbers.size(); ++i) {
+            if (clip && !old)
+                inputs.push_back(write_.number(stem(n), static_cast<double>(numbers[i])));
+            else
+                with.push_back(real_attribute(clip ? bounds[i] : names[i], numbers[i]));
+        }
+        return finish(n, activation.op, std::move(inputs), std::move(with));
+    }
+    static std::string text(const node& n, const char* name) {
+        const attribute* a = n.find(name);
+        return a ? a->string : std::string();
     }
     // Y = activation(conv(X, W) + B + Z)
     bool fused_conv(const node& n, const char* as) {
-        const attribute *activation = n.find("activation"), *numbers = n.find("activation_params");
-        const std::string name = activation ? activation->string : std::string();
-        if (!name.empty() && !is_activation(name)) return false;
+        const std::string name = text(n, "activation");
+        const activation_form* activation = find_activation(name);
+        if (!name.empty() && !activation) return false;
         attributes with = without(n, {"activation", "activation_params"});
         const value_id x = in(n, 0), w = in(n, 1), b = in(n, 2), z = in(n, 3);
         if (name.empty() && z == no_value) return finish(n, as, {x, w, b}, std::move(with));
         const value_id sum = add(n, as, {x, w, b}, std::move(with));
         if (name.empty()) return finish(n, "Add", {sum, z});
-        return activated(n, z == no_value ? sum : add(n, "Add", {sum, z}), name, numbers ? numbers->reals : std::vector<float>());
+        const attribute* numbers = n.find("activation_params");
+        return activated(n, z == no_value ? sum : add(n, "Add", {sum, z}), *activation, numbers ? numbers->reals : std::vector<float>());
     }
     bool fused_gemm(const node& n, const char* as) {
-        const attribute* activation = n.find("activation");
-        const std::string name = activation ? activation->string : std::string();
+        const std::string name = text(n, "activation");
+        const activation_form* activation = find_activation(name);
         attributes with = without(n, {"activation", "activation_alpha", "activation_beta", "activation_gamma"});
         if (name.empty()) return finish(n, as, n.inputs, std::move(with));
-        if (!is_activation(name) || name == "Clip") return false;
+        if (!activation || name == "Clip") return false;
         std::vector<float> numbers;
         for (const char* number : {"activation_alpha", "activation_beta"})
             if (const attribute* a = n.find(number)) numbers.push_back(a->real);
-        return activated(n, add(n, as, n.inputs, std::move(with)), name, numbers);
+        return activated(n, add(n, as, n.inputs, std::move(with)), *activation, numbers);
     }
     // Y = alpha * A * B, each perhaps transposed.
     bool fused_matmul(const node& n, const char* as) {
@@ -30682,11 +30684,11 @@ private:
         return finish(n, "Mul", {x, add(n, as, {times(n, x, static_cast<double>(real(n, "alpha", 1.702f)))})});
     }
 
-    // LayerNormalization of x along its last axes (Ba et al., 2016).
-    bool normalize(const node& n, value_id x, value_id scale, value_id shift, std::int64_t axis) {
+    // LayerNormalization of x along its last axis (Ba et al., 2016).
+    bool normalize(const node& n, value_id x, value_id scale, value_id shift) {
         const float epsilon = real(n, "epsilon", n.domain == domain ? 1e-12f : 1e-5f);
-        if (version() >= 17) return finish(n, "LayerNormalization", {x, scale, shift}, {integer_attribute("axis", axis), real_attribute("epsilon", epsilon)});
-        const auto mean = [&](value_id of) { return add(n, "ReduceMean", {of}, {integers_attribute("axes", {axis})}); };
+        if (version() >= 17) return finish(n, "LayerNormalization", {x, scale, shift}, {integer_attribute("axis", -1), real_attribute("epsilon", epsilon)});
+        const auto mean = [&](value_id of) { return add(n, "ReduceMean", {of}, {integers_attribute("axes", {-1})}); };
         const value_id centred = add(n, "Sub", {x, mean(x)}), two = write_.number(stem(n), 2);
         const value_id deviation = add(n, "Sqrt", {plus(n, mean(add(n, "Pow", {centred, two})), static_cast<double>(epsilon))});
         const value_id scaled = add(n, "Div", {centred, deviation});
@@ -30702,7 +30704,7 @@ private:
         const std::int64_t axis = integer(n, "axis", -1);
         const int axes = rank(n.inputs[0]);
         if (wants_beyond(n, 1, n.outputs.size()) || (axis != -1 && axis != axes - 1)) return false;
-        return normalize(n, n.inputs[0], n.inputs[1], in(n, 2), -1);
+        return normalize(n, n.inputs[0], n.inputs[1], in(n, 2));
     }
     // The norm of input + skip + bias; that sum is the fourth output.
     bool skip_norm(const node& n, const char*) {
@@ -30710,7 +30712,7 @@ private:
         value_id sum = add(n, "Add", {in(n, 0), in(n, 1)});
         if (in(n, 4) != no_value) sum = add(n, "Add", {sum, in(n, 4)});
         if (n.outputs.size() > 3 && n.outputs[3] != no_value) g_.nodes.back().outputs = {sum = n.outputs[3]};
-        return normalize(n, sum, in(n, 2), in(n, 3), -1);
+        return normalize(n, sum, in(n, 2), in(n, 3));
     }
 
     // -- attention (Vaswani et al., 2017) without masks, pasts and presents --
@@ -33422,10 +33424,10 @@ const kernel_table& kernels(isa set) noexcept;
 const byte_kernels* byte_products(isa set) noexcept;
 /// Whether these take pixels as signed bytes, 128 less than they are in memory.
 bool multiplies_signed_pixels(isa set) noexcept;
-/// Functions of bytes, of a set and a machine: by permutations where it has them (AVX-512 VBMI).
-byte_lookup lookup(isa set) noexcept;
 /// Those of bytes by tiles (AMX; asks the system for the use of them), of a set and a machine that have `byte_products` too; else null.
 const code_pixel_kernels* byte_tiles(isa set) noexcept;
+/// Functions of bytes, of a set and a machine: by permutations where it has them (AVX-512 VBMI).
+byte_lookup lookup(isa set) noexcept;
 /// The kernels of bfloat16, of a set and a machine that multiply it: tiles (AMX; asks the system for the use of them), else pairs (AVX-512 BF16); else null.
 const bfloat16_kernels* bfloat16_products(isa set) noexcept;
 
@@ -33906,6 +33908,7 @@ GRAFT_END_NAMESPACE
 
 
 #include <cstdint>
+#include <initializer_list>
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -33918,6 +33921,12 @@ constexpr bool quantized_sum_wanted() noexcept { return quantized_pairs_wanted()
 constexpr bool quantized_product_wanted() noexcept { return quantized_pairs_wanted() && wanted("Mul"); }
 constexpr bool quantized_mean_wanted() noexcept { return quantized_pairs_wanted() && (wanted("GlobalAveragePool") || wanted("ReduceMean")); }
 constexpr bool quantized_max_pool_wanted() noexcept { return quantized_pairs_wanted() && wanted("MaxPool"); }
+
+/// Codes as images in lanes and pixels hold them: signed ones stand 128 higher, as unsigned.
+inline void be_unsigned(bool& is_signed, std::initializer_list<int*> codes) noexcept {
+    for (int* code : codes) *code += is_signed ? 128 : 0;
+    is_signed = false;
+}
 
 /// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
 struct quantized_sum_problem {
@@ -33937,9 +33946,7 @@ struct quantized_sum_problem {
     quantized_sum_problem in_lanes() const noexcept {
         quantized_sum_problem p = *this;
         p.lanes = true;
-        p.a_zero += a_signed ? 128 : 0, p.b_zero += b_signed ? 128 : 0;
-        for (int* code : {&p.y_zero, &p.low, &p.high}) *code += y_signed ? 128 : 0;
-        p.a_signed = p.b_signed = p.y_signed = false;
+        be_unsigned(p.a_signed, {&p.a_zero}), be_unsigned(p.b_signed, {&p.b_zero}), be_unsigned(p.y_signed, {&p.y_zero, &p.low, &p.high});
         return p;
     }
     /// Whether all quotients by y_scale are far inside of int32.
@@ -33956,9 +33963,7 @@ struct quantized_product_problem {
     /// The same of codes in lanes or pixels, all of which are unsigned.
     quantized_product_problem in_lanes() const noexcept {
         quantized_product_problem p = *this;
-        p.a_zero += a_signed ? 128 : 0, p.b_zero += b_signed ? 128 : 0;
-        for (int* code : {&p.y_zero, &p.low, &p.high}) *code += y_signed ? 128 : 0;
-        p.a_signed = p.b_signed = p.y_signed = false;
+        be_unsigned(p.a_signed, {&p.a_zero}), be_unsigned(p.b_signed, {&p.b_zero}), be_unsigned(p.y_signed, {&p.y_zero, &p.low, &p.high});
         return p;
     }
 };
@@ -33971,9 +33976,7 @@ struct quantized_mean_problem {
 
     quantized_mean_problem in_lanes() const noexcept {
         quantized_mean_problem p = *this;
-        p.x_zero += x_signed ? 128 : 0;
-        for (int* code : {&p.y_zero, &p.low, &p.high}) *code += y_signed ? 128 : 0;
-        p.x_signed = p.y_signed = false;
+        be_unsigned(p.x_signed, {&p.x_zero}), be_unsigned(p.y_signed, {&p.y_zero, &p.low, &p.high});
         return p;
     }
 };
@@ -60937,6 +60940,7 @@ GRAFT_END_NAMESPACE
 #endif
 
 #include <cstdint>
+#include <initializer_list>
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -60949,6 +60953,12 @@ constexpr bool quantized_sum_wanted() noexcept { return quantized_pairs_wanted()
 constexpr bool quantized_product_wanted() noexcept { return quantized_pairs_wanted() && wanted("Mul"); }
 constexpr bool quantized_mean_wanted() noexcept { return quantized_pairs_wanted() && (wanted("GlobalAveragePool") || wanted("ReduceMean")); }
 constexpr bool quantized_max_pool_wanted() noexcept { return quantized_pairs_wanted() && wanted("MaxPool"); }
+
+/// Codes as images in lanes and pixels hold them: signed ones stand 128 higher, as unsigned.
+inline void be_unsigned(bool& is_signed, std::initializer_list<int*> codes) noexcept {
+    for (int* code : codes) *code += is_signed ? 128 : 0;
+    is_signed = false;
+}
 
 /// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
 struct quantized_sum_problem {
@@ -60968,9 +60978,7 @@ struct quantized_sum_problem {
     quantized_sum_problem in_lanes() const noexcept {
         quantized_sum_problem p = *this;
         p.lanes = true;
-        p.a_zero += a_signed ? 128 : 0, p.b_zero += b_signed ? 128 : 0;
-        for (int* code : {&p.y_zero, &p.low, &p.high}) *code += y_signed ? 128 : 0;
-        p.a_signed = p.b_signed = p.y_signed = false;
+        be_unsigned(p.a_signed, {&p.a_zero}), be_unsigned(p.b_signed, {&p.b_zero}), be_unsigned(p.y_signed, {&p.y_zero, &p.low, &p.high});
         return p;
     }
     /// Whether all quotients by y_scale are far inside of int32.
@@ -60987,9 +60995,7 @@ struct quantized_product_problem {
     /// The same of codes in lanes or pixels, all of which are unsigned.
     quantized_product_problem in_lanes() const noexcept {
         quantized_product_problem p = *this;
-        p.a_zero += a_signed ? 128 : 0, p.b_zero += b_signed ? 128 : 0;
-        for (int* code : {&p.y_zero, &p.low, &p.high}) *code += y_signed ? 128 : 0;
-        p.a_signed = p.b_signed = p.y_signed = false;
+        be_unsigned(p.a_signed, {&p.a_zero}), be_unsigned(p.b_signed, {&p.b_zero}), be_unsigned(p.y_signed, {&p.y_zero, &p.low, &p.high});
         return p;
     }
 };
@@ -61002,9 +61008,7 @@ struct quantized_mean_problem {
 
     quantized_mean_problem in_lanes() const noexcept {
         quantized_mean_problem p = *this;
-        p.x_zero += x_signed ? 128 : 0;
-        for (int* code : {&p.y_zero, &p.low, &p.high}) *code += y_signed ? 128 : 0;
-        p.x_signed = p.y_signed = false;
+        be_unsigned(p.x_signed, {&p.x_zero}), be_unsigned(p.y_signed, {&p.y_zero, &p.low, &p.high});
         return p;
     }
 };
@@ -61193,7 +61197,6 @@ private:
         value_id of = no_value;
         tensor results;  // of each code, in the order of bytes
     };
-    static bool is_8_bits(dtype type) { return type == dtype::uint8 || type == dtype::int8; }
 
     // What the node makes, if that is a function of one code.
     void follow(node& n) {
@@ -61228,12 +61231,12 @@ private:
         function& found = at_value(y);
         found.of = of;
         found.results = std::move(made[0]);
-        if (op.traits.role == op_role::quantize && is_8_bits(at(y).type)) look_up(n, found);
+        if (op.traits.role == op_role::quantize && ops::is_byte(at(y).type)) look_up(n, found);
     }
     // A code as a function of itself.
     void start(value_id id) {
         const dtype type = at(id).type;
-        if (!is_8_bits(type) || is_constant(id) || at_value(id).of != no_value || at(id).extents.rank() == 0) return;
+        if (!ops::is_byte(type) || is_constant(id) || at_value(id).of != no_value || at(id).extents.rank() == 0) return;
         auto made = tensor::make(type, shape{codes});
         if (!made.ok()) return;
         for (std::int64_t i = 0; i < codes; ++i) made->raw()[i] = static_cast<std::byte>(i);
@@ -61249,10 +61252,7 @@ private:
             n.attributes.clear();
         });
     }
-    function& at_value(value_id id) {
-        if (static_cast<std::size_t>(id) >= functions_.size()) functions_.resize(g.values.size());
-        return functions_[static_cast<std::size_t>(id)];
-    }
+    function& at_value(value_id id) { return functions_[static_cast<std::size_t>(id)]; }
     static shape along(int rank) {
         shape s = shape::filled(rank, 1);
         s[rank - 1] = codes;
@@ -61260,7 +61260,7 @@ private:
     }
 
     const lowering& with_;
-    std::vector<function> functions_;  // by value
+    std::vector<function> functions_;  // by value, of those that the graph had before
 };
 
 }  // namespace detail
@@ -66209,9 +66209,9 @@ public:
 
     // Whether pairs become integers, where they can.
     bool pays() { return cpu::pairs_of_16_bits_pay(level_) || (cpu::multiplies_bytes(level_) && most_fit_bytes()); }
-    // Errors: memory.oom; the graph is of no use then.
-    status run() {
-        pairs_pay_ = pays();
+    // `pays`: what that said. Errors: memory.oom; the graph is of no use then.
+    status run(bool pays) {
+        pairs_pay_ = pays;
         static constexpr rewrite<quantized_lowering> rows[] = {{"QuantizeLinear", "", &quantized_lowering::pair},
                                                                {"QLinearConv", "", &quantized_lowering::qlinear_conv}};
         sweep(*this, rows);
@@ -66227,9 +66227,8 @@ private:
         int low() const { return is_signed ? -128 : 0; }
         int high() const { return is_signed ? 127 : 255; }
     };
-    static bool is_8_bits(dtype type) { return type == dtype::uint8 || type == dtype::int8; }
     bool codes_of(dtype type, value_id scale, value_id zero, codes& out) {
-        if (!is_8_bits(type) || !is_float32(scale) || !scalar(scale, out.scale) || !std::isnormal(out.scale) || out.scale < 0) return false;
+        if (!ops::is_byte(type) || !is_float32(scale) || !scalar(scale, out.scale) || !std::isnormal(out.scale) || out.scale < 0) return false;
         out.is_signed = type == dtype::int8;
         if (zero == no_value) return true;
         const value& z = at(zero);
@@ -66289,7 +66288,7 @@ private:
             const double products = static_cast<double>(n.multiply_adds);
             all += products;
             const bool told = w.constant && w.integers && w.integers->floats.watches(w.constant.storage());
-            if (integers ? w.constant && is_8_bits(w.type) : told && is_8_bits(w.integers->integers.type())) bytes += products;
+            if (integers ? w.constant && ops::is_byte(w.type) : told && ops::is_byte(w.integers->integers.type())) bytes += products;
         }
         return bytes > 0 && bytes >= 0.75 * all;
     }
@@ -66444,7 +66443,7 @@ private:
         if (gemm && (integer(from, "transA", 0) || real(from, "alpha", 1) != 1 || (bias != no_value && real(from, "beta", 1) != 1))) return;
         const dequantized& w = *weight.integers;
         const shape &in = at(matrix).extents, &extents = w.integers.shape();
-        if (in.rank() < 2 || extents.rank() != 2 || !is_8_bits(w.integers.type()) || w.scale.type() != dtype::float32) return;
+        if (in.rank() < 2 || extents.rank() != 2 || !ops::is_byte(w.integers.type()) || w.scale.type() != dtype::float32) return;
         const int of_channels = transposed ? 0 : 1;
         if (w.axis != of_channels && w.axis != of_channels - 2 && w.scale.elements() != 1) return;
         if (bias != no_value &&
@@ -66479,7 +66478,7 @@ private:
     status conv_of_whole_numbers(node& n, const codes& x, const codes& y, const constants& k) {
         const shape w = k.weight.shape();
         const std::int64_t channels = w.rank() > 2 ? w[0] : 0;
-        if (channels < 1 || w.elements() == 0 || !is_8_bits(k.weight.type()) || k.scale.type() != dtype::float32 || !fit_channels(k, channels)) return {};
+        if (channels < 1 || w.elements() == 0 || !ops::is_byte(k.weight.type()) || k.scale.type() != dtype::float32 || !fit_channels(k, channels)) return {};
         for (const char* op : {"DequantizeLinear", "Conv", "Mul", "QuantizeLinear"})
             if (const op_row* needed = ops::find_op("", op, newest_opset); !needed || !needed->run) return {};
         const std::int64_t per_channel = w.elements() / channels;
@@ -66527,7 +66526,7 @@ private:
     void make_conv(node& n, const node& from, value_id image, const codes& x, const codes& y, const constants& k, int low, int high) {
         const shape &in = at(image).extents, w = k.weight.shape(), &out = at(n.outputs[0]).extents;
         cpu::conv_problem window{};
-        if (in.rank() != 4 || w.rank() != 4 || out.elements() == 0 || !is_8_bits(k.weight.type()) || k.scale.type() != dtype::float32) return;
+        if (in.rank() != 4 || w.rank() != 4 || out.elements() == 0 || !ops::is_byte(k.weight.type()) || k.scale.type() != dtype::float32) return;
         if (!cpu::conv_problem_of(from, in, w, out, window)) return;
         cpu::quantized_conv_problem p;
         p.n = window.n, p.ic = window.ic, p.ih = window.ih, p.iw = window.iw, p.oc = window.oc, p.oh = window.oh, p.ow = window.ow;
@@ -66736,12 +66735,13 @@ namespace cpu {
 
 /// Quantised networks in integers; what that leaves unread is dropped.
 inline status in_integers(graph& g, const lowering& with, isa level) {
-    if (graft::detail::quantized_lowering(g, with, level).pays()) {
+    const bool pays = graft::detail::quantized_lowering(g, with, level).pays();
+    if (pays) {
         // First, as a product that is a function of one code is no product of two.
         graft::detail::lookup_tables(g, with).run();
         drop_unread(g);
     }
-    GRAFT_TRY(graft::detail::quantized_lowering(g, with, level).run());
+    GRAFT_TRY(graft::detail::quantized_lowering(g, with, level).run(pays));
     drop_unread(g);
     if (!multiplies_tiles(level)) return {};
     graft::detail::quantized_sums(g, with).run();

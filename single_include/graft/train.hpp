@@ -23492,13 +23492,12 @@ GRAFT_INLINE void constants_to_initializers(graph& g) {
 GRAFT_INLINE value_id logits_of(const graph& g) {
     if (g.outputs.empty()) return no_value;
     value_id id = g.outputs[0], last = id;
-    bool rounded = false;  // whether `last` is what codes were made of
     for (int i = detail::maker_of(g, id); i >= 0; i = detail::maker_of(g, id)) {
         const node& n = g.nodes[static_cast<std::size_t>(i)];
         if (detail::is_softmax(n)) return n.inputs[0];
-        const bool rounds = ops::row_of(n).traits.role == op_role::quantize, cuts = rounded && id == last && detail::is_named(n, "Clip");
+        const bool rounds = ops::row_of(n).traits.role == op_role::quantize, cuts = id == last && last != g.outputs[0] && detail::is_named(n, "Clip");
         if (!cuts && !detail::changes_shape_only(n)) break;
-        if (id == last && (rounds || cuts)) last = n.inputs[0], rounded = true;
+        if (id == last && (rounds || cuts)) last = n.inputs[0];
         id = n.inputs[0];
     }
     return last;
@@ -35280,13 +35279,12 @@ GRAFT_INLINE void constants_to_initializers(graph& g) {
 GRAFT_INLINE value_id logits_of(const graph& g) {
     if (g.outputs.empty()) return no_value;
     value_id id = g.outputs[0], last = id;
-    bool rounded = false;  // whether `last` is what codes were made of
     for (int i = detail::maker_of(g, id); i >= 0; i = detail::maker_of(g, id)) {
         const node& n = g.nodes[static_cast<std::size_t>(i)];
         if (detail::is_softmax(n)) return n.inputs[0];
-        const bool rounds = ops::row_of(n).traits.role == op_role::quantize, cuts = rounded && id == last && detail::is_named(n, "Clip");
+        const bool rounds = ops::row_of(n).traits.role == op_role::quantize, cuts = id == last && last != g.outputs[0] && detail::is_named(n, "Clip");
         if (!cuts && !detail::changes_shape_only(n)) break;
-        if (id == last && (rounds || cuts)) last = n.inputs[0], rounded = true;
+        if (id == last && (rounds || cuts)) last = n.inputs[0];
         id = n.inputs[0];
     }
     return last;

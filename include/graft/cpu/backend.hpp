@@ -28,12 +28,13 @@ namespace cpu {
 
 /// Quantised networks in integers; what that leaves unread is dropped.
 inline status in_integers(graph& g, const lowering& with, isa level) {
-    if (graft::detail::quantized_lowering(g, with, level).pays()) {
+    const bool pays = graft::detail::quantized_lowering(g, with, level).pays();
+    if (pays) {
         // First, as a product that is a function of one code is no product of two.
         graft::detail::lookup_tables(g, with).run();
         drop_unread(g);
     }
-    GRAFT_TRY(graft::detail::quantized_lowering(g, with, level).run());
+    GRAFT_TRY(graft::detail::quantized_lowering(g, with, level).run(pays));
     drop_unread(g);
     if (!multiplies_tiles(level)) return {};
     graft::detail::quantized_sums(g, with).run();

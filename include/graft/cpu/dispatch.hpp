@@ -16,10 +16,10 @@ const kernel_table& kernels(isa set) noexcept;
 const byte_kernels* byte_products(isa set) noexcept;
 /// Whether these take pixels as signed bytes, 128 less than they are in memory.
 bool multiplies_signed_pixels(isa set) noexcept;
-/// Functions of bytes, of a set and a machine: by permutations where it has them (AVX-512 VBMI).
-byte_lookup lookup(isa set) noexcept;
 /// Those of bytes by tiles (AMX; asks the system for the use of them), of a set and a machine that have `byte_products` too; else null.
 const code_pixel_kernels* byte_tiles(isa set) noexcept;
+/// Functions of bytes, of a set and a machine: by permutations where it has them (AVX-512 VBMI).
+byte_lookup lookup(isa set) noexcept;
 /// The kernels of bfloat16, of a set and a machine that multiply it: tiles (AMX; asks the system for the use of them), else pairs (AVX-512 BF16); else null.
 const bfloat16_kernels* bfloat16_products(isa set) noexcept;
 

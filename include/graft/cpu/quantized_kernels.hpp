@@ -8,6 +8,7 @@
 #include "pool_kernels.hpp"
 
 #include <cstdint>
+#include <initializer_list>
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -20,6 +21,12 @@ constexpr bool quantized_sum_wanted() noexcept { return quantized_pairs_wanted()
 constexpr bool quantized_product_wanted() noexcept { return quantized_pairs_wanted() && wanted("Mul"); }
 constexpr bool quantized_mean_wanted() noexcept { return quantized_pairs_wanted() && (wanted("GlobalAveragePool") || wanted("ReduceMean")); }
 constexpr bool quantized_max_pool_wanted() noexcept { return quantized_pairs_wanted() && wanted("MaxPool"); }
+
+/// Codes as images in lanes and pixels hold them: signed ones stand 128 higher, as unsigned.
+inline void be_unsigned(bool& is_signed, std::initializer_list<int*> codes) noexcept {
+    for (int* code : codes) *code += is_signed ? 128 : 0;
+    is_signed = false;
+}
 
 /// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
 struct quantized_sum_problem {
@@ -39,9 +46,7 @@ struct quantized_sum_problem {
     quantized_sum_problem in_lanes() const noexcept {
         quantized_sum_problem p = *this;
         p.lanes = true;
-        p.a_zero += a_signed ? 128 : 0, p.b_zero += b_signed ? 128 : 0;
-        for (int* code : {&p.y_zero, &p.low, &p.high}) *code += y_signed ? 128 : 0;
-        p.a_signed = p.b_signed = p.y_signed = false;
+        be_unsigned(p.a_signed, {&p.a_zero}), be_unsigned(p.b_signed, {&p.b_zero}), be_unsigned(p.y_signed, {&p.y_zero, &p.low, &p.high});
         return p;
     }
     /// Whether all quotients by y_scale are far inside of int32.
@@ -58,9 +63,7 @@ struct quantized_product_problem {
     /// The same of codes in lanes or pixels, all of which are unsigned.
     quantized_product_problem in_lanes() const noexcept {
         quantized_product_problem p = *this;
-        p.a_zero += a_signed ? 128 : 0, p.b_zero += b_signed ? 128 : 0;
-        for (int* code : {&p.y_zero, &p.low, &p.high}) *code += y_signed ? 128 : 0;
-        p.a_signed = p.b_signed = p.y_signed = false;
+        be_unsigned(p.a_signed, {&p.a_zero}), be_unsigned(p.b_signed, {&p.b_zero}), be_unsigned(p.y_signed, {&p.y_zero, &p.low, &p.high});
         return p;
     }
 };
@@ -73,9 +76,7 @@ struct quantized_mean_problem {
 
     quantized_mean_problem in_lanes() const noexcept {
         quantized_mean_problem p = *this;
-        p.x_zero += x_signed ? 128 : 0;
-        for (int* code : {&p.y_zero, &p.low, &p.high}) *code += y_signed ? 128 : 0;
-        p.x_signed = p.y_signed = false;
+        be_unsigned(p.x_signed, {&p.x_zero}), be_unsigned(p.y_signed, {&p.y_zero, &p.low, &p.high});
         return p;
     }
 };

@@ -15,7 +15,7 @@
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// What each means is the kernel of ONNX Runtime 1.20 and what docs/ContribOperators.md there says of it. What has no form in the operator set that the file
+// What each means is the kernel of ONNX Runtime 1.31 and what docs/ContribOperators.md there says of it. What has no form in the operator set that the file
 // imports, or is asked of in a way that is not known here, stays as it is and is refused by name later.
 class microsoft_operators {
 public:
@@ -251,56 +251,58 @@ private:
 
     // -- several operators in one --
 
-    // What an activation and its numbers, alpha and beta (of Clip: the bounds), are of x; `last`: as what `n` makes.
-    bool activated(const node& n, value_id x, const std::string& name, const std::vector<float>& numbers) {
-        static constexpr struct {
-            const char* op;
-            std::size_t numbers;
-        } activations[] = {{"Relu", 0},      {"Tanh", 0}, {"Sigmoid", 0}, {"Softplus", 0},        {"Softsign", 0},
-                           {"LeakyRelu", 1}, {"Elu", 1},  {"Clip", 2},    {"ThresholdedRelu", 1}, {"HardSigmoid", 2}};
-        for (const auto& one : activations) {
-            if (name != one.op) continue;
-            attributes with;
-            const bool clip = name == "Clip", old = version() < 11;
-            static constexpr const char *names[] = {"alpha", "beta"}, *bounds[] = {"min", "max"};
-            std::vector<value_id> inputs{x};
-            for (std::size_t i = 0; i < one.numbers && i < numbers.size(); ++i) {
-                if (clip && !old)
-                    inputs.push_back(write_.number(stem(n), static_cast<double>(numbers[i])));
-                else
-                    with.push_back(real_attribute(clip ? bounds[i] : names[i], numbers[i]));
-            }
-            return finish(n, one.op, std::move(inputs), std::move(with));
-        }
-        return false;
+    // An activation by name, and how many numbers it has: alpha and beta, of Clip the bounds.
+    struct activation_form {
+        const char* op;
+        std::size_t numbers;
+    };
+    static const activation_form* find_activation(const std::string& name) {
+        static constexpr activation_form all[] = {{"Relu", 0},      {"Tanh", 0}, {"Sigmoid", 0}, {"Softplus", 0},        {"Softsign", 0},
+                                                  {"LeakyRelu", 1}, {"Elu", 1},  {"Clip", 2},    {"ThresholdedRelu", 1}, {"HardSigmoid", 2}};
+        const auto* found = std::find_if(std::begin(all), std::end(all), [&](const activation_form& one) { return name == one.op; });
+        return found != std::end(all) ? found : nullptr;
     }
-    static bool is_activation(const std::string& name) {
-        for (const char* one : {"Relu", "Tanh", "Sigmoid", "Softplus", "Softsign", "LeakyRelu", "Elu", "Clip", "ThresholdedRelu", "HardSigmoid"})
-            if (name == one) return true;
-        return false;
+    // Of x, as what `n` makes.
+    bool activated(const node& n, value_id x, const activation_form& activation, const std::vector<float>& numbers) {
+        attributes with;
+        const bool clip = std::string(activation.op) == "Clip", old = version() < 11;
+        static constexpr const char *names[] = {"alpha", "beta"}, *bounds[] = {"min", "max"};
+        std::vector<value_id> inputs{x};
+        for (std::size_t i = 0; i < activation.numbers && i < numbers.size(); ++i) {
+            if (clip && !old)
+                inputs.push_back(write_.number(stem(n), static_cast<double>(numbers[i])));
+            else
+                with.push_back(real_attribute(clip ? bounds[i] : names[i], numbers[i]));
+        }
+        return finish(n, activation.op, std::move(inputs), std::move(with));
+    }
+    static std::string text(const node& n, const char* name) {
+        const attribute* a = n.find(name);
+        return a ? a->string : std::string();
     }
     // Y = activation(conv(X, W) + B + Z)
     bool fused_conv(const node& n, const char* as) {
-        const attribute *activation = n.find("activation"), *numbers = n.find("activation_params");
-        const std::string name = activation ? activation->string : std::string();
-        if (!name.empty() && !is_activation(name)) return false;
+        const std::string name = text(n, "activation");
+        const activation_form* activation = find_activation(name);
+        if (!name.empty() && !activation) return false;
         attributes with = without(n, {"activation", "activation_params"});
         const value_id x = in(n, 0), w = in(n, 1), b = in(n, 2), z = in(n, 3);
         if (name.empty() && z == no_value) return finish(n, as, {x, w, b}, std::move(with));
         const value_id sum = add(n, as, {x, w, b}, std::move(with));
         if (name.empty()) return finish(n, "Add", {sum, z});
-        return activated(n, z == no_value ? sum : add(n, "Add", {sum, z}), name, numbers ? numbers->reals : std::vector<float>());
+        const attribute* numbers = n.find("activation_params");
+        return activated(n, z == no_value ? sum : add(n, "Add", {sum, z}), *activation, numbers ? numbers->reals : std::vector<float>());
     }
     bool fused_gemm(const node& n, const char* as) {
-        const attribute* activation = n.find("activation");
-        const std::string name = activation ? activation->string : std::string();
+        const std::string name = text(n, "activation");
+        const activation_form* activation = find_activation(name);
         attributes with = without(n, {"activation", "activation_alpha", "activation_beta", "activation_gamma"});
         if (name.empty()) return finish(n, as, n.inputs, std::move(with));
-        if (!is_activation(name) || name == "Clip") return false;
+        if (!activation || name == "Clip") return false;
         std::vector<float> numbers;
         for (const char* number : {"activation_alpha", "activation_beta"})
             if (const attribute* a = n.find(number)) numbers.push_back(a->real);
-        return activated(n, add(n, as, n.inputs, std::move(with)), name, numbers);
+        return activated(n, add(n, as, n.inputs, std::move(with)), *activation, numbers);
     }
     // Y = alpha * A * B, each perhaps transposed.
     bool fused_matmul(const node& n, const char* as) {
@@ -345,11 +347,11 @@ private:
         return finish(n, "Mul", {x, add(n, as, {times(n, x, static_cast<double>(real(n, "alpha", 1.702f)))})});
     }
 
-    // LayerNormalization of x along its last axes (Ba et al., 2016).
-    bool normalize(const node& n, value_id x, value_id scale, value_id shift, std::int64_t axis) {
+    // LayerNormalization of x along its last axis (Ba et al., 2016).
+    bool normalize(const node& n, value_id x, value_id scale, value_id shift) {
         const float epsilon = real(n, "epsilon", n.domain == domain ? 1e-12f : 1e-5f);
-        if (version() >= 17) return finish(n, "LayerNormalization", {x, scale, shift}, {integer_attribute("axis", axis), real_attribute("epsilon", epsilon)});
-        const auto mean = [&](value_id of) { return add(n, "ReduceMean", {of}, {integers_attribute("axes", {axis})}); };
+        if (version() >= 17) return finish(n, "LayerNormalization", {x, scale, shift}, {integer_attribute("axis", -1), real_attribute("epsilon", epsilon)});
+        const auto mean = [&](value_id of) { return add(n, "ReduceMean", {of}, {integers_attribute("axes", {-1})}); };
         const value_id centred = add(n, "Sub", {x, mean(x)}), two = write_.number(stem(n), 2);
         const value_id deviation = add(n, "Sqrt", {plus(n, mean(add(n, "Pow", {centred, two})), static_cast<double>(epsilon))});
         const value_id scaled = add(n, "Div", {centred, deviation});
@@ -365,7 +367,7 @@ private:
         const std::int64_t axis = integer(n, "axis", -1);
         const int axes = rank(n.inputs[0]);
         if (wants_beyond(n, 1, n.outputs.size()) || (axis != -1 && axis != axes - 1)) return false;
-        return normalize(n, n.inputs[0], n.inputs[1], in(n, 2), -1);
+        return normalize(n, n.inputs[0], n.inputs[1], in(n, 2));
     }
     // The norm of input + skip + bias; that sum is the fourth output.
     bool skip_norm(const node& n, const char*) {
@@ -373,7 +375,7 @@ private:
         value_id sum = add(n, "Add", {in(n, 0), in(n, 1)});
         if (in(n, 4) != no_value) sum = add(n, "Add", {sum, in(n, 4)});
         if (n.outputs.size() > 3 && n.outputs[3] != no_value) g_.nodes.back().outputs = {sum = n.outputs[3]};
-        return normalize(n, sum, in(n, 2), in(n, 3), -1);
+        return normalize(n, sum, in(n, 2), in(n, 3));
     }
 
     // -- attention (Vaswani et al., 2017) without masks, pasts and presents --

@@ -30,7 +30,6 @@ private:
         value_id of = no_value;
         tensor results;  // of each code, in the order of bytes
     };
-    static bool is_8_bits(dtype type) { return type == dtype::uint8 || type == dtype::int8; }
 
     // What the node makes, if that is a function of one code.
     void follow(node& n) {
@@ -65,12 +64,12 @@ private:
         function& found = at_value(y);
         found.of = of;
         found.results = std::move(made[0]);
-        if (op.traits.role == op_role::quantize && is_8_bits(at(y).type)) look_up(n, found);
+        if (op.traits.role == op_role::quantize && ops::is_byte(at(y).type)) look_up(n, found);
     }
     // A code as a function of itself.
     void start(value_id id) {
         const dtype type = at(id).type;
-        if (!is_8_bits(type) || is_constant(id) || at_value(id).of != no_value || at(id).extents.rank() == 0) return;
+        if (!ops::is_byte(type) || is_constant(id) || at_value(id).of != no_value || at(id).extents.rank() == 0) return;
         auto made = tensor::make(type, shape{codes});
         if (!made.ok()) return;
         for (std::int64_t i = 0; i < codes; ++i) made->raw()[i] = static_cast<std::byte>(i);
@@ -86,10 +85,7 @@ private:
             n.attributes.clear();
         });
     }
-    function& at_value(value_id id) {
-        if (static_cast<std::size_t>(id) >= functions_.size()) functions_.resize(g.values.size());
-        return functions_[static_cast<std::size_t>(id)];
-    }
+    function& at_value(value_id id) { return functions_[static_cast<std::size_t>(id)]; }
     static shape along(int rank) {
         shape s = shape::filled(rank, 1);
         s[rank - 1] = codes;
@@ -97,7 +93,7 @@ private:
     }
 
     const lowering& with_;
-    std::vector<function> functions_;  // by value
+    std::vector<function> functions_;  // by value, of those that the graph had before
 };
 
 }  // namespace detail

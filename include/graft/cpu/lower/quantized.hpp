@@ -35,9 +35,9 @@ public:
 
     // Whether pairs become integers, where they can.
     bool pays() { return cpu::pairs_of_16_bits_pay(level_) || (cpu::multiplies_bytes(level_) && most_fit_bytes()); }
-    // Errors: memory.oom; the graph is of no use then.
-    status run() {
-        pairs_pay_ = pays();
+    // `pays`: what that said. Errors: memory.oom; the graph is of no use then.
+    status run(bool pays) {
+        pairs_pay_ = pays;
         static constexpr rewrite<quantized_lowering> rows[] = {{"QuantizeLinear", "", &quantized_lowering::pair},
                                                                {"QLinearConv", "", &quantized_lowering::qlinear_conv}};
         sweep(*this, rows);
@@ -53,9 +53,8 @@ private:
         int low() const { return is_signed ? -128 : 0; }
         int high() const { return is_signed ? 127 : 255; }
     };
-    static bool is_8_bits(dtype type) { return type == dtype::uint8 || type == dtype::int8; }
     bool codes_of(dtype type, value_id scale, value_id zero, codes& out) {
-        if (!is_8_bits(type) || !is_float32(scale) || !scalar(scale, out.scale) || !std::isnormal(out.scale) || out.scale < 0) return false;
+        if (!ops::is_byte(type) || !is_float32(scale) || !scalar(scale, out.scale) || !std::isnormal(out.scale) || out.scale < 0) return false;
         out.is_signed = type == dtype::int8;
         if (zero == no_value) return true;
         const value& z = at(zero);
@@ -115,7 +114,7 @@ private:
             const double products = static_cast<double>(n.multiply_adds);
             all += products;
             const bool told = w.constant && w.integers && w.integers->floats.watches(w.constant.storage());
-            if (integers ? w.constant && is_8_bits(w.type) : told && is_8_bits(w.integers->integers.type())) bytes += products;
+            if (integers ? w.constant && ops::is_byte(w.type) : told && ops::is_byte(w.integers->integers.type())) bytes += products;
         }
         return bytes > 0 && bytes >= 0.75 * all;
     }
@@ -270,7 +269,7 @@ private:
         if (gemm && (integer(from, "transA", 0) || real(from, "alpha", 1) != 1 || (bias != no_value && real(from, "beta", 1) != 1))) return;
         const dequantized& w = *weight.integers;
         const shape &in = at(matrix).extents, &extents = w.integers.shape();
-        if (in.rank() < 2 || extents.rank() != 2 || !is_8_bits(w.integers.type()) || w.scale.type() != dtype::float32) return;
+        if (in.rank() < 2 || extents.rank() != 2 || !ops::is_byte(w.integers.type()) || w.scale.type() != dtype::float32) return;
         const int of_channels = transposed ? 0 : 1;
         if (w.axis != of_channels && w.axis != of_channels - 2 && w.scale.elements() != 1) return;
         if (bias != no_value &&
@@ -305,7 +304,7 @@ private:
     status conv_of_whole_numbers(node& n, const codes& x, const codes& y, const constants& k) {
         const shape w = k.weight.shape();
         const std::int64_t channels = w.rank() > 2 ? w[0] : 0;
-        if (channels < 1 || w.elements() == 0 || !is_8_bits(k.weight.type()) || k.scale.type() != dtype::float32 || !fit_channels(k, channels)) return {};
+        if (channels < 1 || w.elements() == 0 || !ops::is_byte(k.weight.type()) || k.scale.type() != dtype::float32 || !fit_channels(k, channels)) return {};
         for (const char* op : {"DequantizeLinear", "Conv", "Mul", "QuantizeLinear"})
             if (const op_row* needed = ops::find_op("", op, newest_opset); !needed || !needed->run) return {};
         const std::int64_t per_channel = w.elements() / channels;
@@ -353,7 +352,7 @@ private:
     void make_conv(node& n, const node& from, value_id image, const codes& x, const codes& y, const constants& k, int low, int high) {
         const shape &in = at(image).extents, w = k.weight.shape(), &out = at(n.outputs[0]).extents;
         cpu::conv_problem window{};
-        if (in.rank() != 4 || w.rank() != 4 || out.elements() == 0 || !is_8_bits(k.weight.type()) || k.scale.type() != dtype::float32) return;
+        if (in.rank() != 4 || w.rank() != 4 || out.elements() == 0 || !ops::is_byte(k.weight.type()) || k.scale.type() != dtype::float32) return;
         if (!cpu::conv_problem_of(from, in, w, out, window)) return;
         cpu::quantized_conv_problem p;
         p.n = window.n, p.ic = window.ic, p.ih = window.ih, p.iw = window.iw, p.oc = window.oc, p.oh = window.oh, p.ow = window.ow;
