@@ -20,6 +20,10 @@ constexpr bool unary_wanted(unary op) noexcept {
     constexpr const char* names[] = {"Abs", "Neg", "Exp", "Log", "Sqrt", "Reciprocal", "Floor", "Ceil", "Round", "Sign", "Erf"};
     return op == unary::square || wanted(names[static_cast<int>(op)]);
 }
+constexpr bool binary_wanted(binary op) noexcept {
+    constexpr const char* names[] = {"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "PRelu"};
+    return wanted(names[static_cast<int>(op)]);
+}
 
 /// Rows of a binary function: y[r][i] = clamp(op(a[r][i], b[r][i])), r < rows, i < n.
 struct binary_rows {

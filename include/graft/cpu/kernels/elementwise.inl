@@ -115,19 +115,22 @@ inline bool power_run(const binary_rows& g) {
 }
 
 inline void binary_run(const binary_rows& g) {
+    if constexpr (binary_wanted(binary::pow))
+        if (g.op == binary::pow && power_run(g)) return;
     switch (g.op) {
-    case binary::add: return binary_loop<binary::add>(g);
-    case binary::sub: return binary_loop<binary::sub>(g);
-    case binary::mul: return binary_loop<binary::mul>(g);
-    case binary::div: return binary_loop<binary::div>(g);
-    case binary::max: return binary_loop<binary::max>(g);
-    case binary::min: return binary_loop<binary::min>(g);
-    case binary::prelu:
-        if constexpr (wanted("PRelu")) binary_loop<binary::prelu>(g);
+#define GRAFT_X(id) \
+    case binary::id: \
+        if constexpr (binary_wanted(binary::id)) binary_loop<binary::id>(g); \
         return;
-    case binary::pow:
-        if constexpr (wanted("Pow"))
-            if (!power_run(g)) binary_loop<binary::pow>(g);
+        GRAFT_X(add)
+        GRAFT_X(sub)
+        GRAFT_X(mul)
+        GRAFT_X(div)
+        GRAFT_X(max)
+        GRAFT_X(min)
+        GRAFT_X(pow)
+        GRAFT_X(prelu)
+#undef GRAFT_X
     }
 }
 
