@@ -154,3 +154,48 @@ TEST_CASE("bytes that cannot be made say why, and may be asked for again") {
     CHECK_THROWS_AS((void)b.data(), std::bad_alloc);
 #endif
 }
+
+TEST_CASE("parts of a slab are counted one by one, and each lives as long as somebody holds it") {
+    constexpr std::size_t part = 300000;
+    const auto budget = std::make_shared<graft::memory_budget>(1 << 20);
+    auto slab = std::make_unique<buffer::slab>();
+    std::vector<buffer> parts;
+    for (int i = 0; i < 3; ++i) {
+        parts.push_back(slab->allocate(part, budget).value());
+        CHECK(parts.back().bytes() == part);
+        CHECK(parts.back().allocated());
+        CHECK(parts.back().unique());
+        CHECK(reinterpret_cast<std::uintptr_t>(parts.back().data()) % buffer::alignment == 0);
+        std::memset(parts.back().data(), i, part);
+    }
+    // They lie behind each other, a line of slack between them.
+    CHECK(parts[1].data() - parts[0].data() >= static_cast<std::ptrdiff_t>(part + buffer::alignment));
+    CHECK(parts[1].data() - parts[0].data() < static_cast<std::ptrdiff_t>(part + 3 * buffer::alignment));
+    CHECK(budget->taken() == std::int64_t(3 * part));
+    const auto none = slab->allocate(part, budget);
+    REQUIRE(!none.ok());
+    CHECK(none.error().code() == graft::errc::memory_budget);
+
+    const buffer::watch first(parts[0]), second(parts[1]);
+    parts.erase(parts.begin());
+    CHECK(budget->taken() == std::int64_t(2 * part));
+    CHECK(first.gone());
+    CHECK(!second.gone());
+    slab.reset();
+    CHECK(parts[0].data()[part - 1] == std::byte(1));
+    CHECK(parts[1].data()[0] == std::byte(2));
+}
+
+TEST_CASE("a slab shares neither what is small nor what has huge pages of its own") {
+    buffer::slab slab;
+    const buffer large = slab.allocate(std::size_t(20) << 20, nullptr).value(), small = slab.allocate(1000, nullptr).value();
+    CHECK(large.bytes() == std::size_t(20) << 20);
+    CHECK(small.bytes() == 1000);
+    // Sixteen megabytes hold seven of two, with what lies between them; the eighth is the first of others.
+    std::vector<buffer> parts;
+    for (int i = 0; i < 8; ++i) {
+        parts.push_back(slab.allocate(std::size_t(2) << 20, nullptr).value());
+        std::memset(parts.back().data(), i, parts.back().bytes());
+    }
+    for (int i = 0; i < 8; ++i) CHECK(parts[static_cast<std::size_t>(i)].data()[parts[0].bytes() - 1] == std::byte(i));
+}

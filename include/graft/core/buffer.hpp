@@ -68,6 +68,8 @@ public:
 
     /// Remembers memory without holding it.
     class watch;
+    /// Memory for what is made once and read in every run.
+    class slab;
 
 private:
     enum class kind { borrowed, allocated, lent };
@@ -102,6 +104,17 @@ private:
     bool owned_;
 };
 
+// To find a page again costs most where many of 4 KB follow each other, as those of weights do: they share huge ones. Not safe from many threads.
+class buffer::slab {
+public:
+    /// As buffer::allocate; what is shared goes back to the system when all of it has been given back.
+    result<buffer> allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget);
+
+private:
+    buffer shared_;
+    std::size_t used_ = 0;
+};
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -119,13 +132,18 @@ template <std::size_t Alignment>
 inline void free_aligned(const void* p) {
     ::operator delete(const_cast<void*>(p), std::align_val_t(Alignment));
 }
-}  // namespace detail
-
-GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget) GRAFT_MEMORY_TRY {
+inline result<memory_charge> charged(std::size_t bytes, const std::shared_ptr<memory_budget>& budget) {
     memory_charge charge;
     if (bytes < SIZE_MAX / 2 && !charge.take(budget, static_cast<std::int64_t>(bytes)))
         return fail(errc::memory_budget, "buffer",
                     std::to_string(bytes) + " bytes more are over the limit of " + std::to_string(budget->limit()) + " (limits::memory_bytes)");
+    return charge;
+}
+}  // namespace detail
+
+GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget) GRAFT_MEMORY_TRY {
+    memory_charge charge;
+    GRAFT_TRY_ASSIGN(charge, detail::charged(bytes, budget));
     void* memory = nullptr;
     const bool huge = bytes >= 4 * detail::huge_page;
     if (bytes < SIZE_MAX / 2) memory = ::operator new(bytes + alignment, std::align_val_t(huge ? detail::huge_page : alignment), std::nothrow);
@@ -136,7 +154,11 @@ GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::share
     const auto free = huge ? detail::free_aligned<detail::huge_page> : detail::free_aligned<alignment>;
     buffer b;
     if (budget)
-        b.owner_ = std::shared_ptr<const void>(memory, [free, held = std::move(charge)](const void* p) { free(p); });
+        // What the function holds would live as long as a watch.
+        b.owner_ = std::shared_ptr<const void>(memory, [free, held = std::move(charge)](const void* p) mutable {
+            free(p);
+            held = memory_charge();
+        });
     else
         b.owner_ = std::shared_ptr<const void>(memory, free);
     b.data_ = static_cast<std::byte*>(memory);
@@ -145,6 +167,27 @@ GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::share
     return b;
 }
 GRAFT_MEMORY_CATCH("buffer::allocate")
+GRAFT_INLINE GRAFT_COLD result<buffer> buffer::slab::allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget) GRAFT_MEMORY_TRY {
+    // Less would leave more of a huge page empty than it gains.
+    constexpr std::size_t least = detail::huge_page / 8, most = 4 * detail::huge_page;
+    if (bytes < least || bytes >= most) return buffer::allocate(bytes, budget);
+    memory_charge charge;
+    GRAFT_TRY_ASSIGN(charge, detail::charged(bytes, budget));
+    const std::size_t taken = (bytes + 2 * alignment - 1) / alignment * alignment;
+    if (shared_.bytes() - used_ < taken) {
+        GRAFT_TRY_ASSIGN(shared_, buffer::allocate(2 * most));
+        used_ = 0;
+    }
+    buffer b = borrow(shared_.data_ + used_, bytes);
+    b.owner_ = std::shared_ptr<const void>(b.data_, [of = shared_.owner_, held = std::move(charge)](const void*) mutable {
+        of.reset();
+        held = memory_charge();
+    });
+    b.kind_ = kind::allocated;
+    used_ += taken;
+    return b;
+}
+GRAFT_MEMORY_CATCH("buffer::slab")
 
 struct buffer::lender {
     std::shared_ptr<const void> owner;

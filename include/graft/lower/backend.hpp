@@ -62,7 +62,7 @@ GRAFT_INLINE GRAFT_COLD result<tensor> packed_once(const lowering& with, const t
                                                    const std::function<status(tensor&)>& make) {
     tensor packed = with.packed ? with.packed->find(source, key, type, extents, with.pool) : tensor();
     if (packed) return packed;
-    GRAFT_TRY_ASSIGN(packed, tensor::make(type, extents, with.budget));
+    GRAFT_TRY_ASSIGN(packed, with.packed ? with.packed->make(type, extents, with.budget) : tensor::make(type, extents, with.budget));
     GRAFT_TRY(make(packed));
     if (with.packed) with.packed->add(source, key, packed);
     return packed;

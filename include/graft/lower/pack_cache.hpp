@@ -35,6 +35,8 @@ public:
     pack_cache& operator=(const pack_cache&) = delete;
     /// What was made of `source` under `key`, of that type and shape, or an empty tensor.
     tensor find(const tensor& source, const std::string& key, dtype type, const shape& extents, executor& pool);
+    /// Memory for what is to be added. Errors: as tensor::make.
+    result<tensor> make(dtype type, const shape& extents, const std::shared_ptr<memory_budget>& budget);
     /// Keeps `packed`.
     void add(const tensor& source, const std::string& key, const tensor& packed);
     /// Tells that `made` follows from `sources` in the way `how`: what is kept of it is found again by whoever makes it again of the same.
@@ -85,6 +87,7 @@ struct pack_cache::state {
     std::vector<known> tensors;
     std::unordered_map<int, origin> origins;
     std::vector<entry> entries;
+    buffer::slab room;
     int next = 0;
 
     explicit state(std::shared_ptr<const packed_store> s) : store(std::move(s)) {}
@@ -158,6 +161,10 @@ GRAFT_INLINE GRAFT_COLD tensor pack_cache::find(const tensor& source, const std:
     if (!kept) return {};
     state_->entries.push_back({origin, key, tensor(type, extents, kept)});
     return state_->entries.back().packed;
+}
+GRAFT_INLINE GRAFT_COLD result<tensor> pack_cache::make(dtype type, const shape& extents, const std::shared_ptr<memory_budget>& budget) {
+    std::lock_guard<std::mutex> guard(state_->lock);
+    return tensor::make(type, extents, budget, &state_->room);
 }
 GRAFT_INLINE GRAFT_COLD void pack_cache::add(const tensor& source, const std::string& key, const tensor& packed) {
     std::lock_guard<std::mutex> guard(state_->lock);

@@ -27,9 +27,9 @@ public:
     /// Over memory that exists; `data` holds at least bytes_of(type, extents) bytes.
     tensor(dtype type, const shape& extents, buffer data) noexcept : data_(std::move(data)), shape_(extents), type_(type) {}
 
-    /// New memory, not initialised. `budget`: what it counts against for as long as anybody holds it (null: nothing). Errors:
-    /// tensor.overflow, tensor.dtype, memory.oom, memory.budget.
-    static result<tensor> make(dtype type, const shape& extents, const std::shared_ptr<memory_budget>& budget = nullptr);
+    /// New memory, not initialised. `budget`: what it counts against for as long as anybody holds it (null: nothing). `of`: what it is taken
+    /// from (null: the system). Errors: tensor.overflow, tensor.dtype, memory.oom, memory.budget.
+    static result<tensor> make(dtype type, const shape& extents, const std::shared_ptr<memory_budget>& budget = nullptr, buffer::slab* of = nullptr);
     /// New memory, all bytes zero.
     static result<tensor> zeros(dtype type, const shape& extents);
     /// A copy of `extents.elements()` values.
@@ -96,11 +96,13 @@ GRAFT_INLINE GRAFT_COLD void detail::refuse_type(dtype type, dtype asked) {
     const std::string held = type == dtype::undefined ? "there is no tensor" : std::string("the elements are ") + name(type);
     raise({errc::tensor_dtype, "tensor::data", held + "; they were asked for as " + name(asked)});
 }
-GRAFT_INLINE result<tensor> tensor::make(dtype type, const graft::shape& extents, const std::shared_ptr<memory_budget>& budget) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<tensor> tensor::make(dtype type, const graft::shape& extents, const std::shared_ptr<memory_budget>& budget,
+                                         buffer::slab* of) GRAFT_MEMORY_TRY {
     if (!size_of(type)) return fail(errc::tensor_dtype, name(type), "tensors of this element type cannot be made");
     const std::int64_t bytes = bytes_of(type, extents);
     if (bytes < 0) return fail(errc::tensor_overflow, text(extents), "the size of this shape overflows");
-    auto memory = buffer::allocate(static_cast<std::size_t>(bytes), budget);
+    const auto size = static_cast<std::size_t>(bytes);
+    auto memory = of ? of->allocate(size, budget) : buffer::allocate(size, budget);
     if (!memory.ok()) return memory.take_status();
     return tensor(type, extents, std::move(memory).value());
 }
