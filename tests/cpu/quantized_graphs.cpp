@@ -185,6 +185,21 @@ TEST_CASE("cpu quantized graphs: QLinearConv gives the reference's codes") {
     });
 }
 
+TEST_CASE("cpu quantized graphs: sums that are more steps than int32 holds are the least code and the largest") {
+    by_every_product([] {
+        for (const std::int64_t group : {1, 5}) {
+            net n;
+            const value_id x = n.b.input("x", dtype::uint8, {1, 5, 11, 9});
+            const value_id y =
+                n.b.apply("QLinearConv",
+                          {x, n.scalar(dtype::float32, 1), n.scalar(dtype::uint8, 131), n.constant(made(dtype::int8, {10, 5 / group, 3, 3}, 120)),
+                           n.scalar(dtype::float32, 1), n.scalar(dtype::int8, 0), n.scalar(dtype::float32, 1e-7), n.scalar(dtype::uint8, 90)},
+                          {graft::integer_attribute("group", group)});
+            check_against_reference(n.b, y, made(dtype::uint8, {1, 5, 11, 9}, 120, 128), group == 1 ? 1 : 0, 0);
+        }
+    });
+}
+
 TEST_CASE("cpu quantized graphs: QLinearConv in groups of several channels gives the reference's codes in float32") {
     by_every_product([] {
         for (const std::int64_t group : {2, 5})

@@ -21,9 +21,7 @@ struct quantized_sum_problem;
 struct code_end {
     const float* scale;        // [out_channels]
     const std::int32_t* bias;  // [out_channels]
-    float most;                // steps from the zero point
-    int zero, low;
-    bool bytes;                        // whether all steps fit int32, and codes go up to the largest byte
+    int zero, low, high;
     std::uint8_t flip;                 // of the codes of planes that are signed
     const quantized_sum_problem* sum;  // null, or what is added to them: codes in lanes
 };

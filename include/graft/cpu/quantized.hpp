@@ -15,7 +15,9 @@ bool takes_quantized_conv(const quantized_conv_problem& problem);
 bool takes_quantized_winograd(const quantized_conv_problem& problem);
 /// Whether the set and this machine multiply bytes four a lane, for weights whose differences from their zero points fit int8, or are sums of two such.
 bool multiplies_bytes(isa set) noexcept;
-/// The same by tiles.
+/// Whether sums whose bias is at most `bias`, by `scale`, stay in int32, as the kernels for bytes want it: they cut codes off behind that.
+bool steps_fit_int32(const quantized_conv_problem& problem, float scale, double bias) noexcept;
+/// The same as multiplies_bytes by tiles.
 bool multiplies_tiles(isa set) noexcept;
 /// Whether these are worth pixels of 64 channels, where images have few: half empty, they take twice the memory and the time of all that is not multiplied.
 bool prefers_tiles(const quantized_conv_problem& problem) noexcept;
@@ -30,7 +32,7 @@ bool prefers_few_pixels(const quantized_conv_problem& problem) noexcept;
 std::int64_t quantized_conv_workspace(const quantized_conv_problem& problem);
 /// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each, for `bytes` both in lanes of four channels or pixels of 64, or matrices; scale and bias are [oc].
 /// For `unsigned_pixels()` the bias is less the sum of the channel's weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The
-/// memory of `workspace` is aligned to 64 bytes.
+/// memory of `workspace` is aligned to 64 bytes; for `bytes` steps_fit_int32 of all channels.
 void run_quantized_conv(isa set, const quantized_conv_problem& problem, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
                         void* y, void* workspace, executor& pool, const void* residual = nullptr);
 /// Codes [n][c][pixels], signed or not, to lanes of four channels [n][ceil(c / 4)][pixels][4] (see byte_kernels), and back. On a set that `multiplies_bytes`.
@@ -56,7 +58,6 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include "dispatch.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 GRAFT_BEGIN_NAMESPACE
@@ -104,6 +105,10 @@ GRAFT_INLINE bool takes_quantized_winograd(const quantized_conv_problem& p) {
            p.oc >= 16 && p.ow <= quantized_winograd_width;
 }
 GRAFT_INLINE bool multiplies_bytes(isa set) noexcept { return byte_products(set) != nullptr; }
+GRAFT_INLINE bool steps_fit_int32(const quantized_conv_problem& p, float scale, double bias) noexcept {
+    const double products = static_cast<double>(p.depthwise() ? 1 : p.ic) * p.kh * p.kw;
+    return (products * 255 * 255 + bias) * static_cast<double>(scale) < 2147483648.0 * 0.999;
+}
 GRAFT_INLINE bool multiplies_tiles(isa set) noexcept { return byte_tiles(set) != nullptr; }
 GRAFT_INLINE bool prefers_tiles(const quantized_conv_problem& p) noexcept {
     constexpr std::int64_t few = 32;
@@ -138,17 +143,11 @@ inline std::uint8_t flip_of_planes(bool is_signed) { return is_signed ? 0x80 : 0
 
 inline void run_quantized_tiles(const code_pixel_kernels& kernel, isa set, const quantized_conv_problem& q, const void* x, const void* packed,
                                 const float* scale, const std::int32_t* bias, void* y, const void* residual, void* workspace, executor& pool) {
-    const std::int64_t width = vector_width(set), lift = q.y_signed ? 128 : 0;
+    const std::int64_t width = vector_width(set);
+    const int lift = q.y_signed ? 128 : 0;
     const conv_problem image = image_of_codes(q);
     conv_problem p = as_gathered(image, reads_in_place(kernel, image));
-    const code_end end = {scale,
-                          bias,
-                          static_cast<float>(q.high - q.y_zero),
-                          q.y_zero + static_cast<int>(lift),
-                          q.low + static_cast<int>(lift),
-                          q.high + lift == 255 && *std::max_element(scale, scale + q.oc) < 1,
-                          flip_of_planes(q.x_signed),
-                          q.adds ? &q.sum : nullptr};
+    const code_end end = {scale, bias, q.y_zero + lift, q.low + lift, q.high + lift, flip_of_planes(q.x_signed), q.adds ? &q.sum : nullptr};
     pixel_args a;
     a.codes = &end, a.padding = q.unsigned_zero(), a.parts = q.parts();
     a.weights = static_cast<const std::uint16_t*>(packed);

@@ -28,6 +28,9 @@ inline void be_unsigned(bool& is_signed, std::initializer_list<int*> codes) noex
     is_signed = false;
 }
 
+/// A code in each byte of a lane.
+constexpr std::int32_t in_all_bytes(int code) noexcept { return static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u); }
+
 /// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
 struct quantized_sum_problem {
     bool a_signed = false, b_signed = false, y_signed = false;

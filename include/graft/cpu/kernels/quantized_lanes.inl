@@ -56,7 +56,7 @@ GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::i
 // Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
 GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
                               std::int32_t* to) {
-    const std::int32_t empty = static_cast<std::int32_t>(static_cast<std::uint32_t>(p.unsigned_zero()) * 0x01010101u);
+    const std::int32_t empty = in_all_bytes(p.unsigned_zero());
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px) {
             const std::int64_t ix = g.column_phase[px] - p.pl;
@@ -91,24 +91,19 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
     for (std::int64_t i = columns; i < bytes; ++i) to[i] = 0;
 }
 
-// Sums become codes, as store_codes has it, but unsigned ones.
+// Sums become codes, as store_codes has it, but unsigned ones: as their steps fit int32, what is too low or too high is cut off as they become bytes, sixty-four
+// at once.
 struct lane_end {
-    float least, most;       // steps from the zero point
-    std::int32_t zero, low;  // codes
+    std::int32_t zero, low, high;  // codes, the last two in all four bytes
 };
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
     const int lift = p.y_signed ? 128 : 0;
-    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + lift, p.low + lift};
+    return {p.y_zero + lift, in_all_bytes(p.low + lift), in_all_bytes(p.high + lift)};
 }
-GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
-    return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
-}
-// The same of vectors that become bytes together: what is too low is cut off there.
-GRAFT_VECTOR I steps_of(const lane_end& e, I sum, V scale) { return to_int(min(to_float(sum) * scale, V::set1(e.most))); }
+GRAFT_VECTOR I steps_of(I sum, V scale) { return to_int(to_float(sum) * scale); }
 // Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
 GRAFT_VECTOR I pack_codes(const lane_end& e, I a, I b, I c, I d) {
-    const I low = I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(e.low) * 0x01010101u));
-    return max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), low);
+    return min_bytes(max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), I::set1(e.low)), I::set1(e.high));
 }
 
 // `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
@@ -126,16 +121,14 @@ template <int Columns>
 GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const I (*sums)[Columns]) {
     const quantized_conv_problem& p = a.p;
     const lane_end e = end_of(p);
+    V scale[4];
+    GRAFT_UNROLL
+    for (int r = 0; r < 4; ++r) scale[r] = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
     I lanes[Columns];
     GRAFT_UNROLL
-    for (int r = 0; r < 4; ++r) {
-        const V scale = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
-        GRAFT_UNROLL
-        for (int c = 0; c < Columns; ++c) {
-            const I codes = codes_of(e, sums[r][c], scale);
-            lanes[c] = r == 0 ? codes : lanes[c] | (r == 1 ? shift_left<8>(codes) : r == 2 ? shift_left<16>(codes) : shift_left<24>(codes));
-        }
-    }
+    for (int c = 0; c < Columns; ++c)
+        lanes[c] = turn_fours(
+            pack_codes(e, steps_of(sums[0][c], scale[0]), steps_of(sums[1][c], scale[1]), steps_of(sums[2][c], scale[2]), steps_of(sums[3][c], scale[3])));
     std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow;
     const int last = count - (Columns - 1) * V::W;
     if (pitch == p.ow) {
@@ -175,9 +168,8 @@ GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
 }
 inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
     const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
-    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
-    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),  with_power(p.b_zero), V::set1(p.b_scale), divider_of(p),
-                        I::set1(p.y_zero * 0x00010001), in_all_bytes(p.low), in_all_bytes(p.high)};
+    const lane_sum s = {with_power(p.a_zero), V::set1(p.a_scale),           with_power(p.b_zero),         V::set1(p.b_scale),
+                        divider_of(p),        I::set1(p.y_zero * 0x00010001), I::set1(in_all_bytes(p.low)), I::set1(in_all_bytes(p.high))};
     std::int64_t i = 0;
     for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
     if (i == count) return;
@@ -185,29 +177,41 @@ inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, con
     store_some(sum_of_lanes(s, load_some(a + i, rest), load_some(b + i, rest)), y + i, rest);
 }
 
-// to = the larger of both, byte by byte.
-GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
-    std::int64_t i = 0;
-    for (; i + V::W <= count; i += V::W) max_bytes(I::load(from + i), I::load(to + i)).store(to + i);
-    if (i < count) {
-        const int rest = static_cast<int>(count - i);
-        store_some(max_bytes(load_some(from + i, rest), load_some(to + i, rest)), to + i, rest);
+// Of some columns of a row of windows the largest of their rows, which lie `row` apart.
+GRAFT_VECTOR void largest_of_rows(const std::int32_t* from, std::int64_t row, std::int64_t rows, std::int64_t count, std::int32_t* to) {
+    for (std::int64_t i = 0; i < count; i += V::W) {
+        const int some = static_cast<int>(count - i < V::W ? count - i : V::W);
+        I most = I::set1(0);
+        for (std::int64_t r = 0; r < rows; ++r) most = max_bytes(most, some == V::W ? I::load(from + r * row + i) : load_some(from + r * row + i, some));
+        store_some(most, to + i, some);
     }
 }
-// Of each column of a row of windows the largest of their rows, of these the largest of their columns, and of these every sw-th.
+// Of each window's columns the largest, and of these every sw-th: two at a time by vectors, as most have it, and further ones picked behind that.
 inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::int32_t* y) {
     const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1, starts = width - columns;
     const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
-    std::int32_t down[quantized_row], across[quantized_row];
+    constexpr std::int64_t behind = 3 * V::W;  // what the last vectors read
+    const bool pairs = p.sw == 2, picks = p.sw > 2;
+    std::int32_t down[quantized_row + behind], across[quantized_row];
+    fill_lanes_with(0, width + behind, down);
     for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
-        fill_lanes_with(0, width, down);
-        for (int ky = 0; ky < p.kh; ++ky) {
-            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
-            if (iy >= 0 && iy < p.ih && first < last) take_larger(x + iy * p.iw + first - p.pl, last - first, down + first);
+        const std::int64_t top = oy * p.sh - p.pt;
+        int begin = 0, end = p.kh;
+        while (begin < end && top + std::int64_t(begin) * p.dh < 0) ++begin;
+        while (begin < end && top + std::int64_t(end - 1) * p.dh >= p.ih) --end;
+        const std::int64_t row = begin < end ? top + std::int64_t(begin) * p.dh : 0;
+        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, end - begin, last - first, down + first);
+        const std::int64_t outputs = picks ? starts : p.ow;
+        std::int32_t* const to = picks ? across : y;
+        for (std::int64_t i = 0; i < outputs; i += V::W) {
+            I most = I::set1(0);
+            for (int kx = 0; kx < p.kw; ++kx) {
+                const std::int32_t* const at = down + (pairs ? 2 : 1) * i + std::int64_t(kx) * p.dw;
+                most = max_bytes(most, pairs ? even_lanes(I::load(at), I::load(at + V::W)) : I::load(at));
+            }
+            store_some(most, to + i, static_cast<int>(outputs - i < V::W ? outputs - i : V::W));
         }
-        copy_lanes(down, 1, starts, across);
-        for (int kx = 1; kx < p.kw; ++kx) take_larger(down + std::int64_t(kx) * p.dw, starts, across);
-        copy_lanes(across, p.sw, p.ow, y);
+        if (picks) copy_lanes(across, p.sw, p.ow, y);
     }
 }
 

@@ -140,8 +140,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; i += 2) {
         const int other = i + 1 < Pixels ? i + 1 : i;
-        pack_codes(e, steps_of(e, sums[i][0], scale[0]), steps_of(e, sums[i][1], scale[1]), steps_of(e, sums[other][0], scale[0]),
-                   steps_of(e, sums[other][1], scale[1]))
+        pack_codes(e, steps_of(sums[i][0], scale[0]), steps_of(sums[i][1], scale[1]), steps_of(sums[other][0], scale[0]), steps_of(sums[other][1], scale[1]))
             .store(lanes[i / 2]);
     }
     constexpr int lanes_a_vector = V::W / 4;

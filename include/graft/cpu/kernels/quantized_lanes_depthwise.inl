@@ -13,7 +13,7 @@ GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
     to.of[3] = zip_halves_high(ab_high, cd_high);
 }
 GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
-    return pack_codes(e, steps_of(e, sums[0], scale), steps_of(e, sums[1], scale), steps_of(e, sums[2], scale), steps_of(e, sums[3], scale));
+    return pack_codes(e, steps_of(sums[0], scale), steps_of(sums[1], scale), steps_of(sums[2], scale), steps_of(sums[3], scale));
 }
 // Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
 struct lane_rows {

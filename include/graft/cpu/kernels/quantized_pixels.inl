@@ -34,7 +34,7 @@ struct added_codes {
     V least, most, a_scale, b_zero, b_scale;
     sum_divider by;
     GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p, const sum_divider& divider)
-        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(c.most)), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
+        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(static_cast<float>(c.high - c.zero))), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
           b_scale(V::set1(p.b_scale)), by(divider) {
         by.multiplies = !Divides;
     }
@@ -43,11 +43,9 @@ struct added_codes {
         return to_int(divide(a + b, by));
     }
 };
-// Nothing. Where `Bytes` says so, becoming bytes cuts off what is past the largest code.
-template <bool Bytes>
+// Nothing.
 struct no_codes {
-    V most;
-    GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(Bytes ? steps : min(steps, most)); }
+    GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(steps); }
 };
 // Pixels [next, end), two at a time, of which codes go from `low` to `high`.
 template <class Added>
@@ -55,8 +53,7 @@ GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int
     constexpr int half = bfloat16_block / 2;
     const pixel_args& a = *e.args;
     const std::uint8_t* const add = a.code_residual ? a.code_residual : a.code_y;  // which no_codes does not read
-    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
-    const I shift = I::set1(zero * 0x00010001), least = in_all_bytes(low), largest = in_all_bytes(high);
+    const I shift = I::set1(zero * 0x00010001), least = I::set1(in_all_bytes(low)), largest = I::set1(in_all_bytes(high));
     std::uint8_t none[bfloat16_block] = {};
     for (; next < end; next += 2) {
         const float *const first = of.sum[next], *const second = of.sum[next + 1];
@@ -80,8 +77,7 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, i
     if (next >= end) return;
     of.next = end;
     const code_end& c = *e.args->codes;
-    if (!c.sum && c.bytes) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<true>{V::zero()});
-    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<false>{V::set1(c.most)});
+    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, c.high, no_codes());
     const quantized_sum_problem& p = *c.sum;
     if (e.by.multiplies)
         finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p, e.by));
@@ -179,7 +175,7 @@ GRAFT_VECTOR I load_pixel(const std::uint8_t* from, int vector) {
     return I::load(lanes);
 }
 GRAFT_VECTOR void store_pixel(const depthwise_end& e, const I (&sums)[4], int vector, std::uint8_t* to) {
-    const auto steps = [&](int k) { return steps_of(e.codes, sums[k], V::load(e.scale + k * 16 + vector * V::W)); };
+    const auto steps = [&](int k) { return steps_of(sums[k], V::load(e.scale + k * 16 + vector * V::W)); };
     std::int32_t lanes[V::W];
     pack_codes(e.codes, steps(0), steps(1), steps(2), steps(3)).store(lanes);
     std::memcpy(to + vector * 4 * V::W, lanes, sizeof lanes);

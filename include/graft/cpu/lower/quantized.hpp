@@ -438,17 +438,7 @@ private:
         }
         GRAFT_TRY_ASSIGN(scale, tensor::make(dtype::float32, {p.oc}, with_.budget));
         GRAFT_TRY_ASSIGN(bias, tensor::make(dtype::int32, {p.oc}, with_.budget));
-        p.tiles = !p.matrix && cpu::multiplies_tiles(level_) && cpu::prefers_tiles(p);
-        const bool may = cpu::multiplies_bytes(level_) && (!p.tiles || cpu::takes_quantized_tiles(p)), fit = may && fit_bytes(k, weight, p.oc, per_channel, 1);
-        p.wide = may && !fit;
-        p.bytes = fit || (p.wide && cpu::takes_quantized_conv(p) && fit_bytes(k, weight, p.oc, per_channel, 2));
-        p.wide &= p.bytes;
-        p.tiles &= p.bytes;
-        p.signed_pixels = p.bytes && !p.tiles && cpu::multiplies_signed_pixels(level_);
-        p.planes = p.tiles && cpu::takes_quantized_planes(p);
-        if (p.matrix && !p.bytes) return {};
-        p.few = p.matrix || cpu::prefers_few_pixels(p);
-        p.winograd = cpu::takes_quantized_winograd(p);
+        bool steps_fit = true;
         for (std::int64_t m = 0; m < p.oc; ++m) {
             const float of_weight = k.scale.data<float>()[scales == 1 ? 0 : m], of_sum = x.scale * of_weight;
             double steps = 0;
@@ -458,7 +448,20 @@ private:
             // What leaves int32, or has no scale, is the reals' to compute.
             if (!std::isnormal(of_sum) || of_sum < 0 || !std::isnormal(scale.data<float>()[m]) || !(std::fabs(steps) <= 1 << 30)) return {};
             bias.data<std::int32_t>()[m] = static_cast<std::int32_t>(steps);
+            steps_fit &= cpu::steps_fit_int32(p, scale.data<float>()[m], std::fabs(steps));
         }
+        p.tiles = !p.matrix && cpu::multiplies_tiles(level_) && cpu::prefers_tiles(p);
+        const bool may = steps_fit && cpu::multiplies_bytes(level_) && (!p.tiles || cpu::takes_quantized_tiles(p)),
+                   fit = may && fit_bytes(k, weight, p.oc, per_channel, 1);
+        p.wide = may && !fit;
+        p.bytes = fit || (p.wide && cpu::takes_quantized_conv(p) && fit_bytes(k, weight, p.oc, per_channel, 2));
+        p.wide &= p.bytes;
+        p.tiles &= p.bytes;
+        p.signed_pixels = p.bytes && !p.tiles && cpu::multiplies_signed_pixels(level_);
+        p.planes = p.tiles && cpu::takes_quantized_planes(p);
+        if (p.matrix && !p.bytes) return {};
+        p.few = p.matrix || cpu::prefers_few_pixels(p);
+        p.winograd = cpu::takes_quantized_winograd(p);
         std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.tiles) + std::to_string(p.planes) + std::to_string(p.wide) +
                           std::to_string(p.few) + std::to_string(p.winograd) + std::to_string(p.matrix) + std::to_string(columns) + " " +
                           std::to_string(p.groups);
