@@ -59,6 +59,7 @@ GRAFT_END_NAMESPACE
 #include "dispatch.hpp"
 
 #include <cstring>
+#include <limits>
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -75,6 +76,13 @@ inline std::int64_t tiles_of(const quantized_conv_problem& p) {
         pixels = (p.oh - 1) * planes_of(p).pitch + p.ow;
     if (p.few) return (p.oh * p.ow + quantized_pixels_of_few - 1) / quantized_pixels_of_few;
     return (pixels + quantized_pixels - 1) / quantized_pixels;
+}
+// Of a convolution of few pixels, the list that quantized_conv_args has.
+inline std::int64_t move_list_bytes(const quantized_conv_problem& p) { return p.few ? (4 * p.lanes_of_channels() * p.window() + 63) / 64 * 64 : 0; }
+inline void list_moves(const quantized_conv_args& a, std::int32_t* to) {
+    const int window = a.p.window();
+    for (std::int64_t lane = 0, begin = 0; lane < a.p.lanes_of_channels(); ++lane, begin += a.lane_step())
+        for (int t = 0; t < window; ++t) *to++ = static_cast<std::int32_t>(begin + a.from.taps[t]);
 }
 // Numbers of a gathered tile, and how many tiles are gathered at a time: what a second cache or two hold, whatever the number of threads.
 inline std::int64_t quantized_slot(const quantized_conv_problem& p) { return p.lanes_of_channels() * (p.winograd ? 16 : p.kh * p.kw) * quantized_pixels; }
@@ -121,16 +129,19 @@ GRAFT_INLINE bool takes_quantized_planes(const quantized_conv_problem& p) {
 
 GRAFT_INLINE bool prefers_few_pixels(const quantized_conv_problem& p) noexcept {
     if (!p.bytes || p.tiles || p.depthwise()) return false;
-    // Multiplications for a lane of channels of one tap.
-    const std::int64_t pixels = p.oh * p.ow, neighbours = p.in_place() ? pixels : (p.oh - 1) * detail::planes_of(p).pitch + p.ow;
-    const std::int64_t along_pixels = (neighbours + 15) / 16 * ((p.oc + quantized_rows - 1) / quantized_rows * quantized_rows);
-    const std::int64_t rest = pixels % 10, along_channels = (pixels - rest + (rest > 2 ? 10 : 2)) * ((p.oc + 31) / 32 * 2);
-    return along_channels * 12 < along_pixels * 11;
+    const image_planes g = detail::planes_of(p);
+    const std::int64_t pixels = p.oh * p.ow, neighbours = p.in_place() ? pixels : (p.oh - 1) * g.pitch + p.ow;
+    const std::int64_t steps = p.lanes_of_channels() * p.window(), rest = pixels % 10;
+    if (p.lanes_of_channels() * (p.in_place() ? pixels : g.planes()) > std::numeric_limits<std::int32_t>::max()) return false;  // of what its list holds
+    // Cycles of Zen 4: a product of vectors each, and what becomes of the sums, which takes longer where few pixels are stored lane by lane.
+    const std::int64_t tiles = (neighbours + 15) / 16 * ((p.oc + quantized_rows - 1) / quantized_rows), along_pixels = tiles * (8 * steps + 22);
+    const std::int64_t runs = (pixels - rest + (rest > 2 ? 10 : 2)) * ((p.oc + 31) / 32), along_channels = runs * (2 * steps + 16);
+    return along_channels * 100 < along_pixels * 99;
 }
 
 GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem& p) {
     if (p.tiles) return p.depthwise() ? 0 : detail::pixel_workspace(detail::as_gathered(detail::image_of_codes(p)), p.parts());
-    const std::int64_t lists = detail::plane_list_bytes(p, p.parts());
+    const std::int64_t lists = detail::plane_list_bytes(p, p.parts()) + detail::move_list_bytes(p);
     if (p.depthwise() || p.in_place()) return lists;
     if (!p.bytes) return lists + 4 * detail::quantized_slots(p) * detail::quantized_slot(p);
     // A tile of the last pixels reads beyond the last plane.
@@ -199,7 +210,10 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
     a.weights = static_cast<const std::int32_t*>(packed);
     a.scale = scale;
     a.bias = bias;
-    a.gathered = reinterpret_cast<std::int32_t*>(static_cast<char*>(workspace) + detail::plane_list_bytes(p, p.parts()));
+    const auto moves = reinterpret_cast<std::int32_t*>(static_cast<char*>(workspace) + detail::plane_list_bytes(p, p.parts()));
+    a.moves = moves;
+    a.gathered = moves + detail::move_list_bytes(p) / 4;
+    if (p.few) detail::list_moves(a, moves);
     depthwise_tap depthwise_taps[quantized_taps];
     if (p.depthwise())
         for (int t = 0; t < p.kh * p.kw; ++t) {

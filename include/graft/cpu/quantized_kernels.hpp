@@ -183,9 +183,13 @@ struct quantized_conv_args {
     const std::int32_t* bias = nullptr;  // [oc]
     std::int32_t* gathered =
         nullptr;  // of bytes [lanes][planes], of a matrix [rows][lanes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
-    std::int64_t slot = 0;               // numbers of a slot
-    std::int64_t blocks_a_task = 1;      // of output channels
-    const depthwise_tap* tap = nullptr;  // [taps], where it is depthwise
+    std::int64_t slot = 0;                // numbers of a slot
+    std::int64_t blocks_a_task = 1;       // of output channels
+    const depthwise_tap* tap = nullptr;   // [taps], where it is depthwise
+    const std::int32_t* moves = nullptr;  // of few pixels [lanes][taps]: from a pixel's first lane to that of a tap
+
+    /// From a lane of channels to the next, of an image in lanes.
+    std::int64_t lane_step() const noexcept { return p.in_place() ? p.ih * p.iw : p.matrix ? 1 : from.planes(); }
 };
 
 /// Tasks: `gather_winograd` takes one lane of channels of some tiles, `gather_tile` the tile of pixels for a slot of the memory, `conv` and `winograd` a tile,

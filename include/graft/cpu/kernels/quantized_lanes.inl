@@ -91,8 +91,8 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
     for (std::int64_t i = columns; i < bytes; ++i) to[i] = 0;
 }
 
-// Sums become codes, as store_codes has it, but unsigned ones: as their steps fit int32, what is too low or too high is cut off as they become bytes, sixty-four
-// at once.
+// Sums become codes, as store_codes has it, but unsigned ones: as their steps fit int32, what is too low or too high is cut off as they become bytes,
+// sixty-four at once.
 struct lane_end {
     std::int32_t zero, low, high;  // codes, the last two in all four bytes
 };
@@ -168,8 +168,8 @@ GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
 }
 inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
     const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
-    const lane_sum s = {with_power(p.a_zero), V::set1(p.a_scale),           with_power(p.b_zero),         V::set1(p.b_scale),
-                        divider_of(p),        I::set1(p.y_zero * 0x00010001), I::set1(in_all_bytes(p.low)), I::set1(in_all_bytes(p.high))};
+    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),           with_power(p.b_zero),         V::set1(p.b_scale), divider_of(p),
+                        I::set1(p.y_zero * 0x00010001), I::set1(in_all_bytes(p.low)), I::set1(in_all_bytes(p.high))};
     std::int64_t i = 0;
     for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
     if (i == count) return;

@@ -44,8 +44,8 @@ struct lane_source {
 };
 GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
     const quantized_conv_problem& p = a.p;
-    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, p.ih * p.iw};
-    return {a.gathered, a.from.pitch, p.matrix ? 1 : a.from.planes()};
+    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, a.lane_step()};
+    return {a.gathered, a.from.pitch, a.lane_step()};
 }
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
@@ -66,7 +66,7 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
 }
 
 // Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
-// pixel's lanes lie.
+// pixel's first lane lies.
 constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
 // Codes of a matrix's rows, which lie beside each other.
 template <int Pixels>
@@ -90,11 +90,10 @@ GRAFT_VECTOR void store_row_codes(const quantized_conv_args& a, const I (&sums)[
     }
 }
 template <int Pixels>
-GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
-                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
+GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* const* at, std::int64_t steps, std::int64_t channel,
+                                             std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
     constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
-    const int window = p.window();
     const auto of_channels = [&](const auto* from, int v) {
         const std::int64_t left = p.oc - channel - v * V::W;
         return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
@@ -107,14 +106,13 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
     }
-    // One loop for lanes and taps: of one tap a loop of its own would be all beginning.
-    const std::int64_t* tap = a.from.taps;
-    const std::int64_t* const last_tap = tap + window - 1;
-    for (std::int64_t left = p.lanes_of_channels() * window; left > 0; --left, w += quantized_rows_of_tiles, coming += line) {
-        const std::int32_t* const lane = x + *tap;
-        const bool whole = tap == last_tap;
-        tap = whole ? a.from.taps : tap + 1;
-        x += whole ? step : 0;
+    // One loop for lanes and taps: of one tap a loop of its own would be all beginning. Pointers to the pixels, and one number that moves them all, are what
+    // fits into registers.
+    const std::int32_t* pixel_at[Pixels];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) pixel_at[i] = at[i];
+    for (const std::int32_t *move = a.moves, *const end = move + steps; move != end; ++move, w += quantized_rows_of_tiles, coming += line) {
+        const std::int64_t moved = *move;
         GRAFT_PREFETCH_FAR(coming);
         I weights[vectors];
         GRAFT_UNROLL
@@ -124,7 +122,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         }
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) {
-            const I pixel = I::set1(lane[at[i]]);
+            const I pixel = I::set1(pixel_at[i][moved]);
             GRAFT_UNROLL
             for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
         }
@@ -159,14 +157,14 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     constexpr int many = pixels_at_once, least = 2, rows = quantized_rows_of_tiles;
     static_assert(quantized_pixels_of_few % many == 0 && rows % channels_at_once == 0, "whole runs of pixels and of channels");
     const quantized_conv_problem& p = a.p;
-    const auto [image, pitch, step] = source_of(a);
+    const lane_source source = source_of(a);
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = p.oh * p.ow, between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
-    std::int64_t at[quantized_pixels_of_few];
+    const std::int32_t* at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
-        at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
+        at[i] = source.image + (pixel / p.ow * source.pitch + pixel % p.ow) * between;
     }
     const std::int64_t steps = p.lanes_of_channels() * p.window();
     for (std::int64_t block = begin; block < end; ++block) {
@@ -178,8 +176,8 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
             const std::int32_t* const coming = w + (run < 2 && stop == pixels ? steps * (rows + run * 16) : 0);
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
             for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
-                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
-                                                                                     w + some, coming);
+                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, at + (first - from), steps, block * rows + some, first, count, w + some,
+                                                                                     coming);
         }
     }
 }

@@ -34,8 +34,8 @@ struct added_codes {
     V least, most, a_scale, b_zero, b_scale;
     sum_divider by;
     GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p, const sum_divider& divider)
-        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(static_cast<float>(c.high - c.zero))), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
-          b_scale(V::set1(p.b_scale)), by(divider) {
+        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(static_cast<float>(c.high - c.zero))), a_scale(V::set1(p.a_scale)),
+          b_zero(V::set1(static_cast<float>(p.b_zero))), b_scale(V::set1(p.b_scale)), by(divider) {
         by.multiplies = !Divides;
     }
     GRAFT_VECTOR I sum(V steps, const std::uint8_t* codes) const {
