@@ -132,24 +132,24 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
     V scale[vectors];
     GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) scale[v] = as_float(of_channels(a.scale, v));
-    // Of two pixels the lanes of all channels: of each four those of the first vector and of the second, of either pixel.
+    // Of two pixels the lanes of all channels: of each four those of the first vector, both pixels beside each other, and of the second.
     static_assert(vectors == 2, "what pack_bytes takes of two pixels");
     alignas(64) std::int32_t lanes[(Pixels + 1) / 2][V::W];
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; i += 2) {
         const int other = i + 1 < Pixels ? i + 1 : i;
-        pack_codes(e, steps_of(sums[i][0], scale[0]), steps_of(sums[i][1], scale[1]), steps_of(sums[other][0], scale[0]), steps_of(sums[other][1], scale[1]))
+        pack_codes(e, steps_of(sums[i][0], scale[0]), steps_of(sums[other][0], scale[0]), steps_of(sums[i][1], scale[1]), steps_of(sums[other][1], scale[1]))
             .store(lanes[i / 2]);
     }
     constexpr int lanes_a_vector = V::W / 4;
     const std::int64_t pixels = p.oh * p.ow, there = p.lanes(p.oc - channel);
     std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * pixels + first;
     for (std::int64_t lane = 0; lane < 2 * lanes_a_vector && lane < there; ++lane) {
-        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector;
+        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector * 2;
         std::int32_t* const to = y + lane * pixels;
         if (count >= Pixels) GRAFT_UNROLL
-        for (int i = 0; i < Pixels; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
-        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
+        for (int i = 0; i < Pixels; i += 2) std::memcpy(to + i, from + i / 2 * V::W, (i + 1 < Pixels ? 2 : 1) * sizeof *to);
+        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2];
     }
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
