@@ -741,6 +741,8 @@ public:
 
     /// Remembers memory without holding it.
     class watch;
+    /// Memory for what is made once and read in every run.
+    class slab;
 
 private:
     enum class kind { borrowed, allocated, lent };
@@ -775,6 +777,17 @@ private:
     bool owned_;
 };
 
+// To find a page again costs most where many of 4 KB follow each other, as those of weights do: they share huge ones. Not safe from many threads.
+class buffer::slab {
+public:
+    /// As buffer::allocate; what is shared goes back to the system when all of it has been given back.
+    result<buffer> allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget);
+
+private:
+    buffer shared_;
+    std::size_t used_ = 0;
+};
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -792,13 +805,18 @@ template <std::size_t Alignment>
 inline void free_aligned(const void* p) {
     ::operator delete(const_cast<void*>(p), std::align_val_t(Alignment));
 }
-}  // namespace detail
-
-GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget) GRAFT_MEMORY_TRY {
+inline result<memory_charge> charged(std::size_t bytes, const std::shared_ptr<memory_budget>& budget) {
     memory_charge charge;
     if (bytes < SIZE_MAX / 2 && !charge.take(budget, static_cast<std::int64_t>(bytes)))
         return fail(errc::memory_budget, "buffer",
                     std::to_string(bytes) + " bytes more are over the limit of " + std::to_string(budget->limit()) + " (limits::memory_bytes)");
+    return charge;
+}
+}  // namespace detail
+
+GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget) GRAFT_MEMORY_TRY {
+    memory_charge charge;
+    GRAFT_TRY_ASSIGN(charge, detail::charged(bytes, budget));
     void* memory = nullptr;
     const bool huge = bytes >= 4 * detail::huge_page;
     if (bytes < SIZE_MAX / 2) memory = ::operator new(bytes + alignment, std::align_val_t(huge ? detail::huge_page : alignment), std::nothrow);
@@ -809,7 +827,11 @@ GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::share
     const auto free = huge ? detail::free_aligned<detail::huge_page> : detail::free_aligned<alignment>;
     buffer b;
     if (budget)
-        b.owner_ = std::shared_ptr<const void>(memory, [free, held = std::move(charge)](const void* p) { free(p); });
+        // What the function holds would live as long as a watch.
+        b.owner_ = std::shared_ptr<const void>(memory, [free, held = std::move(charge)](const void* p) mutable {
+            free(p);
+            held = memory_charge();
+        });
     else
         b.owner_ = std::shared_ptr<const void>(memory, free);
     b.data_ = static_cast<std::byte*>(memory);
@@ -818,6 +840,27 @@ GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::share
     return b;
 }
 GRAFT_MEMORY_CATCH("buffer::allocate")
+GRAFT_INLINE GRAFT_COLD result<buffer> buffer::slab::allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget) GRAFT_MEMORY_TRY {
+    // Less would leave more of a huge page empty than it gains.
+    constexpr std::size_t least = detail::huge_page / 8, most = 4 * detail::huge_page;
+    if (bytes < least || bytes >= most) return buffer::allocate(bytes, budget);
+    memory_charge charge;
+    GRAFT_TRY_ASSIGN(charge, detail::charged(bytes, budget));
+    const std::size_t taken = (bytes + 2 * alignment - 1) / alignment * alignment;
+    if (shared_.bytes() - used_ < taken) {
+        GRAFT_TRY_ASSIGN(shared_, buffer::allocate(2 * most));
+        used_ = 0;
+    }
+    buffer b = borrow(shared_.data_ + used_, bytes);
+    b.owner_ = std::shared_ptr<const void>(b.data_, [of = shared_.owner_, held = std::move(charge)](const void*) mutable {
+        of.reset();
+        held = memory_charge();
+    });
+    b.kind_ = kind::allocated;
+    used_ += taken;
+    return b;
+}
+GRAFT_MEMORY_CATCH("buffer::slab")
 
 struct buffer::lender {
     std::shared_ptr<const void> owner;
@@ -3750,9 +3793,9 @@ public:
     /// Over memory that exists; `data` holds at least bytes_of(type, extents) bytes.
     tensor(dtype type, const shape& extents, buffer data) noexcept : data_(std::move(data)), shape_(extents), type_(type) {}
 
-    /// New memory, not initialised. `budget`: what it counts against for as long as anybody holds it (null: nothing). Errors:
-    /// tensor.overflow, tensor.dtype, memory.oom, memory.budget.
-    static result<tensor> make(dtype type, const shape& extents, const std::shared_ptr<memory_budget>& budget = nullptr);
+    /// New memory, not initialised. `budget`: what it counts against for as long as anybody holds it (null: nothing). `of`: what it is taken
+    /// from (null: the system). Errors: tensor.overflow, tensor.dtype, memory.oom, memory.budget.
+    static result<tensor> make(dtype type, const shape& extents, const std::shared_ptr<memory_budget>& budget = nullptr, buffer::slab* of = nullptr);
     /// New memory, all bytes zero.
     static result<tensor> zeros(dtype type, const shape& extents);
     /// A copy of `extents.elements()` values.
@@ -4062,11 +4105,13 @@ GRAFT_INLINE GRAFT_COLD void detail::refuse_type(dtype type, dtype asked) {
     const std::string held = type == dtype::undefined ? "there is no tensor" : std::string("the elements are ") + name(type);
     raise({errc::tensor_dtype, "tensor::data", held + "; they were asked for as " + name(asked)});
 }
-GRAFT_INLINE result<tensor> tensor::make(dtype type, const graft::shape& extents, const std::shared_ptr<memory_budget>& budget) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<tensor> tensor::make(dtype type, const graft::shape& extents, const std::shared_ptr<memory_budget>& budget,
+                                         buffer::slab* of) GRAFT_MEMORY_TRY {
     if (!size_of(type)) return fail(errc::tensor_dtype, name(type), "tensors of this element type cannot be made");
     const std::int64_t bytes = bytes_of(type, extents);
     if (bytes < 0) return fail(errc::tensor_overflow, text(extents), "the size of this shape overflows");
-    auto memory = buffer::allocate(static_cast<std::size_t>(bytes), budget);
+    const auto size = static_cast<std::size_t>(bytes);
+    auto memory = of ? of->allocate(size, budget) : buffer::allocate(size, budget);
     if (!memory.ok()) return memory.take_status();
     return tensor(type, extents, std::move(memory).value());
 }
@@ -23184,6 +23229,8 @@ public:
     pack_cache& operator=(const pack_cache&) = delete;
     /// What was made of `source` under `key`, of that type and shape, or an empty tensor.
     tensor find(const tensor& source, const std::string& key, dtype type, const shape& extents, executor& pool);
+    /// Memory for what is to be added. Errors: as tensor::make.
+    result<tensor> make(dtype type, const shape& extents, const std::shared_ptr<memory_budget>& budget);
     /// Keeps `packed`.
     void add(const tensor& source, const std::string& key, const tensor& packed);
     /// Tells that `made` follows from `sources` in the way `how`: what is kept of it is found again by whoever makes it again of the same.
@@ -23234,6 +23281,7 @@ struct pack_cache::state {
     std::vector<known> tensors;
     std::unordered_map<int, origin> origins;
     std::vector<entry> entries;
+    buffer::slab room;
     int next = 0;
 
     explicit state(std::shared_ptr<const packed_store> s) : store(std::move(s)) {}
@@ -23307,6 +23355,10 @@ GRAFT_INLINE GRAFT_COLD tensor pack_cache::find(const tensor& source, const std:
     if (!kept) return {};
     state_->entries.push_back({origin, key, tensor(type, extents, kept)});
     return state_->entries.back().packed;
+}
+GRAFT_INLINE GRAFT_COLD result<tensor> pack_cache::make(dtype type, const shape& extents, const std::shared_ptr<memory_budget>& budget) {
+    std::lock_guard<std::mutex> guard(state_->lock);
+    return tensor::make(type, extents, budget, &state_->room);
 }
 GRAFT_INLINE GRAFT_COLD void pack_cache::add(const tensor& source, const std::string& key, const tensor& packed) {
     std::lock_guard<std::mutex> guard(state_->lock);
@@ -23398,7 +23450,7 @@ GRAFT_INLINE GRAFT_COLD result<tensor> packed_once(const lowering& with, const t
                                                    const std::function<status(tensor&)>& make) {
     tensor packed = with.packed ? with.packed->find(source, key, type, extents, with.pool) : tensor();
     if (packed) return packed;
-    GRAFT_TRY_ASSIGN(packed, tensor::make(type, extents, with.budget));
+    GRAFT_TRY_ASSIGN(packed, with.packed ? with.packed->make(type, extents, with.budget) : tensor::make(type, extents, with.budget));
     GRAFT_TRY(make(packed));
     if (with.packed) with.packed->add(source, key, packed);
     return packed;
@@ -33545,9 +33597,7 @@ struct quantized_sum_problem;
 struct code_end {
     const float* scale;        // [out_channels]
     const std::int32_t* bias;  // [out_channels]
-    float most;                // steps from the zero point
-    int zero, low;
-    bool bytes;                        // whether all steps fit int32, and codes go up to the largest byte
+    int zero, low, high;
     std::uint8_t flip;                 // of the codes of planes that are signed
     const quantized_sum_problem* sum;  // null, or what is added to them: codes in lanes
 };
@@ -33780,6 +33830,10 @@ constexpr bool unary_wanted(unary op) noexcept {
     constexpr const char* names[] = {"Abs", "Neg", "Exp", "Log", "Sqrt", "Reciprocal", "Floor", "Ceil", "Round", "Sign", "Erf"};
     return op == unary::square || wanted(names[static_cast<int>(op)]);
 }
+constexpr bool binary_wanted(binary op) noexcept {
+    constexpr const char* names[] = {"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "PRelu"};
+    return wanted(names[static_cast<int>(op)]);
+}
 
 /// Rows of a binary function: y[r][i] = clamp(op(a[r][i], b[r][i])), r < rows, i < n.
 struct binary_rows {
@@ -33927,6 +33981,9 @@ inline void be_unsigned(bool& is_signed, std::initializer_list<int*> codes) noex
     for (int* code : codes) *code += is_signed ? 128 : 0;
     is_signed = false;
 }
+
+/// A code in each byte of a lane.
+constexpr std::int32_t in_all_bytes(int code) noexcept { return static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u); }
 
 /// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
 struct quantized_sum_problem {
@@ -34080,9 +34137,13 @@ struct quantized_conv_args {
     const std::int32_t* bias = nullptr;  // [oc]
     std::int32_t* gathered =
         nullptr;  // of bytes [lanes][planes], of a matrix [rows][lanes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
-    std::int64_t slot = 0;               // numbers of a slot
-    std::int64_t blocks_a_task = 1;      // of output channels
-    const depthwise_tap* tap = nullptr;  // [taps], where it is depthwise
+    std::int64_t slot = 0;                // numbers of a slot
+    std::int64_t blocks_a_task = 1;       // of output channels
+    const depthwise_tap* tap = nullptr;   // [taps], where it is depthwise
+    const std::int32_t* moves = nullptr;  // of few pixels [lanes][taps]: from a pixel's first lane to that of a tap
+
+    /// From a lane of channels to the next, of an image in lanes.
+    std::int64_t lane_step() const noexcept { return p.in_place() ? p.ih * p.iw : p.matrix ? 1 : from.planes(); }
 };
 
 /// Tasks: `gather_winograd` takes one lane of channels of some tiles, `gather_tile` the tile of pixels for a slot of the memory, `conv` and `winograd` a tile,
@@ -35010,19 +35071,22 @@ inline bool power_run(const binary_rows& g) {
 }
 
 inline void binary_run(const binary_rows& g) {
+    if constexpr (binary_wanted(binary::pow))
+        if (g.op == binary::pow && power_run(g)) return;
     switch (g.op) {
-    case binary::add: return binary_loop<binary::add>(g);
-    case binary::sub: return binary_loop<binary::sub>(g);
-    case binary::mul: return binary_loop<binary::mul>(g);
-    case binary::div: return binary_loop<binary::div>(g);
-    case binary::max: return binary_loop<binary::max>(g);
-    case binary::min: return binary_loop<binary::min>(g);
-    case binary::prelu:
-        if constexpr (wanted("PRelu")) binary_loop<binary::prelu>(g);
+#define GRAFT_X(id) \
+    case binary::id: \
+        if constexpr (binary_wanted(binary::id)) binary_loop<binary::id>(g); \
         return;
-    case binary::pow:
-        if constexpr (wanted("Pow"))
-            if (!power_run(g)) binary_loop<binary::pow>(g);
+        GRAFT_X(add)
+        GRAFT_X(sub)
+        GRAFT_X(mul)
+        GRAFT_X(div)
+        GRAFT_X(max)
+        GRAFT_X(min)
+        GRAFT_X(pow)
+        GRAFT_X(prelu)
+#undef GRAFT_X
     }
 }
 
@@ -37887,19 +37951,22 @@ inline bool power_run(const binary_rows& g) {
 }
 
 inline void binary_run(const binary_rows& g) {
+    if constexpr (binary_wanted(binary::pow))
+        if (g.op == binary::pow && power_run(g)) return;
     switch (g.op) {
-    case binary::add: return binary_loop<binary::add>(g);
-    case binary::sub: return binary_loop<binary::sub>(g);
-    case binary::mul: return binary_loop<binary::mul>(g);
-    case binary::div: return binary_loop<binary::div>(g);
-    case binary::max: return binary_loop<binary::max>(g);
-    case binary::min: return binary_loop<binary::min>(g);
-    case binary::prelu:
-        if constexpr (wanted("PRelu")) binary_loop<binary::prelu>(g);
+#define GRAFT_X(id) \
+    case binary::id: \
+        if constexpr (binary_wanted(binary::id)) binary_loop<binary::id>(g); \
         return;
-    case binary::pow:
-        if constexpr (wanted("Pow"))
-            if (!power_run(g)) binary_loop<binary::pow>(g);
+        GRAFT_X(add)
+        GRAFT_X(sub)
+        GRAFT_X(mul)
+        GRAFT_X(div)
+        GRAFT_X(max)
+        GRAFT_X(min)
+        GRAFT_X(pow)
+        GRAFT_X(prelu)
+#undef GRAFT_X
     }
 }
 
@@ -40784,19 +40851,22 @@ inline bool power_run(const binary_rows& g) {
 }
 
 inline void binary_run(const binary_rows& g) {
+    if constexpr (binary_wanted(binary::pow))
+        if (g.op == binary::pow && power_run(g)) return;
     switch (g.op) {
-    case binary::add: return binary_loop<binary::add>(g);
-    case binary::sub: return binary_loop<binary::sub>(g);
-    case binary::mul: return binary_loop<binary::mul>(g);
-    case binary::div: return binary_loop<binary::div>(g);
-    case binary::max: return binary_loop<binary::max>(g);
-    case binary::min: return binary_loop<binary::min>(g);
-    case binary::prelu:
-        if constexpr (wanted("PRelu")) binary_loop<binary::prelu>(g);
+#define GRAFT_X(id) \
+    case binary::id: \
+        if constexpr (binary_wanted(binary::id)) binary_loop<binary::id>(g); \
         return;
-    case binary::pow:
-        if constexpr (wanted("Pow"))
-            if (!power_run(g)) binary_loop<binary::pow>(g);
+        GRAFT_X(add)
+        GRAFT_X(sub)
+        GRAFT_X(mul)
+        GRAFT_X(div)
+        GRAFT_X(max)
+        GRAFT_X(min)
+        GRAFT_X(pow)
+        GRAFT_X(prelu)
+#undef GRAFT_X
     }
 }
 
@@ -43652,19 +43722,22 @@ inline bool power_run(const binary_rows& g) {
 }
 
 inline void binary_run(const binary_rows& g) {
+    if constexpr (binary_wanted(binary::pow))
+        if (g.op == binary::pow && power_run(g)) return;
     switch (g.op) {
-    case binary::add: return binary_loop<binary::add>(g);
-    case binary::sub: return binary_loop<binary::sub>(g);
-    case binary::mul: return binary_loop<binary::mul>(g);
-    case binary::div: return binary_loop<binary::div>(g);
-    case binary::max: return binary_loop<binary::max>(g);
-    case binary::min: return binary_loop<binary::min>(g);
-    case binary::prelu:
-        if constexpr (wanted("PRelu")) binary_loop<binary::prelu>(g);
+#define GRAFT_X(id) \
+    case binary::id: \
+        if constexpr (binary_wanted(binary::id)) binary_loop<binary::id>(g); \
         return;
-    case binary::pow:
-        if constexpr (wanted("Pow"))
-            if (!power_run(g)) binary_loop<binary::pow>(g);
+        GRAFT_X(add)
+        GRAFT_X(sub)
+        GRAFT_X(mul)
+        GRAFT_X(div)
+        GRAFT_X(max)
+        GRAFT_X(min)
+        GRAFT_X(pow)
+        GRAFT_X(prelu)
+#undef GRAFT_X
     }
 }
 
@@ -46512,19 +46585,22 @@ inline bool power_run(const binary_rows& g) {
 }
 
 inline void binary_run(const binary_rows& g) {
+    if constexpr (binary_wanted(binary::pow))
+        if (g.op == binary::pow && power_run(g)) return;
     switch (g.op) {
-    case binary::add: return binary_loop<binary::add>(g);
-    case binary::sub: return binary_loop<binary::sub>(g);
-    case binary::mul: return binary_loop<binary::mul>(g);
-    case binary::div: return binary_loop<binary::div>(g);
-    case binary::max: return binary_loop<binary::max>(g);
-    case binary::min: return binary_loop<binary::min>(g);
-    case binary::prelu:
-        if constexpr (wanted("PRelu")) binary_loop<binary::prelu>(g);
+#define GRAFT_X(id) \
+    case binary::id: \
+        if constexpr (binary_wanted(binary::id)) binary_loop<binary::id>(g); \
         return;
-    case binary::pow:
-        if constexpr (wanted("Pow"))
-            if (!power_run(g)) binary_loop<binary::pow>(g);
+        GRAFT_X(add)
+        GRAFT_X(sub)
+        GRAFT_X(mul)
+        GRAFT_X(div)
+        GRAFT_X(max)
+        GRAFT_X(min)
+        GRAFT_X(pow)
+        GRAFT_X(prelu)
+#undef GRAFT_X
     }
 }
 
@@ -48879,7 +48955,7 @@ GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::i
 // Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
 GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
                               std::int32_t* to) {
-    const std::int32_t empty = static_cast<std::int32_t>(static_cast<std::uint32_t>(p.unsigned_zero()) * 0x01010101u);
+    const std::int32_t empty = in_all_bytes(p.unsigned_zero());
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px) {
             const std::int64_t ix = g.column_phase[px] - p.pl;
@@ -48914,24 +48990,19 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
     for (std::int64_t i = columns; i < bytes; ++i) to[i] = 0;
 }
 
-// Sums become codes, as store_codes has it, but unsigned ones.
+// Sums become codes, as store_codes has it, but unsigned ones: as their steps fit int32, what is too low or too high is cut off as they become bytes,
+// sixty-four at once.
 struct lane_end {
-    float least, most;       // steps from the zero point
-    std::int32_t zero, low;  // codes
+    std::int32_t zero, low, high;  // codes, the last two in all four bytes
 };
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
     const int lift = p.y_signed ? 128 : 0;
-    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + lift, p.low + lift};
+    return {p.y_zero + lift, in_all_bytes(p.low + lift), in_all_bytes(p.high + lift)};
 }
-GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
-    return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
-}
-// The same of vectors that become bytes together: what is too low is cut off there.
-GRAFT_VECTOR I steps_of(const lane_end& e, I sum, V scale) { return to_int(min(to_float(sum) * scale, V::set1(e.most))); }
+GRAFT_VECTOR I steps_of(I sum, V scale) { return to_int(to_float(sum) * scale); }
 // Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
 GRAFT_VECTOR I pack_codes(const lane_end& e, I a, I b, I c, I d) {
-    const I low = I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(e.low) * 0x01010101u));
-    return max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), low);
+    return min_bytes(max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), I::set1(e.low)), I::set1(e.high));
 }
 
 // `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
@@ -48949,16 +49020,14 @@ template <int Columns>
 GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const I (*sums)[Columns]) {
     const quantized_conv_problem& p = a.p;
     const lane_end e = end_of(p);
+    V scale[4];
+    GRAFT_UNROLL
+    for (int r = 0; r < 4; ++r) scale[r] = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
     I lanes[Columns];
     GRAFT_UNROLL
-    for (int r = 0; r < 4; ++r) {
-        const V scale = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
-        GRAFT_UNROLL
-        for (int c = 0; c < Columns; ++c) {
-            const I codes = codes_of(e, sums[r][c], scale);
-            lanes[c] = r == 0 ? codes : lanes[c] | (r == 1 ? shift_left<8>(codes) : r == 2 ? shift_left<16>(codes) : shift_left<24>(codes));
-        }
-    }
+    for (int c = 0; c < Columns; ++c)
+        lanes[c] = turn_fours(
+            pack_codes(e, steps_of(sums[0][c], scale[0]), steps_of(sums[1][c], scale[1]), steps_of(sums[2][c], scale[2]), steps_of(sums[3][c], scale[3])));
     std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow;
     const int last = count - (Columns - 1) * V::W;
     if (pitch == p.ow) {
@@ -49020,8 +49089,8 @@ struct lane_source {
 };
 GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
     const quantized_conv_problem& p = a.p;
-    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, p.ih * p.iw};
-    return {a.gathered, a.from.pitch, p.matrix ? 1 : a.from.planes()};
+    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, a.lane_step()};
+    return {a.gathered, a.from.pitch, a.lane_step()};
 }
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
@@ -49042,7 +49111,7 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
 }
 
 // Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
-// pixel's lanes lie.
+// pixel's first lane lies.
 constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
 // Codes of a matrix's rows, which lie beside each other.
 template <int Pixels>
@@ -49066,11 +49135,10 @@ GRAFT_VECTOR void store_row_codes(const quantized_conv_args& a, const I (&sums)[
     }
 }
 template <int Pixels>
-GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
-                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
+GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* const* at, std::int64_t steps, std::int64_t channel,
+                                             std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
     constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
-    const int window = p.window();
     const auto of_channels = [&](const auto* from, int v) {
         const std::int64_t left = p.oc - channel - v * V::W;
         return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
@@ -49083,14 +49151,13 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
     }
-    // One loop for lanes and taps: of one tap a loop of its own would be all beginning.
-    const std::int64_t* tap = a.from.taps;
-    const std::int64_t* const last_tap = tap + window - 1;
-    for (std::int64_t left = p.lanes_of_channels() * window; left > 0; --left, w += quantized_rows_of_tiles, coming += line) {
-        const std::int32_t* const lane = x + *tap;
-        const bool whole = tap == last_tap;
-        tap = whole ? a.from.taps : tap + 1;
-        x += whole ? step : 0;
+    // One loop for lanes and taps: of one tap a loop of its own would be all beginning. Pointers to the pixels, and one number that moves them all, are what
+    // fits into registers.
+    const std::int32_t* pixel_at[Pixels];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) pixel_at[i] = at[i];
+    for (const std::int32_t *move = a.moves, *const end = move + steps; move != end; ++move, w += quantized_rows_of_tiles, coming += line) {
+        const std::int64_t moved = *move;
         GRAFT_PREFETCH_FAR(coming);
         I weights[vectors];
         GRAFT_UNROLL
@@ -49100,7 +49167,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         }
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) {
-            const I pixel = I::set1(lane[at[i]]);
+            const I pixel = I::set1(pixel_at[i][moved]);
             GRAFT_UNROLL
             for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
         }
@@ -49110,25 +49177,24 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
     V scale[vectors];
     GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) scale[v] = as_float(of_channels(a.scale, v));
-    // Of two pixels the lanes of all channels: of each four those of the first vector and of the second, of either pixel.
+    // Of two pixels the lanes of all channels: of each four those of the first vector, both pixels beside each other, and of the second.
     static_assert(vectors == 2, "what pack_bytes takes of two pixels");
     alignas(64) std::int32_t lanes[(Pixels + 1) / 2][V::W];
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; i += 2) {
         const int other = i + 1 < Pixels ? i + 1 : i;
-        pack_codes(e, steps_of(e, sums[i][0], scale[0]), steps_of(e, sums[i][1], scale[1]), steps_of(e, sums[other][0], scale[0]),
-                   steps_of(e, sums[other][1], scale[1]))
+        pack_codes(e, steps_of(sums[i][0], scale[0]), steps_of(sums[other][0], scale[0]), steps_of(sums[i][1], scale[1]), steps_of(sums[other][1], scale[1]))
             .store(lanes[i / 2]);
     }
     constexpr int lanes_a_vector = V::W / 4;
     const std::int64_t pixels = p.oh * p.ow, there = p.lanes(p.oc - channel);
     std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * pixels + first;
     for (std::int64_t lane = 0; lane < 2 * lanes_a_vector && lane < there; ++lane) {
-        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector;
+        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector * 2;
         std::int32_t* const to = y + lane * pixels;
         if (count >= Pixels) GRAFT_UNROLL
-        for (int i = 0; i < Pixels; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
-        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
+        for (int i = 0; i < Pixels; i += 2) std::memcpy(to + i, from + i / 2 * V::W, (i + 1 < Pixels ? 2 : 1) * sizeof *to);
+        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2];
     }
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
@@ -49136,14 +49202,14 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     constexpr int many = pixels_at_once, least = 2, rows = quantized_rows_of_tiles;
     static_assert(quantized_pixels_of_few % many == 0 && rows % channels_at_once == 0, "whole runs of pixels and of channels");
     const quantized_conv_problem& p = a.p;
-    const auto [image, pitch, step] = source_of(a);
+    const lane_source source = source_of(a);
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = p.oh * p.ow, between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
-    std::int64_t at[quantized_pixels_of_few];
+    const std::int32_t* at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
-        at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
+        at[i] = source.image + (pixel / p.ow * source.pitch + pixel % p.ow) * between;
     }
     const std::int64_t steps = p.lanes_of_channels() * p.window();
     for (std::int64_t block = begin; block < end; ++block) {
@@ -49155,8 +49221,8 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
             const std::int32_t* const coming = w + (run < 2 && stop == pixels ? steps * (rows + run * 16) : 0);
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
             for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
-                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
-                                                                                     w + some, coming);
+                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, at + (first - from), steps, block * rows + some, first, count, w + some,
+                                                                                     coming);
         }
     }
 }
@@ -49176,7 +49242,7 @@ GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
     to.of[3] = zip_halves_high(ab_high, cd_high);
 }
 GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
-    return pack_codes(e, steps_of(e, sums[0], scale), steps_of(e, sums[1], scale), steps_of(e, sums[2], scale), steps_of(e, sums[3], scale));
+    return pack_codes(e, steps_of(sums[0], scale), steps_of(sums[1], scale), steps_of(sums[2], scale), steps_of(sums[3], scale));
 }
 // Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
 struct lane_rows {
@@ -49303,9 +49369,8 @@ GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
 }
 inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
     const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
-    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
-    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),  with_power(p.b_zero), V::set1(p.b_scale), divider_of(p),
-                        I::set1(p.y_zero * 0x00010001), in_all_bytes(p.low), in_all_bytes(p.high)};
+    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),           with_power(p.b_zero),         V::set1(p.b_scale), divider_of(p),
+                        I::set1(p.y_zero * 0x00010001), I::set1(in_all_bytes(p.low)), I::set1(in_all_bytes(p.high))};
     std::int64_t i = 0;
     for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
     if (i == count) return;
@@ -49313,29 +49378,41 @@ inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, con
     store_some(sum_of_lanes(s, load_some(a + i, rest), load_some(b + i, rest)), y + i, rest);
 }
 
-// to = the larger of both, byte by byte.
-GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
-    std::int64_t i = 0;
-    for (; i + V::W <= count; i += V::W) max_bytes(I::load(from + i), I::load(to + i)).store(to + i);
-    if (i < count) {
-        const int rest = static_cast<int>(count - i);
-        store_some(max_bytes(load_some(from + i, rest), load_some(to + i, rest)), to + i, rest);
+// Of some columns of a row of windows the largest of their rows, which lie `row` apart.
+GRAFT_VECTOR void largest_of_rows(const std::int32_t* from, std::int64_t row, std::int64_t rows, std::int64_t count, std::int32_t* to) {
+    for (std::int64_t i = 0; i < count; i += V::W) {
+        const int some = static_cast<int>(count - i < V::W ? count - i : V::W);
+        I most = I::set1(0);
+        for (std::int64_t r = 0; r < rows; ++r) most = max_bytes(most, some == V::W ? I::load(from + r * row + i) : load_some(from + r * row + i, some));
+        store_some(most, to + i, some);
     }
 }
-// Of each column of a row of windows the largest of their rows, of these the largest of their columns, and of these every sw-th.
+// Of each window's columns the largest, and of these every sw-th: two at a time by vectors, as most have it, and further ones picked behind that.
 inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::int32_t* y) {
     const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1, starts = width - columns;
     const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
-    std::int32_t down[quantized_row], across[quantized_row];
+    constexpr std::int64_t behind = 3 * V::W;  // what the last vectors read
+    const bool pairs = p.sw == 2, picks = p.sw > 2;
+    std::int32_t down[quantized_row + behind], across[quantized_row];
+    fill_lanes_with(0, width + behind, down);
     for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
-        fill_lanes_with(0, width, down);
-        for (int ky = 0; ky < p.kh; ++ky) {
-            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
-            if (iy >= 0 && iy < p.ih && first < last) take_larger(x + iy * p.iw + first - p.pl, last - first, down + first);
+        const std::int64_t top = oy * p.sh - p.pt;
+        int begin = 0, end = p.kh;
+        while (begin < end && top + std::int64_t(begin) * p.dh < 0) ++begin;
+        while (begin < end && top + std::int64_t(end - 1) * p.dh >= p.ih) --end;
+        const std::int64_t row = begin < end ? top + std::int64_t(begin) * p.dh : 0;
+        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, end - begin, last - first, down + first);
+        const std::int64_t outputs = picks ? starts : p.ow;
+        std::int32_t* const to = picks ? across : y;
+        for (std::int64_t i = 0; i < outputs; i += V::W) {
+            I most = I::set1(0);
+            for (int kx = 0; kx < p.kw; ++kx) {
+                const std::int32_t* const at = down + (pairs ? 2 : 1) * i + std::int64_t(kx) * p.dw;
+                most = max_bytes(most, pairs ? even_lanes(I::load(at), I::load(at + V::W)) : I::load(at));
+            }
+            store_some(most, to + i, static_cast<int>(outputs - i < V::W ? outputs - i : V::W));
         }
-        copy_lanes(down, 1, starts, across);
-        for (int kx = 1; kx < p.kw; ++kx) take_larger(down + std::int64_t(kx) * p.dw, starts, across);
-        copy_lanes(across, p.sw, p.ow, y);
+        if (picks) copy_lanes(across, p.sw, p.ow, y);
     }
 }
 
@@ -49464,7 +49541,7 @@ GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::i
 // Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
 GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
                               std::int32_t* to) {
-    const std::int32_t empty = static_cast<std::int32_t>(static_cast<std::uint32_t>(p.unsigned_zero()) * 0x01010101u);
+    const std::int32_t empty = in_all_bytes(p.unsigned_zero());
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px) {
             const std::int64_t ix = g.column_phase[px] - p.pl;
@@ -49499,24 +49576,19 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
     for (std::int64_t i = columns; i < bytes; ++i) to[i] = 0;
 }
 
-// Sums become codes, as store_codes has it, but unsigned ones.
+// Sums become codes, as store_codes has it, but unsigned ones: as their steps fit int32, what is too low or too high is cut off as they become bytes,
+// sixty-four at once.
 struct lane_end {
-    float least, most;       // steps from the zero point
-    std::int32_t zero, low;  // codes
+    std::int32_t zero, low, high;  // codes, the last two in all four bytes
 };
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
     const int lift = p.y_signed ? 128 : 0;
-    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + lift, p.low + lift};
+    return {p.y_zero + lift, in_all_bytes(p.low + lift), in_all_bytes(p.high + lift)};
 }
-GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
-    return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
-}
-// The same of vectors that become bytes together: what is too low is cut off there.
-GRAFT_VECTOR I steps_of(const lane_end& e, I sum, V scale) { return to_int(min(to_float(sum) * scale, V::set1(e.most))); }
+GRAFT_VECTOR I steps_of(I sum, V scale) { return to_int(to_float(sum) * scale); }
 // Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
 GRAFT_VECTOR I pack_codes(const lane_end& e, I a, I b, I c, I d) {
-    const I low = I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(e.low) * 0x01010101u));
-    return max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), low);
+    return min_bytes(max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), I::set1(e.low)), I::set1(e.high));
 }
 
 // `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
@@ -49534,16 +49606,14 @@ template <int Columns>
 GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const I (*sums)[Columns]) {
     const quantized_conv_problem& p = a.p;
     const lane_end e = end_of(p);
+    V scale[4];
+    GRAFT_UNROLL
+    for (int r = 0; r < 4; ++r) scale[r] = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
     I lanes[Columns];
     GRAFT_UNROLL
-    for (int r = 0; r < 4; ++r) {
-        const V scale = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
-        GRAFT_UNROLL
-        for (int c = 0; c < Columns; ++c) {
-            const I codes = codes_of(e, sums[r][c], scale);
-            lanes[c] = r == 0 ? codes : lanes[c] | (r == 1 ? shift_left<8>(codes) : r == 2 ? shift_left<16>(codes) : shift_left<24>(codes));
-        }
-    }
+    for (int c = 0; c < Columns; ++c)
+        lanes[c] = turn_fours(
+            pack_codes(e, steps_of(sums[0][c], scale[0]), steps_of(sums[1][c], scale[1]), steps_of(sums[2][c], scale[2]), steps_of(sums[3][c], scale[3])));
     std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow;
     const int last = count - (Columns - 1) * V::W;
     if (pitch == p.ow) {
@@ -49605,8 +49675,8 @@ struct lane_source {
 };
 GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
     const quantized_conv_problem& p = a.p;
-    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, p.ih * p.iw};
-    return {a.gathered, a.from.pitch, p.matrix ? 1 : a.from.planes()};
+    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, a.lane_step()};
+    return {a.gathered, a.from.pitch, a.lane_step()};
 }
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
@@ -49627,7 +49697,7 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
 }
 
 // Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
-// pixel's lanes lie.
+// pixel's first lane lies.
 constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
 // Codes of a matrix's rows, which lie beside each other.
 template <int Pixels>
@@ -49651,11 +49721,10 @@ GRAFT_VECTOR void store_row_codes(const quantized_conv_args& a, const I (&sums)[
     }
 }
 template <int Pixels>
-GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
-                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
+GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* const* at, std::int64_t steps, std::int64_t channel,
+                                             std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
     constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
-    const int window = p.window();
     const auto of_channels = [&](const auto* from, int v) {
         const std::int64_t left = p.oc - channel - v * V::W;
         return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
@@ -49668,14 +49737,13 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
     }
-    // One loop for lanes and taps: of one tap a loop of its own would be all beginning.
-    const std::int64_t* tap = a.from.taps;
-    const std::int64_t* const last_tap = tap + window - 1;
-    for (std::int64_t left = p.lanes_of_channels() * window; left > 0; --left, w += quantized_rows_of_tiles, coming += line) {
-        const std::int32_t* const lane = x + *tap;
-        const bool whole = tap == last_tap;
-        tap = whole ? a.from.taps : tap + 1;
-        x += whole ? step : 0;
+    // One loop for lanes and taps: of one tap a loop of its own would be all beginning. Pointers to the pixels, and one number that moves them all, are what
+    // fits into registers.
+    const std::int32_t* pixel_at[Pixels];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) pixel_at[i] = at[i];
+    for (const std::int32_t *move = a.moves, *const end = move + steps; move != end; ++move, w += quantized_rows_of_tiles, coming += line) {
+        const std::int64_t moved = *move;
         GRAFT_PREFETCH_FAR(coming);
         I weights[vectors];
         GRAFT_UNROLL
@@ -49685,7 +49753,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         }
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) {
-            const I pixel = I::set1(lane[at[i]]);
+            const I pixel = I::set1(pixel_at[i][moved]);
             GRAFT_UNROLL
             for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
         }
@@ -49695,25 +49763,24 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
     V scale[vectors];
     GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) scale[v] = as_float(of_channels(a.scale, v));
-    // Of two pixels the lanes of all channels: of each four those of the first vector and of the second, of either pixel.
+    // Of two pixels the lanes of all channels: of each four those of the first vector, both pixels beside each other, and of the second.
     static_assert(vectors == 2, "what pack_bytes takes of two pixels");
     alignas(64) std::int32_t lanes[(Pixels + 1) / 2][V::W];
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; i += 2) {
         const int other = i + 1 < Pixels ? i + 1 : i;
-        pack_codes(e, steps_of(e, sums[i][0], scale[0]), steps_of(e, sums[i][1], scale[1]), steps_of(e, sums[other][0], scale[0]),
-                   steps_of(e, sums[other][1], scale[1]))
+        pack_codes(e, steps_of(sums[i][0], scale[0]), steps_of(sums[other][0], scale[0]), steps_of(sums[i][1], scale[1]), steps_of(sums[other][1], scale[1]))
             .store(lanes[i / 2]);
     }
     constexpr int lanes_a_vector = V::W / 4;
     const std::int64_t pixels = p.oh * p.ow, there = p.lanes(p.oc - channel);
     std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * pixels + first;
     for (std::int64_t lane = 0; lane < 2 * lanes_a_vector && lane < there; ++lane) {
-        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector;
+        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector * 2;
         std::int32_t* const to = y + lane * pixels;
         if (count >= Pixels) GRAFT_UNROLL
-        for (int i = 0; i < Pixels; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
-        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
+        for (int i = 0; i < Pixels; i += 2) std::memcpy(to + i, from + i / 2 * V::W, (i + 1 < Pixels ? 2 : 1) * sizeof *to);
+        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2];
     }
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
@@ -49721,14 +49788,14 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     constexpr int many = pixels_at_once, least = 2, rows = quantized_rows_of_tiles;
     static_assert(quantized_pixels_of_few % many == 0 && rows % channels_at_once == 0, "whole runs of pixels and of channels");
     const quantized_conv_problem& p = a.p;
-    const auto [image, pitch, step] = source_of(a);
+    const lane_source source = source_of(a);
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = p.oh * p.ow, between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
-    std::int64_t at[quantized_pixels_of_few];
+    const std::int32_t* at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
-        at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
+        at[i] = source.image + (pixel / p.ow * source.pitch + pixel % p.ow) * between;
     }
     const std::int64_t steps = p.lanes_of_channels() * p.window();
     for (std::int64_t block = begin; block < end; ++block) {
@@ -49740,8 +49807,8 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
             const std::int32_t* const coming = w + (run < 2 && stop == pixels ? steps * (rows + run * 16) : 0);
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
             for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
-                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
-                                                                                     w + some, coming);
+                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, at + (first - from), steps, block * rows + some, first, count, w + some,
+                                                                                     coming);
         }
     }
 }
@@ -49761,7 +49828,7 @@ GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
     to.of[3] = zip_halves_high(ab_high, cd_high);
 }
 GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
-    return pack_codes(e, steps_of(e, sums[0], scale), steps_of(e, sums[1], scale), steps_of(e, sums[2], scale), steps_of(e, sums[3], scale));
+    return pack_codes(e, steps_of(sums[0], scale), steps_of(sums[1], scale), steps_of(sums[2], scale), steps_of(sums[3], scale));
 }
 // Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
 struct lane_rows {
@@ -49888,9 +49955,8 @@ GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
 }
 inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
     const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
-    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
-    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),  with_power(p.b_zero), V::set1(p.b_scale), divider_of(p),
-                        I::set1(p.y_zero * 0x00010001), in_all_bytes(p.low), in_all_bytes(p.high)};
+    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),           with_power(p.b_zero),         V::set1(p.b_scale), divider_of(p),
+                        I::set1(p.y_zero * 0x00010001), I::set1(in_all_bytes(p.low)), I::set1(in_all_bytes(p.high))};
     std::int64_t i = 0;
     for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
     if (i == count) return;
@@ -49898,29 +49964,41 @@ inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, con
     store_some(sum_of_lanes(s, load_some(a + i, rest), load_some(b + i, rest)), y + i, rest);
 }
 
-// to = the larger of both, byte by byte.
-GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
-    std::int64_t i = 0;
-    for (; i + V::W <= count; i += V::W) max_bytes(I::load(from + i), I::load(to + i)).store(to + i);
-    if (i < count) {
-        const int rest = static_cast<int>(count - i);
-        store_some(max_bytes(load_some(from + i, rest), load_some(to + i, rest)), to + i, rest);
+// Of some columns of a row of windows the largest of their rows, which lie `row` apart.
+GRAFT_VECTOR void largest_of_rows(const std::int32_t* from, std::int64_t row, std::int64_t rows, std::int64_t count, std::int32_t* to) {
+    for (std::int64_t i = 0; i < count; i += V::W) {
+        const int some = static_cast<int>(count - i < V::W ? count - i : V::W);
+        I most = I::set1(0);
+        for (std::int64_t r = 0; r < rows; ++r) most = max_bytes(most, some == V::W ? I::load(from + r * row + i) : load_some(from + r * row + i, some));
+        store_some(most, to + i, some);
     }
 }
-// Of each column of a row of windows the largest of their rows, of these the largest of their columns, and of these every sw-th.
+// Of each window's columns the largest, and of these every sw-th: two at a time by vectors, as most have it, and further ones picked behind that.
 inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::int32_t* y) {
     const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1, starts = width - columns;
     const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
-    std::int32_t down[quantized_row], across[quantized_row];
+    constexpr std::int64_t behind = 3 * V::W;  // what the last vectors read
+    const bool pairs = p.sw == 2, picks = p.sw > 2;
+    std::int32_t down[quantized_row + behind], across[quantized_row];
+    fill_lanes_with(0, width + behind, down);
     for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
-        fill_lanes_with(0, width, down);
-        for (int ky = 0; ky < p.kh; ++ky) {
-            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
-            if (iy >= 0 && iy < p.ih && first < last) take_larger(x + iy * p.iw + first - p.pl, last - first, down + first);
+        const std::int64_t top = oy * p.sh - p.pt;
+        int begin = 0, end = p.kh;
+        while (begin < end && top + std::int64_t(begin) * p.dh < 0) ++begin;
+        while (begin < end && top + std::int64_t(end - 1) * p.dh >= p.ih) --end;
+        const std::int64_t row = begin < end ? top + std::int64_t(begin) * p.dh : 0;
+        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, end - begin, last - first, down + first);
+        const std::int64_t outputs = picks ? starts : p.ow;
+        std::int32_t* const to = picks ? across : y;
+        for (std::int64_t i = 0; i < outputs; i += V::W) {
+            I most = I::set1(0);
+            for (int kx = 0; kx < p.kw; ++kx) {
+                const std::int32_t* const at = down + (pairs ? 2 : 1) * i + std::int64_t(kx) * p.dw;
+                most = max_bytes(most, pairs ? even_lanes(I::load(at), I::load(at + V::W)) : I::load(at));
+            }
+            store_some(most, to + i, static_cast<int>(outputs - i < V::W ? outputs - i : V::W));
         }
-        copy_lanes(down, 1, starts, across);
-        for (int kx = 1; kx < p.kw; ++kx) take_larger(down + std::int64_t(kx) * p.dw, starts, across);
-        copy_lanes(across, p.sw, p.ow, y);
+        if (picks) copy_lanes(across, p.sw, p.ow, y);
     }
 }
 
@@ -50026,7 +50104,7 @@ GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::i
 // Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
 GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
                               std::int32_t* to) {
-    const std::int32_t empty = static_cast<std::int32_t>(static_cast<std::uint32_t>(p.unsigned_zero()) * 0x01010101u);
+    const std::int32_t empty = in_all_bytes(p.unsigned_zero());
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px) {
             const std::int64_t ix = g.column_phase[px] - p.pl;
@@ -50061,24 +50139,19 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
     for (std::int64_t i = columns; i < bytes; ++i) to[i] = 0;
 }
 
-// Sums become codes, as store_codes has it, but unsigned ones.
+// Sums become codes, as store_codes has it, but unsigned ones: as their steps fit int32, what is too low or too high is cut off as they become bytes,
+// sixty-four at once.
 struct lane_end {
-    float least, most;       // steps from the zero point
-    std::int32_t zero, low;  // codes
+    std::int32_t zero, low, high;  // codes, the last two in all four bytes
 };
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
     const int lift = p.y_signed ? 128 : 0;
-    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + lift, p.low + lift};
+    return {p.y_zero + lift, in_all_bytes(p.low + lift), in_all_bytes(p.high + lift)};
 }
-GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
-    return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
-}
-// The same of vectors that become bytes together: what is too low is cut off there.
-GRAFT_VECTOR I steps_of(const lane_end& e, I sum, V scale) { return to_int(min(to_float(sum) * scale, V::set1(e.most))); }
+GRAFT_VECTOR I steps_of(I sum, V scale) { return to_int(to_float(sum) * scale); }
 // Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
 GRAFT_VECTOR I pack_codes(const lane_end& e, I a, I b, I c, I d) {
-    const I low = I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(e.low) * 0x01010101u));
-    return max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), low);
+    return min_bytes(max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), I::set1(e.low)), I::set1(e.high));
 }
 
 // `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
@@ -50096,16 +50169,14 @@ template <int Columns>
 GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const I (*sums)[Columns]) {
     const quantized_conv_problem& p = a.p;
     const lane_end e = end_of(p);
+    V scale[4];
+    GRAFT_UNROLL
+    for (int r = 0; r < 4; ++r) scale[r] = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
     I lanes[Columns];
     GRAFT_UNROLL
-    for (int r = 0; r < 4; ++r) {
-        const V scale = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
-        GRAFT_UNROLL
-        for (int c = 0; c < Columns; ++c) {
-            const I codes = codes_of(e, sums[r][c], scale);
-            lanes[c] = r == 0 ? codes : lanes[c] | (r == 1 ? shift_left<8>(codes) : r == 2 ? shift_left<16>(codes) : shift_left<24>(codes));
-        }
-    }
+    for (int c = 0; c < Columns; ++c)
+        lanes[c] = turn_fours(
+            pack_codes(e, steps_of(sums[0][c], scale[0]), steps_of(sums[1][c], scale[1]), steps_of(sums[2][c], scale[2]), steps_of(sums[3][c], scale[3])));
     std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow;
     const int last = count - (Columns - 1) * V::W;
     if (pitch == p.ow) {
@@ -50167,8 +50238,8 @@ struct lane_source {
 };
 GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
     const quantized_conv_problem& p = a.p;
-    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, p.ih * p.iw};
-    return {a.gathered, a.from.pitch, p.matrix ? 1 : a.from.planes()};
+    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, a.lane_step()};
+    return {a.gathered, a.from.pitch, a.lane_step()};
 }
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
@@ -50189,7 +50260,7 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
 }
 
 // Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
-// pixel's lanes lie.
+// pixel's first lane lies.
 constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
 // Codes of a matrix's rows, which lie beside each other.
 template <int Pixels>
@@ -50213,11 +50284,10 @@ GRAFT_VECTOR void store_row_codes(const quantized_conv_args& a, const I (&sums)[
     }
 }
 template <int Pixels>
-GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
-                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
+GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* const* at, std::int64_t steps, std::int64_t channel,
+                                             std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
     constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
-    const int window = p.window();
     const auto of_channels = [&](const auto* from, int v) {
         const std::int64_t left = p.oc - channel - v * V::W;
         return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
@@ -50230,14 +50300,13 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
     }
-    // One loop for lanes and taps: of one tap a loop of its own would be all beginning.
-    const std::int64_t* tap = a.from.taps;
-    const std::int64_t* const last_tap = tap + window - 1;
-    for (std::int64_t left = p.lanes_of_channels() * window; left > 0; --left, w += quantized_rows_of_tiles, coming += line) {
-        const std::int32_t* const lane = x + *tap;
-        const bool whole = tap == last_tap;
-        tap = whole ? a.from.taps : tap + 1;
-        x += whole ? step : 0;
+    // One loop for lanes and taps: of one tap a loop of its own would be all beginning. Pointers to the pixels, and one number that moves them all, are what
+    // fits into registers.
+    const std::int32_t* pixel_at[Pixels];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) pixel_at[i] = at[i];
+    for (const std::int32_t *move = a.moves, *const end = move + steps; move != end; ++move, w += quantized_rows_of_tiles, coming += line) {
+        const std::int64_t moved = *move;
         GRAFT_PREFETCH_FAR(coming);
         I weights[vectors];
         GRAFT_UNROLL
@@ -50247,7 +50316,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         }
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) {
-            const I pixel = I::set1(lane[at[i]]);
+            const I pixel = I::set1(pixel_at[i][moved]);
             GRAFT_UNROLL
             for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
         }
@@ -50257,25 +50326,24 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
     V scale[vectors];
     GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) scale[v] = as_float(of_channels(a.scale, v));
-    // Of two pixels the lanes of all channels: of each four those of the first vector and of the second, of either pixel.
+    // Of two pixels the lanes of all channels: of each four those of the first vector, both pixels beside each other, and of the second.
     static_assert(vectors == 2, "what pack_bytes takes of two pixels");
     alignas(64) std::int32_t lanes[(Pixels + 1) / 2][V::W];
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; i += 2) {
         const int other = i + 1 < Pixels ? i + 1 : i;
-        pack_codes(e, steps_of(e, sums[i][0], scale[0]), steps_of(e, sums[i][1], scale[1]), steps_of(e, sums[other][0], scale[0]),
-                   steps_of(e, sums[other][1], scale[1]))
+        pack_codes(e, steps_of(sums[i][0], scale[0]), steps_of(sums[other][0], scale[0]), steps_of(sums[i][1], scale[1]), steps_of(sums[other][1], scale[1]))
             .store(lanes[i / 2]);
     }
     constexpr int lanes_a_vector = V::W / 4;
     const std::int64_t pixels = p.oh * p.ow, there = p.lanes(p.oc - channel);
     std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * pixels + first;
     for (std::int64_t lane = 0; lane < 2 * lanes_a_vector && lane < there; ++lane) {
-        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector;
+        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector * 2;
         std::int32_t* const to = y + lane * pixels;
         if (count >= Pixels) GRAFT_UNROLL
-        for (int i = 0; i < Pixels; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
-        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
+        for (int i = 0; i < Pixels; i += 2) std::memcpy(to + i, from + i / 2 * V::W, (i + 1 < Pixels ? 2 : 1) * sizeof *to);
+        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2];
     }
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
@@ -50283,14 +50351,14 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     constexpr int many = pixels_at_once, least = 2, rows = quantized_rows_of_tiles;
     static_assert(quantized_pixels_of_few % many == 0 && rows % channels_at_once == 0, "whole runs of pixels and of channels");
     const quantized_conv_problem& p = a.p;
-    const auto [image, pitch, step] = source_of(a);
+    const lane_source source = source_of(a);
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = p.oh * p.ow, between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
-    std::int64_t at[quantized_pixels_of_few];
+    const std::int32_t* at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
-        at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
+        at[i] = source.image + (pixel / p.ow * source.pitch + pixel % p.ow) * between;
     }
     const std::int64_t steps = p.lanes_of_channels() * p.window();
     for (std::int64_t block = begin; block < end; ++block) {
@@ -50302,8 +50370,8 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
             const std::int32_t* const coming = w + (run < 2 && stop == pixels ? steps * (rows + run * 16) : 0);
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
             for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
-                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
-                                                                                     w + some, coming);
+                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, at + (first - from), steps, block * rows + some, first, count, w + some,
+                                                                                     coming);
         }
     }
 }
@@ -50323,7 +50391,7 @@ GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
     to.of[3] = zip_halves_high(ab_high, cd_high);
 }
 GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
-    return pack_codes(e, steps_of(e, sums[0], scale), steps_of(e, sums[1], scale), steps_of(e, sums[2], scale), steps_of(e, sums[3], scale));
+    return pack_codes(e, steps_of(sums[0], scale), steps_of(sums[1], scale), steps_of(sums[2], scale), steps_of(sums[3], scale));
 }
 // Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
 struct lane_rows {
@@ -50450,9 +50518,8 @@ GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
 }
 inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
     const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
-    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
-    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),  with_power(p.b_zero), V::set1(p.b_scale), divider_of(p),
-                        I::set1(p.y_zero * 0x00010001), in_all_bytes(p.low), in_all_bytes(p.high)};
+    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),           with_power(p.b_zero),         V::set1(p.b_scale), divider_of(p),
+                        I::set1(p.y_zero * 0x00010001), I::set1(in_all_bytes(p.low)), I::set1(in_all_bytes(p.high))};
     std::int64_t i = 0;
     for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
     if (i == count) return;
@@ -50460,29 +50527,41 @@ inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, con
     store_some(sum_of_lanes(s, load_some(a + i, rest), load_some(b + i, rest)), y + i, rest);
 }
 
-// to = the larger of both, byte by byte.
-GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
-    std::int64_t i = 0;
-    for (; i + V::W <= count; i += V::W) max_bytes(I::load(from + i), I::load(to + i)).store(to + i);
-    if (i < count) {
-        const int rest = static_cast<int>(count - i);
-        store_some(max_bytes(load_some(from + i, rest), load_some(to + i, rest)), to + i, rest);
+// Of some columns of a row of windows the largest of their rows, which lie `row` apart.
+GRAFT_VECTOR void largest_of_rows(const std::int32_t* from, std::int64_t row, std::int64_t rows, std::int64_t count, std::int32_t* to) {
+    for (std::int64_t i = 0; i < count; i += V::W) {
+        const int some = static_cast<int>(count - i < V::W ? count - i : V::W);
+        I most = I::set1(0);
+        for (std::int64_t r = 0; r < rows; ++r) most = max_bytes(most, some == V::W ? I::load(from + r * row + i) : load_some(from + r * row + i, some));
+        store_some(most, to + i, some);
     }
 }
-// Of each column of a row of windows the largest of their rows, of these the largest of their columns, and of these every sw-th.
+// Of each window's columns the largest, and of these every sw-th: two at a time by vectors, as most have it, and further ones picked behind that.
 inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::int32_t* y) {
     const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1, starts = width - columns;
     const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
-    std::int32_t down[quantized_row], across[quantized_row];
+    constexpr std::int64_t behind = 3 * V::W;  // what the last vectors read
+    const bool pairs = p.sw == 2, picks = p.sw > 2;
+    std::int32_t down[quantized_row + behind], across[quantized_row];
+    fill_lanes_with(0, width + behind, down);
     for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
-        fill_lanes_with(0, width, down);
-        for (int ky = 0; ky < p.kh; ++ky) {
-            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
-            if (iy >= 0 && iy < p.ih && first < last) take_larger(x + iy * p.iw + first - p.pl, last - first, down + first);
+        const std::int64_t top = oy * p.sh - p.pt;
+        int begin = 0, end = p.kh;
+        while (begin < end && top + std::int64_t(begin) * p.dh < 0) ++begin;
+        while (begin < end && top + std::int64_t(end - 1) * p.dh >= p.ih) --end;
+        const std::int64_t row = begin < end ? top + std::int64_t(begin) * p.dh : 0;
+        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, end - begin, last - first, down + first);
+        const std::int64_t outputs = picks ? starts : p.ow;
+        std::int32_t* const to = picks ? across : y;
+        for (std::int64_t i = 0; i < outputs; i += V::W) {
+            I most = I::set1(0);
+            for (int kx = 0; kx < p.kw; ++kx) {
+                const std::int32_t* const at = down + (pairs ? 2 : 1) * i + std::int64_t(kx) * p.dw;
+                most = max_bytes(most, pairs ? even_lanes(I::load(at), I::load(at + V::W)) : I::load(at));
+            }
+            store_some(most, to + i, static_cast<int>(outputs - i < V::W ? outputs - i : V::W));
         }
-        copy_lanes(down, 1, starts, across);
-        for (int kx = 1; kx < p.kw; ++kx) take_larger(down + std::int64_t(kx) * p.dw, starts, across);
-        copy_lanes(across, p.sw, p.ow, y);
+        if (picks) copy_lanes(across, p.sw, p.ow, y);
     }
 }
 
@@ -50654,7 +50733,7 @@ GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::i
 // Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
 GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
                               std::int32_t* to) {
-    const std::int32_t empty = static_cast<std::int32_t>(static_cast<std::uint32_t>(p.unsigned_zero()) * 0x01010101u);
+    const std::int32_t empty = in_all_bytes(p.unsigned_zero());
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px) {
             const std::int64_t ix = g.column_phase[px] - p.pl;
@@ -50689,24 +50768,19 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
     for (std::int64_t i = columns; i < bytes; ++i) to[i] = 0;
 }
 
-// Sums become codes, as store_codes has it, but unsigned ones.
+// Sums become codes, as store_codes has it, but unsigned ones: as their steps fit int32, what is too low or too high is cut off as they become bytes,
+// sixty-four at once.
 struct lane_end {
-    float least, most;       // steps from the zero point
-    std::int32_t zero, low;  // codes
+    std::int32_t zero, low, high;  // codes, the last two in all four bytes
 };
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
     const int lift = p.y_signed ? 128 : 0;
-    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + lift, p.low + lift};
+    return {p.y_zero + lift, in_all_bytes(p.low + lift), in_all_bytes(p.high + lift)};
 }
-GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
-    return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
-}
-// The same of vectors that become bytes together: what is too low is cut off there.
-GRAFT_VECTOR I steps_of(const lane_end& e, I sum, V scale) { return to_int(min(to_float(sum) * scale, V::set1(e.most))); }
+GRAFT_VECTOR I steps_of(I sum, V scale) { return to_int(to_float(sum) * scale); }
 // Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
 GRAFT_VECTOR I pack_codes(const lane_end& e, I a, I b, I c, I d) {
-    const I low = I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(e.low) * 0x01010101u));
-    return max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), low);
+    return min_bytes(max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), I::set1(e.low)), I::set1(e.high));
 }
 
 // `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
@@ -50724,16 +50798,14 @@ template <int Columns>
 GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const I (*sums)[Columns]) {
     const quantized_conv_problem& p = a.p;
     const lane_end e = end_of(p);
+    V scale[4];
+    GRAFT_UNROLL
+    for (int r = 0; r < 4; ++r) scale[r] = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
     I lanes[Columns];
     GRAFT_UNROLL
-    for (int r = 0; r < 4; ++r) {
-        const V scale = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
-        GRAFT_UNROLL
-        for (int c = 0; c < Columns; ++c) {
-            const I codes = codes_of(e, sums[r][c], scale);
-            lanes[c] = r == 0 ? codes : lanes[c] | (r == 1 ? shift_left<8>(codes) : r == 2 ? shift_left<16>(codes) : shift_left<24>(codes));
-        }
-    }
+    for (int c = 0; c < Columns; ++c)
+        lanes[c] = turn_fours(
+            pack_codes(e, steps_of(sums[0][c], scale[0]), steps_of(sums[1][c], scale[1]), steps_of(sums[2][c], scale[2]), steps_of(sums[3][c], scale[3])));
     std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow;
     const int last = count - (Columns - 1) * V::W;
     if (pitch == p.ow) {
@@ -50795,8 +50867,8 @@ struct lane_source {
 };
 GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
     const quantized_conv_problem& p = a.p;
-    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, p.ih * p.iw};
-    return {a.gathered, a.from.pitch, p.matrix ? 1 : a.from.planes()};
+    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, a.lane_step()};
+    return {a.gathered, a.from.pitch, a.lane_step()};
 }
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
@@ -50817,7 +50889,7 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
 }
 
 // Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
-// pixel's lanes lie.
+// pixel's first lane lies.
 constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
 // Codes of a matrix's rows, which lie beside each other.
 template <int Pixels>
@@ -50841,11 +50913,10 @@ GRAFT_VECTOR void store_row_codes(const quantized_conv_args& a, const I (&sums)[
     }
 }
 template <int Pixels>
-GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
-                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
+GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* const* at, std::int64_t steps, std::int64_t channel,
+                                             std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
     constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
-    const int window = p.window();
     const auto of_channels = [&](const auto* from, int v) {
         const std::int64_t left = p.oc - channel - v * V::W;
         return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
@@ -50858,14 +50929,13 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
     }
-    // One loop for lanes and taps: of one tap a loop of its own would be all beginning.
-    const std::int64_t* tap = a.from.taps;
-    const std::int64_t* const last_tap = tap + window - 1;
-    for (std::int64_t left = p.lanes_of_channels() * window; left > 0; --left, w += quantized_rows_of_tiles, coming += line) {
-        const std::int32_t* const lane = x + *tap;
-        const bool whole = tap == last_tap;
-        tap = whole ? a.from.taps : tap + 1;
-        x += whole ? step : 0;
+    // One loop for lanes and taps: of one tap a loop of its own would be all beginning. Pointers to the pixels, and one number that moves them all, are what
+    // fits into registers.
+    const std::int32_t* pixel_at[Pixels];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) pixel_at[i] = at[i];
+    for (const std::int32_t *move = a.moves, *const end = move + steps; move != end; ++move, w += quantized_rows_of_tiles, coming += line) {
+        const std::int64_t moved = *move;
         GRAFT_PREFETCH_FAR(coming);
         I weights[vectors];
         GRAFT_UNROLL
@@ -50875,7 +50945,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         }
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) {
-            const I pixel = I::set1(lane[at[i]]);
+            const I pixel = I::set1(pixel_at[i][moved]);
             GRAFT_UNROLL
             for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
         }
@@ -50885,25 +50955,24 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
     V scale[vectors];
     GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) scale[v] = as_float(of_channels(a.scale, v));
-    // Of two pixels the lanes of all channels: of each four those of the first vector and of the second, of either pixel.
+    // Of two pixels the lanes of all channels: of each four those of the first vector, both pixels beside each other, and of the second.
     static_assert(vectors == 2, "what pack_bytes takes of two pixels");
     alignas(64) std::int32_t lanes[(Pixels + 1) / 2][V::W];
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; i += 2) {
         const int other = i + 1 < Pixels ? i + 1 : i;
-        pack_codes(e, steps_of(e, sums[i][0], scale[0]), steps_of(e, sums[i][1], scale[1]), steps_of(e, sums[other][0], scale[0]),
-                   steps_of(e, sums[other][1], scale[1]))
+        pack_codes(e, steps_of(sums[i][0], scale[0]), steps_of(sums[other][0], scale[0]), steps_of(sums[i][1], scale[1]), steps_of(sums[other][1], scale[1]))
             .store(lanes[i / 2]);
     }
     constexpr int lanes_a_vector = V::W / 4;
     const std::int64_t pixels = p.oh * p.ow, there = p.lanes(p.oc - channel);
     std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * pixels + first;
     for (std::int64_t lane = 0; lane < 2 * lanes_a_vector && lane < there; ++lane) {
-        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector;
+        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector * 2;
         std::int32_t* const to = y + lane * pixels;
         if (count >= Pixels) GRAFT_UNROLL
-        for (int i = 0; i < Pixels; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
-        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
+        for (int i = 0; i < Pixels; i += 2) std::memcpy(to + i, from + i / 2 * V::W, (i + 1 < Pixels ? 2 : 1) * sizeof *to);
+        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2];
     }
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
@@ -50911,14 +50980,14 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     constexpr int many = pixels_at_once, least = 2, rows = quantized_rows_of_tiles;
     static_assert(quantized_pixels_of_few % many == 0 && rows % channels_at_once == 0, "whole runs of pixels and of channels");
     const quantized_conv_problem& p = a.p;
-    const auto [image, pitch, step] = source_of(a);
+    const lane_source source = source_of(a);
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = p.oh * p.ow, between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
-    std::int64_t at[quantized_pixels_of_few];
+    const std::int32_t* at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
-        at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
+        at[i] = source.image + (pixel / p.ow * source.pitch + pixel % p.ow) * between;
     }
     const std::int64_t steps = p.lanes_of_channels() * p.window();
     for (std::int64_t block = begin; block < end; ++block) {
@@ -50930,8 +50999,8 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
             const std::int32_t* const coming = w + (run < 2 && stop == pixels ? steps * (rows + run * 16) : 0);
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
             for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
-                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
-                                                                                     w + some, coming);
+                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, at + (first - from), steps, block * rows + some, first, count, w + some,
+                                                                                     coming);
         }
     }
 }
@@ -50951,7 +51020,7 @@ GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
     to.of[3] = zip_halves_high(ab_high, cd_high);
 }
 GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
-    return pack_codes(e, steps_of(e, sums[0], scale), steps_of(e, sums[1], scale), steps_of(e, sums[2], scale), steps_of(e, sums[3], scale));
+    return pack_codes(e, steps_of(sums[0], scale), steps_of(sums[1], scale), steps_of(sums[2], scale), steps_of(sums[3], scale));
 }
 // Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
 struct lane_rows {
@@ -51078,9 +51147,8 @@ GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
 }
 inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
     const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
-    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
-    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),  with_power(p.b_zero), V::set1(p.b_scale), divider_of(p),
-                        I::set1(p.y_zero * 0x00010001), in_all_bytes(p.low), in_all_bytes(p.high)};
+    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),           with_power(p.b_zero),         V::set1(p.b_scale), divider_of(p),
+                        I::set1(p.y_zero * 0x00010001), I::set1(in_all_bytes(p.low)), I::set1(in_all_bytes(p.high))};
     std::int64_t i = 0;
     for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
     if (i == count) return;
@@ -51088,29 +51156,41 @@ inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, con
     store_some(sum_of_lanes(s, load_some(a + i, rest), load_some(b + i, rest)), y + i, rest);
 }
 
-// to = the larger of both, byte by byte.
-GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
-    std::int64_t i = 0;
-    for (; i + V::W <= count; i += V::W) max_bytes(I::load(from + i), I::load(to + i)).store(to + i);
-    if (i < count) {
-        const int rest = static_cast<int>(count - i);
-        store_some(max_bytes(load_some(from + i, rest), load_some(to + i, rest)), to + i, rest);
+// Of some columns of a row of windows the largest of their rows, which lie `row` apart.
+GRAFT_VECTOR void largest_of_rows(const std::int32_t* from, std::int64_t row, std::int64_t rows, std::int64_t count, std::int32_t* to) {
+    for (std::int64_t i = 0; i < count; i += V::W) {
+        const int some = static_cast<int>(count - i < V::W ? count - i : V::W);
+        I most = I::set1(0);
+        for (std::int64_t r = 0; r < rows; ++r) most = max_bytes(most, some == V::W ? I::load(from + r * row + i) : load_some(from + r * row + i, some));
+        store_some(most, to + i, some);
     }
 }
-// Of each column of a row of windows the largest of their rows, of these the largest of their columns, and of these every sw-th.
+// Of each window's columns the largest, and of these every sw-th: two at a time by vectors, as most have it, and further ones picked behind that.
 inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::int32_t* y) {
     const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1, starts = width - columns;
     const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
-    std::int32_t down[quantized_row], across[quantized_row];
+    constexpr std::int64_t behind = 3 * V::W;  // what the last vectors read
+    const bool pairs = p.sw == 2, picks = p.sw > 2;
+    std::int32_t down[quantized_row + behind], across[quantized_row];
+    fill_lanes_with(0, width + behind, down);
     for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
-        fill_lanes_with(0, width, down);
-        for (int ky = 0; ky < p.kh; ++ky) {
-            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
-            if (iy >= 0 && iy < p.ih && first < last) take_larger(x + iy * p.iw + first - p.pl, last - first, down + first);
+        const std::int64_t top = oy * p.sh - p.pt;
+        int begin = 0, end = p.kh;
+        while (begin < end && top + std::int64_t(begin) * p.dh < 0) ++begin;
+        while (begin < end && top + std::int64_t(end - 1) * p.dh >= p.ih) --end;
+        const std::int64_t row = begin < end ? top + std::int64_t(begin) * p.dh : 0;
+        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, end - begin, last - first, down + first);
+        const std::int64_t outputs = picks ? starts : p.ow;
+        std::int32_t* const to = picks ? across : y;
+        for (std::int64_t i = 0; i < outputs; i += V::W) {
+            I most = I::set1(0);
+            for (int kx = 0; kx < p.kw; ++kx) {
+                const std::int32_t* const at = down + (pairs ? 2 : 1) * i + std::int64_t(kx) * p.dw;
+                most = max_bytes(most, pairs ? even_lanes(I::load(at), I::load(at + V::W)) : I::load(at));
+            }
+            store_some(most, to + i, static_cast<int>(outputs - i < V::W ? outputs - i : V::W));
         }
-        copy_lanes(down, 1, starts, across);
-        for (int kx = 1; kx < p.kw; ++kx) take_larger(down + std::int64_t(kx) * p.dw, starts, across);
-        copy_lanes(across, p.sw, p.ow, y);
+        if (picks) copy_lanes(across, p.sw, p.ow, y);
     }
 }
 
@@ -51963,8 +52043,8 @@ struct added_codes {
     V least, most, a_scale, b_zero, b_scale;
     sum_divider by;
     GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p, const sum_divider& divider)
-        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(c.most)), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
-          b_scale(V::set1(p.b_scale)), by(divider) {
+        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(static_cast<float>(c.high - c.zero))), a_scale(V::set1(p.a_scale)),
+          b_zero(V::set1(static_cast<float>(p.b_zero))), b_scale(V::set1(p.b_scale)), by(divider) {
         by.multiplies = !Divides;
     }
     GRAFT_VECTOR I sum(V steps, const std::uint8_t* codes) const {
@@ -51972,11 +52052,9 @@ struct added_codes {
         return to_int(divide(a + b, by));
     }
 };
-// Nothing. Where `Bytes` says so, becoming bytes cuts off what is past the largest code.
-template <bool Bytes>
+// Nothing.
 struct no_codes {
-    V most;
-    GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(Bytes ? steps : min(steps, most)); }
+    GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(steps); }
 };
 // Pixels [next, end), two at a time, of which codes go from `low` to `high`.
 template <class Added>
@@ -51984,8 +52062,7 @@ GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int
     constexpr int half = bfloat16_block / 2;
     const pixel_args& a = *e.args;
     const std::uint8_t* const add = a.code_residual ? a.code_residual : a.code_y;  // which no_codes does not read
-    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
-    const I shift = I::set1(zero * 0x00010001), least = in_all_bytes(low), largest = in_all_bytes(high);
+    const I shift = I::set1(zero * 0x00010001), least = I::set1(in_all_bytes(low)), largest = I::set1(in_all_bytes(high));
     std::uint8_t none[bfloat16_block] = {};
     for (; next < end; next += 2) {
         const float *const first = of.sum[next], *const second = of.sum[next + 1];
@@ -52009,8 +52086,7 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, i
     if (next >= end) return;
     of.next = end;
     const code_end& c = *e.args->codes;
-    if (!c.sum && c.bytes) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<true>{V::zero()});
-    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<false>{V::set1(c.most)});
+    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, c.high, no_codes());
     const quantized_sum_problem& p = *c.sum;
     if (e.by.multiplies)
         finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p, e.by));
@@ -52108,7 +52184,7 @@ GRAFT_VECTOR I load_pixel(const std::uint8_t* from, int vector) {
     return I::load(lanes);
 }
 GRAFT_VECTOR void store_pixel(const depthwise_end& e, const I (&sums)[4], int vector, std::uint8_t* to) {
-    const auto steps = [&](int k) { return steps_of(e.codes, sums[k], V::load(e.scale + k * 16 + vector * V::W)); };
+    const auto steps = [&](int k) { return steps_of(sums[k], V::load(e.scale + k * 16 + vector * V::W)); };
     std::int32_t lanes[V::W];
     pack_codes(e.codes, steps(0), steps(1), steps(2), steps(3)).store(lanes);
     std::memcpy(to + vector * 4 * V::W, lanes, sizeof lanes);
@@ -52388,7 +52464,7 @@ GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::i
 // Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
 GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
                               std::int32_t* to) {
-    const std::int32_t empty = static_cast<std::int32_t>(static_cast<std::uint32_t>(p.unsigned_zero()) * 0x01010101u);
+    const std::int32_t empty = in_all_bytes(p.unsigned_zero());
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px) {
             const std::int64_t ix = g.column_phase[px] - p.pl;
@@ -52423,24 +52499,19 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
     for (std::int64_t i = columns; i < bytes; ++i) to[i] = 0;
 }
 
-// Sums become codes, as store_codes has it, but unsigned ones.
+// Sums become codes, as store_codes has it, but unsigned ones: as their steps fit int32, what is too low or too high is cut off as they become bytes,
+// sixty-four at once.
 struct lane_end {
-    float least, most;       // steps from the zero point
-    std::int32_t zero, low;  // codes
+    std::int32_t zero, low, high;  // codes, the last two in all four bytes
 };
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
     const int lift = p.y_signed ? 128 : 0;
-    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + lift, p.low + lift};
+    return {p.y_zero + lift, in_all_bytes(p.low + lift), in_all_bytes(p.high + lift)};
 }
-GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
-    return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
-}
-// The same of vectors that become bytes together: what is too low is cut off there.
-GRAFT_VECTOR I steps_of(const lane_end& e, I sum, V scale) { return to_int(min(to_float(sum) * scale, V::set1(e.most))); }
+GRAFT_VECTOR I steps_of(I sum, V scale) { return to_int(to_float(sum) * scale); }
 // Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
 GRAFT_VECTOR I pack_codes(const lane_end& e, I a, I b, I c, I d) {
-    const I low = I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(e.low) * 0x01010101u));
-    return max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), low);
+    return min_bytes(max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), I::set1(e.low)), I::set1(e.high));
 }
 
 // `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
@@ -52458,16 +52529,14 @@ template <int Columns>
 GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const I (*sums)[Columns]) {
     const quantized_conv_problem& p = a.p;
     const lane_end e = end_of(p);
+    V scale[4];
+    GRAFT_UNROLL
+    for (int r = 0; r < 4; ++r) scale[r] = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
     I lanes[Columns];
     GRAFT_UNROLL
-    for (int r = 0; r < 4; ++r) {
-        const V scale = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
-        GRAFT_UNROLL
-        for (int c = 0; c < Columns; ++c) {
-            const I codes = codes_of(e, sums[r][c], scale);
-            lanes[c] = r == 0 ? codes : lanes[c] | (r == 1 ? shift_left<8>(codes) : r == 2 ? shift_left<16>(codes) : shift_left<24>(codes));
-        }
-    }
+    for (int c = 0; c < Columns; ++c)
+        lanes[c] = turn_fours(
+            pack_codes(e, steps_of(sums[0][c], scale[0]), steps_of(sums[1][c], scale[1]), steps_of(sums[2][c], scale[2]), steps_of(sums[3][c], scale[3])));
     std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow;
     const int last = count - (Columns - 1) * V::W;
     if (pitch == p.ow) {
@@ -52529,8 +52598,8 @@ struct lane_source {
 };
 GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
     const quantized_conv_problem& p = a.p;
-    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, p.ih * p.iw};
-    return {a.gathered, a.from.pitch, p.matrix ? 1 : a.from.planes()};
+    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, a.lane_step()};
+    return {a.gathered, a.from.pitch, a.lane_step()};
 }
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
@@ -52551,7 +52620,7 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
 }
 
 // Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
-// pixel's lanes lie.
+// pixel's first lane lies.
 constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
 // Codes of a matrix's rows, which lie beside each other.
 template <int Pixels>
@@ -52575,11 +52644,10 @@ GRAFT_VECTOR void store_row_codes(const quantized_conv_args& a, const I (&sums)[
     }
 }
 template <int Pixels>
-GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
-                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
+GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* const* at, std::int64_t steps, std::int64_t channel,
+                                             std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
     constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
-    const int window = p.window();
     const auto of_channels = [&](const auto* from, int v) {
         const std::int64_t left = p.oc - channel - v * V::W;
         return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
@@ -52592,14 +52660,13 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
     }
-    // One loop for lanes and taps: of one tap a loop of its own would be all beginning.
-    const std::int64_t* tap = a.from.taps;
-    const std::int64_t* const last_tap = tap + window - 1;
-    for (std::int64_t left = p.lanes_of_channels() * window; left > 0; --left, w += quantized_rows_of_tiles, coming += line) {
-        const std::int32_t* const lane = x + *tap;
-        const bool whole = tap == last_tap;
-        tap = whole ? a.from.taps : tap + 1;
-        x += whole ? step : 0;
+    // One loop for lanes and taps: of one tap a loop of its own would be all beginning. Pointers to the pixels, and one number that moves them all, are what
+    // fits into registers.
+    const std::int32_t* pixel_at[Pixels];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) pixel_at[i] = at[i];
+    for (const std::int32_t *move = a.moves, *const end = move + steps; move != end; ++move, w += quantized_rows_of_tiles, coming += line) {
+        const std::int64_t moved = *move;
         GRAFT_PREFETCH_FAR(coming);
         I weights[vectors];
         GRAFT_UNROLL
@@ -52609,7 +52676,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         }
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) {
-            const I pixel = I::set1(lane[at[i]]);
+            const I pixel = I::set1(pixel_at[i][moved]);
             GRAFT_UNROLL
             for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
         }
@@ -52619,25 +52686,24 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
     V scale[vectors];
     GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) scale[v] = as_float(of_channels(a.scale, v));
-    // Of two pixels the lanes of all channels: of each four those of the first vector and of the second, of either pixel.
+    // Of two pixels the lanes of all channels: of each four those of the first vector, both pixels beside each other, and of the second.
     static_assert(vectors == 2, "what pack_bytes takes of two pixels");
     alignas(64) std::int32_t lanes[(Pixels + 1) / 2][V::W];
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; i += 2) {
         const int other = i + 1 < Pixels ? i + 1 : i;
-        pack_codes(e, steps_of(e, sums[i][0], scale[0]), steps_of(e, sums[i][1], scale[1]), steps_of(e, sums[other][0], scale[0]),
-                   steps_of(e, sums[other][1], scale[1]))
+        pack_codes(e, steps_of(sums[i][0], scale[0]), steps_of(sums[other][0], scale[0]), steps_of(sums[i][1], scale[1]), steps_of(sums[other][1], scale[1]))
             .store(lanes[i / 2]);
     }
     constexpr int lanes_a_vector = V::W / 4;
     const std::int64_t pixels = p.oh * p.ow, there = p.lanes(p.oc - channel);
     std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * pixels + first;
     for (std::int64_t lane = 0; lane < 2 * lanes_a_vector && lane < there; ++lane) {
-        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector;
+        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector * 2;
         std::int32_t* const to = y + lane * pixels;
         if (count >= Pixels) GRAFT_UNROLL
-        for (int i = 0; i < Pixels; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
-        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
+        for (int i = 0; i < Pixels; i += 2) std::memcpy(to + i, from + i / 2 * V::W, (i + 1 < Pixels ? 2 : 1) * sizeof *to);
+        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2];
     }
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
@@ -52645,14 +52711,14 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     constexpr int many = pixels_at_once, least = 2, rows = quantized_rows_of_tiles;
     static_assert(quantized_pixels_of_few % many == 0 && rows % channels_at_once == 0, "whole runs of pixels and of channels");
     const quantized_conv_problem& p = a.p;
-    const auto [image, pitch, step] = source_of(a);
+    const lane_source source = source_of(a);
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = p.oh * p.ow, between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
-    std::int64_t at[quantized_pixels_of_few];
+    const std::int32_t* at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
-        at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
+        at[i] = source.image + (pixel / p.ow * source.pitch + pixel % p.ow) * between;
     }
     const std::int64_t steps = p.lanes_of_channels() * p.window();
     for (std::int64_t block = begin; block < end; ++block) {
@@ -52664,8 +52730,8 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
             const std::int32_t* const coming = w + (run < 2 && stop == pixels ? steps * (rows + run * 16) : 0);
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
             for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
-                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
-                                                                                     w + some, coming);
+                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, at + (first - from), steps, block * rows + some, first, count, w + some,
+                                                                                     coming);
         }
     }
 }
@@ -52685,7 +52751,7 @@ GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
     to.of[3] = zip_halves_high(ab_high, cd_high);
 }
 GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
-    return pack_codes(e, steps_of(e, sums[0], scale), steps_of(e, sums[1], scale), steps_of(e, sums[2], scale), steps_of(e, sums[3], scale));
+    return pack_codes(e, steps_of(sums[0], scale), steps_of(sums[1], scale), steps_of(sums[2], scale), steps_of(sums[3], scale));
 }
 // Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
 struct lane_rows {
@@ -52812,9 +52878,8 @@ GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
 }
 inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
     const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
-    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
-    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),  with_power(p.b_zero), V::set1(p.b_scale), divider_of(p),
-                        I::set1(p.y_zero * 0x00010001), in_all_bytes(p.low), in_all_bytes(p.high)};
+    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),           with_power(p.b_zero),         V::set1(p.b_scale), divider_of(p),
+                        I::set1(p.y_zero * 0x00010001), I::set1(in_all_bytes(p.low)), I::set1(in_all_bytes(p.high))};
     std::int64_t i = 0;
     for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
     if (i == count) return;
@@ -52822,29 +52887,41 @@ inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, con
     store_some(sum_of_lanes(s, load_some(a + i, rest), load_some(b + i, rest)), y + i, rest);
 }
 
-// to = the larger of both, byte by byte.
-GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
-    std::int64_t i = 0;
-    for (; i + V::W <= count; i += V::W) max_bytes(I::load(from + i), I::load(to + i)).store(to + i);
-    if (i < count) {
-        const int rest = static_cast<int>(count - i);
-        store_some(max_bytes(load_some(from + i, rest), load_some(to + i, rest)), to + i, rest);
+// Of some columns of a row of windows the largest of their rows, which lie `row` apart.
+GRAFT_VECTOR void largest_of_rows(const std::int32_t* from, std::int64_t row, std::int64_t rows, std::int64_t count, std::int32_t* to) {
+    for (std::int64_t i = 0; i < count; i += V::W) {
+        const int some = static_cast<int>(count - i < V::W ? count - i : V::W);
+        I most = I::set1(0);
+        for (std::int64_t r = 0; r < rows; ++r) most = max_bytes(most, some == V::W ? I::load(from + r * row + i) : load_some(from + r * row + i, some));
+        store_some(most, to + i, some);
     }
 }
-// Of each column of a row of windows the largest of their rows, of these the largest of their columns, and of these every sw-th.
+// Of each window's columns the largest, and of these every sw-th: two at a time by vectors, as most have it, and further ones picked behind that.
 inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::int32_t* y) {
     const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1, starts = width - columns;
     const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
-    std::int32_t down[quantized_row], across[quantized_row];
+    constexpr std::int64_t behind = 3 * V::W;  // what the last vectors read
+    const bool pairs = p.sw == 2, picks = p.sw > 2;
+    std::int32_t down[quantized_row + behind], across[quantized_row];
+    fill_lanes_with(0, width + behind, down);
     for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
-        fill_lanes_with(0, width, down);
-        for (int ky = 0; ky < p.kh; ++ky) {
-            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
-            if (iy >= 0 && iy < p.ih && first < last) take_larger(x + iy * p.iw + first - p.pl, last - first, down + first);
+        const std::int64_t top = oy * p.sh - p.pt;
+        int begin = 0, end = p.kh;
+        while (begin < end && top + std::int64_t(begin) * p.dh < 0) ++begin;
+        while (begin < end && top + std::int64_t(end - 1) * p.dh >= p.ih) --end;
+        const std::int64_t row = begin < end ? top + std::int64_t(begin) * p.dh : 0;
+        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, end - begin, last - first, down + first);
+        const std::int64_t outputs = picks ? starts : p.ow;
+        std::int32_t* const to = picks ? across : y;
+        for (std::int64_t i = 0; i < outputs; i += V::W) {
+            I most = I::set1(0);
+            for (int kx = 0; kx < p.kw; ++kx) {
+                const std::int32_t* const at = down + (pairs ? 2 : 1) * i + std::int64_t(kx) * p.dw;
+                most = max_bytes(most, pairs ? even_lanes(I::load(at), I::load(at + V::W)) : I::load(at));
+            }
+            store_some(most, to + i, static_cast<int>(outputs - i < V::W ? outputs - i : V::W));
         }
-        copy_lanes(down, 1, starts, across);
-        for (int kx = 1; kx < p.kw; ++kx) take_larger(down + std::int64_t(kx) * p.dw, starts, across);
-        copy_lanes(across, p.sw, p.ow, y);
+        if (picks) copy_lanes(across, p.sw, p.ow, y);
     }
 }
 
@@ -53697,8 +53774,8 @@ struct added_codes {
     V least, most, a_scale, b_zero, b_scale;
     sum_divider by;
     GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p, const sum_divider& divider)
-        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(c.most)), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
-          b_scale(V::set1(p.b_scale)), by(divider) {
+        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(static_cast<float>(c.high - c.zero))), a_scale(V::set1(p.a_scale)),
+          b_zero(V::set1(static_cast<float>(p.b_zero))), b_scale(V::set1(p.b_scale)), by(divider) {
         by.multiplies = !Divides;
     }
     GRAFT_VECTOR I sum(V steps, const std::uint8_t* codes) const {
@@ -53706,11 +53783,9 @@ struct added_codes {
         return to_int(divide(a + b, by));
     }
 };
-// Nothing. Where `Bytes` says so, becoming bytes cuts off what is past the largest code.
-template <bool Bytes>
+// Nothing.
 struct no_codes {
-    V most;
-    GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(Bytes ? steps : min(steps, most)); }
+    GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(steps); }
 };
 // Pixels [next, end), two at a time, of which codes go from `low` to `high`.
 template <class Added>
@@ -53718,8 +53793,7 @@ GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int
     constexpr int half = bfloat16_block / 2;
     const pixel_args& a = *e.args;
     const std::uint8_t* const add = a.code_residual ? a.code_residual : a.code_y;  // which no_codes does not read
-    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
-    const I shift = I::set1(zero * 0x00010001), least = in_all_bytes(low), largest = in_all_bytes(high);
+    const I shift = I::set1(zero * 0x00010001), least = I::set1(in_all_bytes(low)), largest = I::set1(in_all_bytes(high));
     std::uint8_t none[bfloat16_block] = {};
     for (; next < end; next += 2) {
         const float *const first = of.sum[next], *const second = of.sum[next + 1];
@@ -53743,8 +53817,7 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, i
     if (next >= end) return;
     of.next = end;
     const code_end& c = *e.args->codes;
-    if (!c.sum && c.bytes) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<true>{V::zero()});
-    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<false>{V::set1(c.most)});
+    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, c.high, no_codes());
     const quantized_sum_problem& p = *c.sum;
     if (e.by.multiplies)
         finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p, e.by));
@@ -53842,7 +53915,7 @@ GRAFT_VECTOR I load_pixel(const std::uint8_t* from, int vector) {
     return I::load(lanes);
 }
 GRAFT_VECTOR void store_pixel(const depthwise_end& e, const I (&sums)[4], int vector, std::uint8_t* to) {
-    const auto steps = [&](int k) { return steps_of(e.codes, sums[k], V::load(e.scale + k * 16 + vector * V::W)); };
+    const auto steps = [&](int k) { return steps_of(sums[k], V::load(e.scale + k * 16 + vector * V::W)); };
     std::int32_t lanes[V::W];
     pack_codes(e.codes, steps(0), steps(1), steps(2), steps(3)).store(lanes);
     std::memcpy(to + vector * 4 * V::W, lanes, sizeof lanes);
@@ -54123,7 +54196,7 @@ GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::i
 // Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
 GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
                               std::int32_t* to) {
-    const std::int32_t empty = static_cast<std::int32_t>(static_cast<std::uint32_t>(p.unsigned_zero()) * 0x01010101u);
+    const std::int32_t empty = in_all_bytes(p.unsigned_zero());
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px) {
             const std::int64_t ix = g.column_phase[px] - p.pl;
@@ -54158,24 +54231,19 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
     for (std::int64_t i = columns; i < bytes; ++i) to[i] = 0;
 }
 
-// Sums become codes, as store_codes has it, but unsigned ones.
+// Sums become codes, as store_codes has it, but unsigned ones: as their steps fit int32, what is too low or too high is cut off as they become bytes,
+// sixty-four at once.
 struct lane_end {
-    float least, most;       // steps from the zero point
-    std::int32_t zero, low;  // codes
+    std::int32_t zero, low, high;  // codes, the last two in all four bytes
 };
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
     const int lift = p.y_signed ? 128 : 0;
-    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + lift, p.low + lift};
+    return {p.y_zero + lift, in_all_bytes(p.low + lift), in_all_bytes(p.high + lift)};
 }
-GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
-    return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
-}
-// The same of vectors that become bytes together: what is too low is cut off there.
-GRAFT_VECTOR I steps_of(const lane_end& e, I sum, V scale) { return to_int(min(to_float(sum) * scale, V::set1(e.most))); }
+GRAFT_VECTOR I steps_of(I sum, V scale) { return to_int(to_float(sum) * scale); }
 // Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
 GRAFT_VECTOR I pack_codes(const lane_end& e, I a, I b, I c, I d) {
-    const I low = I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(e.low) * 0x01010101u));
-    return max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), low);
+    return min_bytes(max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), I::set1(e.low)), I::set1(e.high));
 }
 
 // `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
@@ -54193,16 +54261,14 @@ template <int Columns>
 GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const I (*sums)[Columns]) {
     const quantized_conv_problem& p = a.p;
     const lane_end e = end_of(p);
+    V scale[4];
+    GRAFT_UNROLL
+    for (int r = 0; r < 4; ++r) scale[r] = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
     I lanes[Columns];
     GRAFT_UNROLL
-    for (int r = 0; r < 4; ++r) {
-        const V scale = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
-        GRAFT_UNROLL
-        for (int c = 0; c < Columns; ++c) {
-            const I codes = codes_of(e, sums[r][c], scale);
-            lanes[c] = r == 0 ? codes : lanes[c] | (r == 1 ? shift_left<8>(codes) : r == 2 ? shift_left<16>(codes) : shift_left<24>(codes));
-        }
-    }
+    for (int c = 0; c < Columns; ++c)
+        lanes[c] = turn_fours(
+            pack_codes(e, steps_of(sums[0][c], scale[0]), steps_of(sums[1][c], scale[1]), steps_of(sums[2][c], scale[2]), steps_of(sums[3][c], scale[3])));
     std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow;
     const int last = count - (Columns - 1) * V::W;
     if (pitch == p.ow) {
@@ -54264,8 +54330,8 @@ struct lane_source {
 };
 GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
     const quantized_conv_problem& p = a.p;
-    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, p.ih * p.iw};
-    return {a.gathered, a.from.pitch, p.matrix ? 1 : a.from.planes()};
+    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, a.lane_step()};
+    return {a.gathered, a.from.pitch, a.lane_step()};
 }
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
@@ -54286,7 +54352,7 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
 }
 
 // Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
-// pixel's lanes lie.
+// pixel's first lane lies.
 constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
 // Codes of a matrix's rows, which lie beside each other.
 template <int Pixels>
@@ -54310,11 +54376,10 @@ GRAFT_VECTOR void store_row_codes(const quantized_conv_args& a, const I (&sums)[
     }
 }
 template <int Pixels>
-GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
-                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
+GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* const* at, std::int64_t steps, std::int64_t channel,
+                                             std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
     constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
-    const int window = p.window();
     const auto of_channels = [&](const auto* from, int v) {
         const std::int64_t left = p.oc - channel - v * V::W;
         return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
@@ -54327,14 +54392,13 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
     }
-    // One loop for lanes and taps: of one tap a loop of its own would be all beginning.
-    const std::int64_t* tap = a.from.taps;
-    const std::int64_t* const last_tap = tap + window - 1;
-    for (std::int64_t left = p.lanes_of_channels() * window; left > 0; --left, w += quantized_rows_of_tiles, coming += line) {
-        const std::int32_t* const lane = x + *tap;
-        const bool whole = tap == last_tap;
-        tap = whole ? a.from.taps : tap + 1;
-        x += whole ? step : 0;
+    // One loop for lanes and taps: of one tap a loop of its own would be all beginning. Pointers to the pixels, and one number that moves them all, are what
+    // fits into registers.
+    const std::int32_t* pixel_at[Pixels];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) pixel_at[i] = at[i];
+    for (const std::int32_t *move = a.moves, *const end = move + steps; move != end; ++move, w += quantized_rows_of_tiles, coming += line) {
+        const std::int64_t moved = *move;
         GRAFT_PREFETCH_FAR(coming);
         I weights[vectors];
         GRAFT_UNROLL
@@ -54344,7 +54408,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         }
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) {
-            const I pixel = I::set1(lane[at[i]]);
+            const I pixel = I::set1(pixel_at[i][moved]);
             GRAFT_UNROLL
             for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
         }
@@ -54354,25 +54418,24 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
     V scale[vectors];
     GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) scale[v] = as_float(of_channels(a.scale, v));
-    // Of two pixels the lanes of all channels: of each four those of the first vector and of the second, of either pixel.
+    // Of two pixels the lanes of all channels: of each four those of the first vector, both pixels beside each other, and of the second.
     static_assert(vectors == 2, "what pack_bytes takes of two pixels");
     alignas(64) std::int32_t lanes[(Pixels + 1) / 2][V::W];
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; i += 2) {
         const int other = i + 1 < Pixels ? i + 1 : i;
-        pack_codes(e, steps_of(e, sums[i][0], scale[0]), steps_of(e, sums[i][1], scale[1]), steps_of(e, sums[other][0], scale[0]),
-                   steps_of(e, sums[other][1], scale[1]))
+        pack_codes(e, steps_of(sums[i][0], scale[0]), steps_of(sums[other][0], scale[0]), steps_of(sums[i][1], scale[1]), steps_of(sums[other][1], scale[1]))
             .store(lanes[i / 2]);
     }
     constexpr int lanes_a_vector = V::W / 4;
     const std::int64_t pixels = p.oh * p.ow, there = p.lanes(p.oc - channel);
     std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * pixels + first;
     for (std::int64_t lane = 0; lane < 2 * lanes_a_vector && lane < there; ++lane) {
-        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector;
+        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector * 2;
         std::int32_t* const to = y + lane * pixels;
         if (count >= Pixels) GRAFT_UNROLL
-        for (int i = 0; i < Pixels; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
-        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
+        for (int i = 0; i < Pixels; i += 2) std::memcpy(to + i, from + i / 2 * V::W, (i + 1 < Pixels ? 2 : 1) * sizeof *to);
+        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2];
     }
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
@@ -54380,14 +54443,14 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     constexpr int many = pixels_at_once, least = 2, rows = quantized_rows_of_tiles;
     static_assert(quantized_pixels_of_few % many == 0 && rows % channels_at_once == 0, "whole runs of pixels and of channels");
     const quantized_conv_problem& p = a.p;
-    const auto [image, pitch, step] = source_of(a);
+    const lane_source source = source_of(a);
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = p.oh * p.ow, between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
-    std::int64_t at[quantized_pixels_of_few];
+    const std::int32_t* at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
-        at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
+        at[i] = source.image + (pixel / p.ow * source.pitch + pixel % p.ow) * between;
     }
     const std::int64_t steps = p.lanes_of_channels() * p.window();
     for (std::int64_t block = begin; block < end; ++block) {
@@ -54399,8 +54462,8 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
             const std::int32_t* const coming = w + (run < 2 && stop == pixels ? steps * (rows + run * 16) : 0);
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
             for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
-                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
-                                                                                     w + some, coming);
+                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, at + (first - from), steps, block * rows + some, first, count, w + some,
+                                                                                     coming);
         }
     }
 }
@@ -54420,7 +54483,7 @@ GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
     to.of[3] = zip_halves_high(ab_high, cd_high);
 }
 GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
-    return pack_codes(e, steps_of(e, sums[0], scale), steps_of(e, sums[1], scale), steps_of(e, sums[2], scale), steps_of(e, sums[3], scale));
+    return pack_codes(e, steps_of(sums[0], scale), steps_of(sums[1], scale), steps_of(sums[2], scale), steps_of(sums[3], scale));
 }
 // Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
 struct lane_rows {
@@ -54547,9 +54610,8 @@ GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
 }
 inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
     const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
-    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
-    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),  with_power(p.b_zero), V::set1(p.b_scale), divider_of(p),
-                        I::set1(p.y_zero * 0x00010001), in_all_bytes(p.low), in_all_bytes(p.high)};
+    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),           with_power(p.b_zero),         V::set1(p.b_scale), divider_of(p),
+                        I::set1(p.y_zero * 0x00010001), I::set1(in_all_bytes(p.low)), I::set1(in_all_bytes(p.high))};
     std::int64_t i = 0;
     for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
     if (i == count) return;
@@ -54557,29 +54619,41 @@ inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, con
     store_some(sum_of_lanes(s, load_some(a + i, rest), load_some(b + i, rest)), y + i, rest);
 }
 
-// to = the larger of both, byte by byte.
-GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
-    std::int64_t i = 0;
-    for (; i + V::W <= count; i += V::W) max_bytes(I::load(from + i), I::load(to + i)).store(to + i);
-    if (i < count) {
-        const int rest = static_cast<int>(count - i);
-        store_some(max_bytes(load_some(from + i, rest), load_some(to + i, rest)), to + i, rest);
+// Of some columns of a row of windows the largest of their rows, which lie `row` apart.
+GRAFT_VECTOR void largest_of_rows(const std::int32_t* from, std::int64_t row, std::int64_t rows, std::int64_t count, std::int32_t* to) {
+    for (std::int64_t i = 0; i < count; i += V::W) {
+        const int some = static_cast<int>(count - i < V::W ? count - i : V::W);
+        I most = I::set1(0);
+        for (std::int64_t r = 0; r < rows; ++r) most = max_bytes(most, some == V::W ? I::load(from + r * row + i) : load_some(from + r * row + i, some));
+        store_some(most, to + i, some);
     }
 }
-// Of each column of a row of windows the largest of their rows, of these the largest of their columns, and of these every sw-th.
+// Of each window's columns the largest, and of these every sw-th: two at a time by vectors, as most have it, and further ones picked behind that.
 inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::int32_t* y) {
     const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1, starts = width - columns;
     const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
-    std::int32_t down[quantized_row], across[quantized_row];
+    constexpr std::int64_t behind = 3 * V::W;  // what the last vectors read
+    const bool pairs = p.sw == 2, picks = p.sw > 2;
+    std::int32_t down[quantized_row + behind], across[quantized_row];
+    fill_lanes_with(0, width + behind, down);
     for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
-        fill_lanes_with(0, width, down);
-        for (int ky = 0; ky < p.kh; ++ky) {
-            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
-            if (iy >= 0 && iy < p.ih && first < last) take_larger(x + iy * p.iw + first - p.pl, last - first, down + first);
+        const std::int64_t top = oy * p.sh - p.pt;
+        int begin = 0, end = p.kh;
+        while (begin < end && top + std::int64_t(begin) * p.dh < 0) ++begin;
+        while (begin < end && top + std::int64_t(end - 1) * p.dh >= p.ih) --end;
+        const std::int64_t row = begin < end ? top + std::int64_t(begin) * p.dh : 0;
+        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, end - begin, last - first, down + first);
+        const std::int64_t outputs = picks ? starts : p.ow;
+        std::int32_t* const to = picks ? across : y;
+        for (std::int64_t i = 0; i < outputs; i += V::W) {
+            I most = I::set1(0);
+            for (int kx = 0; kx < p.kw; ++kx) {
+                const std::int32_t* const at = down + (pairs ? 2 : 1) * i + std::int64_t(kx) * p.dw;
+                most = max_bytes(most, pairs ? even_lanes(I::load(at), I::load(at + V::W)) : I::load(at));
+            }
+            store_some(most, to + i, static_cast<int>(outputs - i < V::W ? outputs - i : V::W));
         }
-        copy_lanes(down, 1, starts, across);
-        for (int kx = 1; kx < p.kw; ++kx) take_larger(down + std::int64_t(kx) * p.dw, starts, across);
-        copy_lanes(across, p.sw, p.ow, y);
+        if (picks) copy_lanes(across, p.sw, p.ow, y);
     }
 }
 
@@ -55432,8 +55506,8 @@ struct added_codes {
     V least, most, a_scale, b_zero, b_scale;
     sum_divider by;
     GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p, const sum_divider& divider)
-        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(c.most)), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
-          b_scale(V::set1(p.b_scale)), by(divider) {
+        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(static_cast<float>(c.high - c.zero))), a_scale(V::set1(p.a_scale)),
+          b_zero(V::set1(static_cast<float>(p.b_zero))), b_scale(V::set1(p.b_scale)), by(divider) {
         by.multiplies = !Divides;
     }
     GRAFT_VECTOR I sum(V steps, const std::uint8_t* codes) const {
@@ -55441,11 +55515,9 @@ struct added_codes {
         return to_int(divide(a + b, by));
     }
 };
-// Nothing. Where `Bytes` says so, becoming bytes cuts off what is past the largest code.
-template <bool Bytes>
+// Nothing.
 struct no_codes {
-    V most;
-    GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(Bytes ? steps : min(steps, most)); }
+    GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(steps); }
 };
 // Pixels [next, end), two at a time, of which codes go from `low` to `high`.
 template <class Added>
@@ -55453,8 +55525,7 @@ GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int
     constexpr int half = bfloat16_block / 2;
     const pixel_args& a = *e.args;
     const std::uint8_t* const add = a.code_residual ? a.code_residual : a.code_y;  // which no_codes does not read
-    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
-    const I shift = I::set1(zero * 0x00010001), least = in_all_bytes(low), largest = in_all_bytes(high);
+    const I shift = I::set1(zero * 0x00010001), least = I::set1(in_all_bytes(low)), largest = I::set1(in_all_bytes(high));
     std::uint8_t none[bfloat16_block] = {};
     for (; next < end; next += 2) {
         const float *const first = of.sum[next], *const second = of.sum[next + 1];
@@ -55478,8 +55549,7 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, i
     if (next >= end) return;
     of.next = end;
     const code_end& c = *e.args->codes;
-    if (!c.sum && c.bytes) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<true>{V::zero()});
-    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<false>{V::set1(c.most)});
+    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, c.high, no_codes());
     const quantized_sum_problem& p = *c.sum;
     if (e.by.multiplies)
         finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p, e.by));
@@ -55577,7 +55647,7 @@ GRAFT_VECTOR I load_pixel(const std::uint8_t* from, int vector) {
     return I::load(lanes);
 }
 GRAFT_VECTOR void store_pixel(const depthwise_end& e, const I (&sums)[4], int vector, std::uint8_t* to) {
-    const auto steps = [&](int k) { return steps_of(e.codes, sums[k], V::load(e.scale + k * 16 + vector * V::W)); };
+    const auto steps = [&](int k) { return steps_of(sums[k], V::load(e.scale + k * 16 + vector * V::W)); };
     std::int32_t lanes[V::W];
     pack_codes(e.codes, steps(0), steps(1), steps(2), steps(3)).store(lanes);
     std::memcpy(to + vector * 4 * V::W, lanes, sizeof lanes);
@@ -55858,7 +55928,7 @@ GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::i
 // Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
 GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
                               std::int32_t* to) {
-    const std::int32_t empty = static_cast<std::int32_t>(static_cast<std::uint32_t>(p.unsigned_zero()) * 0x01010101u);
+    const std::int32_t empty = in_all_bytes(p.unsigned_zero());
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px) {
             const std::int64_t ix = g.column_phase[px] - p.pl;
@@ -55893,24 +55963,19 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
     for (std::int64_t i = columns; i < bytes; ++i) to[i] = 0;
 }
 
-// Sums become codes, as store_codes has it, but unsigned ones.
+// Sums become codes, as store_codes has it, but unsigned ones: as their steps fit int32, what is too low or too high is cut off as they become bytes,
+// sixty-four at once.
 struct lane_end {
-    float least, most;       // steps from the zero point
-    std::int32_t zero, low;  // codes
+    std::int32_t zero, low, high;  // codes, the last two in all four bytes
 };
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
     const int lift = p.y_signed ? 128 : 0;
-    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + lift, p.low + lift};
+    return {p.y_zero + lift, in_all_bytes(p.low + lift), in_all_bytes(p.high + lift)};
 }
-GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
-    return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
-}
-// The same of vectors that become bytes together: what is too low is cut off there.
-GRAFT_VECTOR I steps_of(const lane_end& e, I sum, V scale) { return to_int(min(to_float(sum) * scale, V::set1(e.most))); }
+GRAFT_VECTOR I steps_of(I sum, V scale) { return to_int(to_float(sum) * scale); }
 // Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
 GRAFT_VECTOR I pack_codes(const lane_end& e, I a, I b, I c, I d) {
-    const I low = I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(e.low) * 0x01010101u));
-    return max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), low);
+    return min_bytes(max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), I::set1(e.low)), I::set1(e.high));
 }
 
 // `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
@@ -55928,16 +55993,14 @@ template <int Columns>
 GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const I (*sums)[Columns]) {
     const quantized_conv_problem& p = a.p;
     const lane_end e = end_of(p);
+    V scale[4];
+    GRAFT_UNROLL
+    for (int r = 0; r < 4; ++r) scale[r] = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
     I lanes[Columns];
     GRAFT_UNROLL
-    for (int r = 0; r < 4; ++r) {
-        const V scale = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
-        GRAFT_UNROLL
-        for (int c = 0; c < Columns; ++c) {
-            const I codes = codes_of(e, sums[r][c], scale);
-            lanes[c] = r == 0 ? codes : lanes[c] | (r == 1 ? shift_left<8>(codes) : r == 2 ? shift_left<16>(codes) : shift_left<24>(codes));
-        }
-    }
+    for (int c = 0; c < Columns; ++c)
+        lanes[c] = turn_fours(
+            pack_codes(e, steps_of(sums[0][c], scale[0]), steps_of(sums[1][c], scale[1]), steps_of(sums[2][c], scale[2]), steps_of(sums[3][c], scale[3])));
     std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow;
     const int last = count - (Columns - 1) * V::W;
     if (pitch == p.ow) {
@@ -55999,8 +56062,8 @@ struct lane_source {
 };
 GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
     const quantized_conv_problem& p = a.p;
-    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, p.ih * p.iw};
-    return {a.gathered, a.from.pitch, p.matrix ? 1 : a.from.planes()};
+    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, a.lane_step()};
+    return {a.gathered, a.from.pitch, a.lane_step()};
 }
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
@@ -56021,7 +56084,7 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
 }
 
 // Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
-// pixel's lanes lie.
+// pixel's first lane lies.
 constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
 // Codes of a matrix's rows, which lie beside each other.
 template <int Pixels>
@@ -56045,11 +56108,10 @@ GRAFT_VECTOR void store_row_codes(const quantized_conv_args& a, const I (&sums)[
     }
 }
 template <int Pixels>
-GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
-                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
+GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* const* at, std::int64_t steps, std::int64_t channel,
+                                             std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
     constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
-    const int window = p.window();
     const auto of_channels = [&](const auto* from, int v) {
         const std::int64_t left = p.oc - channel - v * V::W;
         return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
@@ -56062,14 +56124,13 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
     }
-    // One loop for lanes and taps: of one tap a loop of its own would be all beginning.
-    const std::int64_t* tap = a.from.taps;
-    const std::int64_t* const last_tap = tap + window - 1;
-    for (std::int64_t left = p.lanes_of_channels() * window; left > 0; --left, w += quantized_rows_of_tiles, coming += line) {
-        const std::int32_t* const lane = x + *tap;
-        const bool whole = tap == last_tap;
-        tap = whole ? a.from.taps : tap + 1;
-        x += whole ? step : 0;
+    // One loop for lanes and taps: of one tap a loop of its own would be all beginning. Pointers to the pixels, and one number that moves them all, are what
+    // fits into registers.
+    const std::int32_t* pixel_at[Pixels];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) pixel_at[i] = at[i];
+    for (const std::int32_t *move = a.moves, *const end = move + steps; move != end; ++move, w += quantized_rows_of_tiles, coming += line) {
+        const std::int64_t moved = *move;
         GRAFT_PREFETCH_FAR(coming);
         I weights[vectors];
         GRAFT_UNROLL
@@ -56079,7 +56140,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         }
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) {
-            const I pixel = I::set1(lane[at[i]]);
+            const I pixel = I::set1(pixel_at[i][moved]);
             GRAFT_UNROLL
             for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
         }
@@ -56089,25 +56150,24 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
     V scale[vectors];
     GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) scale[v] = as_float(of_channels(a.scale, v));
-    // Of two pixels the lanes of all channels: of each four those of the first vector and of the second, of either pixel.
+    // Of two pixels the lanes of all channels: of each four those of the first vector, both pixels beside each other, and of the second.
     static_assert(vectors == 2, "what pack_bytes takes of two pixels");
     alignas(64) std::int32_t lanes[(Pixels + 1) / 2][V::W];
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; i += 2) {
         const int other = i + 1 < Pixels ? i + 1 : i;
-        pack_codes(e, steps_of(e, sums[i][0], scale[0]), steps_of(e, sums[i][1], scale[1]), steps_of(e, sums[other][0], scale[0]),
-                   steps_of(e, sums[other][1], scale[1]))
+        pack_codes(e, steps_of(sums[i][0], scale[0]), steps_of(sums[other][0], scale[0]), steps_of(sums[i][1], scale[1]), steps_of(sums[other][1], scale[1]))
             .store(lanes[i / 2]);
     }
     constexpr int lanes_a_vector = V::W / 4;
     const std::int64_t pixels = p.oh * p.ow, there = p.lanes(p.oc - channel);
     std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * pixels + first;
     for (std::int64_t lane = 0; lane < 2 * lanes_a_vector && lane < there; ++lane) {
-        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector;
+        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector * 2;
         std::int32_t* const to = y + lane * pixels;
         if (count >= Pixels) GRAFT_UNROLL
-        for (int i = 0; i < Pixels; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
-        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
+        for (int i = 0; i < Pixels; i += 2) std::memcpy(to + i, from + i / 2 * V::W, (i + 1 < Pixels ? 2 : 1) * sizeof *to);
+        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2];
     }
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
@@ -56115,14 +56175,14 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     constexpr int many = pixels_at_once, least = 2, rows = quantized_rows_of_tiles;
     static_assert(quantized_pixels_of_few % many == 0 && rows % channels_at_once == 0, "whole runs of pixels and of channels");
     const quantized_conv_problem& p = a.p;
-    const auto [image, pitch, step] = source_of(a);
+    const lane_source source = source_of(a);
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = p.oh * p.ow, between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
-    std::int64_t at[quantized_pixels_of_few];
+    const std::int32_t* at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
-        at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
+        at[i] = source.image + (pixel / p.ow * source.pitch + pixel % p.ow) * between;
     }
     const std::int64_t steps = p.lanes_of_channels() * p.window();
     for (std::int64_t block = begin; block < end; ++block) {
@@ -56134,8 +56194,8 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
             const std::int32_t* const coming = w + (run < 2 && stop == pixels ? steps * (rows + run * 16) : 0);
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
             for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
-                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
-                                                                                     w + some, coming);
+                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, at + (first - from), steps, block * rows + some, first, count, w + some,
+                                                                                     coming);
         }
     }
 }
@@ -56155,7 +56215,7 @@ GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
     to.of[3] = zip_halves_high(ab_high, cd_high);
 }
 GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
-    return pack_codes(e, steps_of(e, sums[0], scale), steps_of(e, sums[1], scale), steps_of(e, sums[2], scale), steps_of(e, sums[3], scale));
+    return pack_codes(e, steps_of(sums[0], scale), steps_of(sums[1], scale), steps_of(sums[2], scale), steps_of(sums[3], scale));
 }
 // Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
 struct lane_rows {
@@ -56282,9 +56342,8 @@ GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
 }
 inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
     const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
-    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
-    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),  with_power(p.b_zero), V::set1(p.b_scale), divider_of(p),
-                        I::set1(p.y_zero * 0x00010001), in_all_bytes(p.low), in_all_bytes(p.high)};
+    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),           with_power(p.b_zero),         V::set1(p.b_scale), divider_of(p),
+                        I::set1(p.y_zero * 0x00010001), I::set1(in_all_bytes(p.low)), I::set1(in_all_bytes(p.high))};
     std::int64_t i = 0;
     for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
     if (i == count) return;
@@ -56292,29 +56351,41 @@ inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, con
     store_some(sum_of_lanes(s, load_some(a + i, rest), load_some(b + i, rest)), y + i, rest);
 }
 
-// to = the larger of both, byte by byte.
-GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
-    std::int64_t i = 0;
-    for (; i + V::W <= count; i += V::W) max_bytes(I::load(from + i), I::load(to + i)).store(to + i);
-    if (i < count) {
-        const int rest = static_cast<int>(count - i);
-        store_some(max_bytes(load_some(from + i, rest), load_some(to + i, rest)), to + i, rest);
+// Of some columns of a row of windows the largest of their rows, which lie `row` apart.
+GRAFT_VECTOR void largest_of_rows(const std::int32_t* from, std::int64_t row, std::int64_t rows, std::int64_t count, std::int32_t* to) {
+    for (std::int64_t i = 0; i < count; i += V::W) {
+        const int some = static_cast<int>(count - i < V::W ? count - i : V::W);
+        I most = I::set1(0);
+        for (std::int64_t r = 0; r < rows; ++r) most = max_bytes(most, some == V::W ? I::load(from + r * row + i) : load_some(from + r * row + i, some));
+        store_some(most, to + i, some);
     }
 }
-// Of each column of a row of windows the largest of their rows, of these the largest of their columns, and of these every sw-th.
+// Of each window's columns the largest, and of these every sw-th: two at a time by vectors, as most have it, and further ones picked behind that.
 inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::int32_t* y) {
     const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1, starts = width - columns;
     const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
-    std::int32_t down[quantized_row], across[quantized_row];
+    constexpr std::int64_t behind = 3 * V::W;  // what the last vectors read
+    const bool pairs = p.sw == 2, picks = p.sw > 2;
+    std::int32_t down[quantized_row + behind], across[quantized_row];
+    fill_lanes_with(0, width + behind, down);
     for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
-        fill_lanes_with(0, width, down);
-        for (int ky = 0; ky < p.kh; ++ky) {
-            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
-            if (iy >= 0 && iy < p.ih && first < last) take_larger(x + iy * p.iw + first - p.pl, last - first, down + first);
+        const std::int64_t top = oy * p.sh - p.pt;
+        int begin = 0, end = p.kh;
+        while (begin < end && top + std::int64_t(begin) * p.dh < 0) ++begin;
+        while (begin < end && top + std::int64_t(end - 1) * p.dh >= p.ih) --end;
+        const std::int64_t row = begin < end ? top + std::int64_t(begin) * p.dh : 0;
+        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, end - begin, last - first, down + first);
+        const std::int64_t outputs = picks ? starts : p.ow;
+        std::int32_t* const to = picks ? across : y;
+        for (std::int64_t i = 0; i < outputs; i += V::W) {
+            I most = I::set1(0);
+            for (int kx = 0; kx < p.kw; ++kx) {
+                const std::int32_t* const at = down + (pairs ? 2 : 1) * i + std::int64_t(kx) * p.dw;
+                most = max_bytes(most, pairs ? even_lanes(I::load(at), I::load(at + V::W)) : I::load(at));
+            }
+            store_some(most, to + i, static_cast<int>(outputs - i < V::W ? outputs - i : V::W));
         }
-        copy_lanes(down, 1, starts, across);
-        for (int kx = 1; kx < p.kw; ++kx) take_larger(down + std::int64_t(kx) * p.dw, starts, across);
-        copy_lanes(across, p.sw, p.ow, y);
+        if (picks) copy_lanes(across, p.sw, p.ow, y);
     }
 }
 
@@ -57167,8 +57238,8 @@ struct added_codes {
     V least, most, a_scale, b_zero, b_scale;
     sum_divider by;
     GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p, const sum_divider& divider)
-        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(c.most)), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
-          b_scale(V::set1(p.b_scale)), by(divider) {
+        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(static_cast<float>(c.high - c.zero))), a_scale(V::set1(p.a_scale)),
+          b_zero(V::set1(static_cast<float>(p.b_zero))), b_scale(V::set1(p.b_scale)), by(divider) {
         by.multiplies = !Divides;
     }
     GRAFT_VECTOR I sum(V steps, const std::uint8_t* codes) const {
@@ -57176,11 +57247,9 @@ struct added_codes {
         return to_int(divide(a + b, by));
     }
 };
-// Nothing. Where `Bytes` says so, becoming bytes cuts off what is past the largest code.
-template <bool Bytes>
+// Nothing.
 struct no_codes {
-    V most;
-    GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(Bytes ? steps : min(steps, most)); }
+    GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(steps); }
 };
 // Pixels [next, end), two at a time, of which codes go from `low` to `high`.
 template <class Added>
@@ -57188,8 +57257,7 @@ GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int
     constexpr int half = bfloat16_block / 2;
     const pixel_args& a = *e.args;
     const std::uint8_t* const add = a.code_residual ? a.code_residual : a.code_y;  // which no_codes does not read
-    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
-    const I shift = I::set1(zero * 0x00010001), least = in_all_bytes(low), largest = in_all_bytes(high);
+    const I shift = I::set1(zero * 0x00010001), least = I::set1(in_all_bytes(low)), largest = I::set1(in_all_bytes(high));
     std::uint8_t none[bfloat16_block] = {};
     for (; next < end; next += 2) {
         const float *const first = of.sum[next], *const second = of.sum[next + 1];
@@ -57213,8 +57281,7 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, i
     if (next >= end) return;
     of.next = end;
     const code_end& c = *e.args->codes;
-    if (!c.sum && c.bytes) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<true>{V::zero()});
-    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<false>{V::set1(c.most)});
+    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, c.high, no_codes());
     const quantized_sum_problem& p = *c.sum;
     if (e.by.multiplies)
         finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p, e.by));
@@ -57312,7 +57379,7 @@ GRAFT_VECTOR I load_pixel(const std::uint8_t* from, int vector) {
     return I::load(lanes);
 }
 GRAFT_VECTOR void store_pixel(const depthwise_end& e, const I (&sums)[4], int vector, std::uint8_t* to) {
-    const auto steps = [&](int k) { return steps_of(e.codes, sums[k], V::load(e.scale + k * 16 + vector * V::W)); };
+    const auto steps = [&](int k) { return steps_of(sums[k], V::load(e.scale + k * 16 + vector * V::W)); };
     std::int32_t lanes[V::W];
     pack_codes(e.codes, steps(0), steps(1), steps(2), steps(3)).store(lanes);
     std::memcpy(to + vector * 4 * V::W, lanes, sizeof lanes);
@@ -57591,7 +57658,7 @@ GRAFT_VECTOR void copy_lanes(const std::int32_t* from, std::int64_t step, std::i
 // Rows [first, first + rows) of a lane's planes, those of phase py one below the other, then those of the next.
 GRAFT_VECTOR void copy_planes(const quantized_conv_problem& p, const image_planes& g, const std::int32_t* x, std::int64_t first, std::int64_t rows,
                               std::int32_t* to) {
-    const std::int32_t empty = static_cast<std::int32_t>(static_cast<std::uint32_t>(p.unsigned_zero()) * 0x01010101u);
+    const std::int32_t empty = in_all_bytes(p.unsigned_zero());
     for (std::int64_t py = 0; py < g.row_phases; ++py)
         for (std::int64_t px = 0; px < g.column_phases; ++px) {
             const std::int64_t ix = g.column_phase[px] - p.pl;
@@ -57626,24 +57693,19 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
     for (std::int64_t i = columns; i < bytes; ++i) to[i] = 0;
 }
 
-// Sums become codes, as store_codes has it, but unsigned ones.
+// Sums become codes, as store_codes has it, but unsigned ones: as their steps fit int32, what is too low or too high is cut off as they become bytes,
+// sixty-four at once.
 struct lane_end {
-    float least, most;       // steps from the zero point
-    std::int32_t zero, low;  // codes
+    std::int32_t zero, low, high;  // codes, the last two in all four bytes
 };
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
     const int lift = p.y_signed ? 128 : 0;
-    return {static_cast<float>(p.low - p.y_zero), static_cast<float>(p.high - p.y_zero), p.y_zero + lift, p.low + lift};
+    return {p.y_zero + lift, in_all_bytes(p.low + lift), in_all_bytes(p.high + lift)};
 }
-GRAFT_VECTOR I codes_of(const lane_end& e, I sum, V scale) {
-    return to_int(min(max(to_float(sum) * scale, V::set1(e.least)), V::set1(e.most))) + I::set1(e.zero);
-}
-// The same of vectors that become bytes together: what is too low is cut off there.
-GRAFT_VECTOR I steps_of(const lane_end& e, I sum, V scale) { return to_int(min(to_float(sum) * scale, V::set1(e.most))); }
+GRAFT_VECTOR I steps_of(I sum, V scale) { return to_int(to_float(sum) * scale); }
 // Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
 GRAFT_VECTOR I pack_codes(const lane_end& e, I a, I b, I c, I d) {
-    const I low = I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(e.low) * 0x01010101u));
-    return max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), low);
+    return min_bytes(max_bytes(pack_bytes(a, b, c, d, I::set1(e.zero * 0x00010001)), I::set1(e.low)), I::set1(e.high));
 }
 
 // `count` neighbours in an image whose rows lie `pitch` apart, of which those that are outputs go to their rows.
@@ -57661,16 +57723,14 @@ template <int Columns>
 GRAFT_VECTOR void store_lane(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const I (*sums)[Columns]) {
     const quantized_conv_problem& p = a.p;
     const lane_end e = end_of(p);
+    V scale[4];
+    GRAFT_UNROLL
+    for (int r = 0; r < 4; ++r) scale[r] = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
     I lanes[Columns];
     GRAFT_UNROLL
-    for (int r = 0; r < 4; ++r) {
-        const V scale = V::set1(channel + r < p.oc ? a.scale[channel + r] : 0);
-        GRAFT_UNROLL
-        for (int c = 0; c < Columns; ++c) {
-            const I codes = codes_of(e, sums[r][c], scale);
-            lanes[c] = r == 0 ? codes : lanes[c] | (r == 1 ? shift_left<8>(codes) : r == 2 ? shift_left<16>(codes) : shift_left<24>(codes));
-        }
-    }
+    for (int c = 0; c < Columns; ++c)
+        lanes[c] = turn_fours(
+            pack_codes(e, steps_of(sums[0][c], scale[0]), steps_of(sums[1][c], scale[1]), steps_of(sums[2][c], scale[2]), steps_of(sums[3][c], scale[3])));
     std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * p.oh * p.ow;
     const int last = count - (Columns - 1) * V::W;
     if (pitch == p.ow) {
@@ -57732,8 +57792,8 @@ struct lane_source {
 };
 GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
     const quantized_conv_problem& p = a.p;
-    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, p.ih * p.iw};
-    return {a.gathered, a.from.pitch, p.matrix ? 1 : a.from.planes()};
+    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, a.lane_step()};
+    return {a.gathered, a.from.pitch, a.lane_step()};
 }
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
@@ -57754,7 +57814,7 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
 }
 
 // Of two vectors of output channels the sums of Pixels pixels, which stay in registers, and the codes of `count` of them, from `first` on. at[i] is where a
-// pixel's lanes lie.
+// pixel's first lane lies.
 constexpr int channels_at_once = 2 * V::W, pixels_at_once = V::registers == 32 ? 10 : 5;
 // Codes of a matrix's rows, which lie beside each other.
 template <int Pixels>
@@ -57778,11 +57838,10 @@ GRAFT_VECTOR void store_row_codes(const quantized_conv_args& a, const I (&sums)[
     }
 }
 template <int Pixels>
-GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* x, const std::int64_t* at, std::int64_t step,
-                                             std::int64_t channel, std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
+GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const std::int32_t* const* at, std::int64_t steps, std::int64_t channel,
+                                             std::int64_t first, int count, const std::int32_t* w, const std::int32_t* coming) {
     constexpr int vectors = channels_at_once / V::W, ahead = 16 * quantized_rows_of_tiles, line = 16;
     const quantized_conv_problem& p = a.p;
-    const int window = p.window();
     const auto of_channels = [&](const auto* from, int v) {
         const std::int64_t left = p.oc - channel - v * V::W;
         return load_some(reinterpret_cast<const std::int32_t*>(from) + (left > 0 ? channel + v * V::W : 0),
@@ -57795,14 +57854,13 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) sums[i][v] = bias;
     }
-    // One loop for lanes and taps: of one tap a loop of its own would be all beginning.
-    const std::int64_t* tap = a.from.taps;
-    const std::int64_t* const last_tap = tap + window - 1;
-    for (std::int64_t left = p.lanes_of_channels() * window; left > 0; --left, w += quantized_rows_of_tiles, coming += line) {
-        const std::int32_t* const lane = x + *tap;
-        const bool whole = tap == last_tap;
-        tap = whole ? a.from.taps : tap + 1;
-        x += whole ? step : 0;
+    // One loop for lanes and taps: of one tap a loop of its own would be all beginning. Pointers to the pixels, and one number that moves them all, are what
+    // fits into registers.
+    const std::int32_t* pixel_at[Pixels];
+    GRAFT_UNROLL
+    for (int i = 0; i < Pixels; ++i) pixel_at[i] = at[i];
+    for (const std::int32_t *move = a.moves, *const end = move + steps; move != end; ++move, w += quantized_rows_of_tiles, coming += line) {
+        const std::int64_t moved = *move;
         GRAFT_PREFETCH_FAR(coming);
         I weights[vectors];
         GRAFT_UNROLL
@@ -57812,7 +57870,7 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
         }
         GRAFT_UNROLL
         for (int i = 0; i < Pixels; ++i) {
-            const I pixel = I::set1(lane[at[i]]);
+            const I pixel = I::set1(pixel_at[i][moved]);
             GRAFT_UNROLL
             for (int v = 0; v < vectors; ++v) sums[i][v] = add_bytes(sums[i][v], pixel, weights[v]);
         }
@@ -57822,25 +57880,24 @@ GRAFT_NOINLINE inline void conv_lanes_pixels(const quantized_conv_args& a, const
     V scale[vectors];
     GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) scale[v] = as_float(of_channels(a.scale, v));
-    // Of two pixels the lanes of all channels: of each four those of the first vector and of the second, of either pixel.
+    // Of two pixels the lanes of all channels: of each four those of the first vector, both pixels beside each other, and of the second.
     static_assert(vectors == 2, "what pack_bytes takes of two pixels");
     alignas(64) std::int32_t lanes[(Pixels + 1) / 2][V::W];
     GRAFT_UNROLL
     for (int i = 0; i < Pixels; i += 2) {
         const int other = i + 1 < Pixels ? i + 1 : i;
-        pack_codes(e, steps_of(e, sums[i][0], scale[0]), steps_of(e, sums[i][1], scale[1]), steps_of(e, sums[other][0], scale[0]),
-                   steps_of(e, sums[other][1], scale[1]))
+        pack_codes(e, steps_of(sums[i][0], scale[0]), steps_of(sums[other][0], scale[0]), steps_of(sums[i][1], scale[1]), steps_of(sums[other][1], scale[1]))
             .store(lanes[i / 2]);
     }
     constexpr int lanes_a_vector = V::W / 4;
     const std::int64_t pixels = p.oh * p.ow, there = p.lanes(p.oc - channel);
     std::int32_t* const y = reinterpret_cast<std::int32_t*>(a.y) + channel / 4 * pixels + first;
     for (std::int64_t lane = 0; lane < 2 * lanes_a_vector && lane < there; ++lane) {
-        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector;
+        const std::int32_t* const from = lanes[0] + lane % lanes_a_vector * 4 + lane / lanes_a_vector * 2;
         std::int32_t* const to = y + lane * pixels;
         if (count >= Pixels) GRAFT_UNROLL
-        for (int i = 0; i < Pixels; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
-        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2 * 2];
+        for (int i = 0; i < Pixels; i += 2) std::memcpy(to + i, from + i / 2 * V::W, (i + 1 < Pixels ? 2 : 1) * sizeof *to);
+        else for (int i = 0; i < count; ++i) to[i] = from[i / 2 * V::W + i % 2];
     }
 }
 // Tasks as those of conv_lanes, of more channels and of whole images of pixels where these are few.
@@ -57848,14 +57905,14 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
     constexpr int many = pixels_at_once, least = 2, rows = quantized_rows_of_tiles;
     static_assert(quantized_pixels_of_few % many == 0 && rows % channels_at_once == 0, "whole runs of pixels and of channels");
     const quantized_conv_problem& p = a.p;
-    const auto [image, pitch, step] = source_of(a);
+    const lane_source source = source_of(a);
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = p.oh * p.ow, between = p.matrix ? p.lanes(p.ic) : 1;
     const std::int64_t from = tile * quantized_pixels_of_few, next = from + quantized_pixels_of_few, stop = next < pixels ? next : pixels;
-    std::int64_t at[quantized_pixels_of_few];
+    const std::int32_t* at[quantized_pixels_of_few];
     for (std::int64_t i = 0; i < quantized_pixels_of_few; ++i) {
         const std::int64_t pixel = from + i < stop ? from + i : stop - 1;
-        at[i] = (pixel / p.ow * pitch + pixel % p.ow) * between;
+        at[i] = source.image + (pixel / p.ow * source.pitch + pixel % p.ow) * between;
     }
     const std::int64_t steps = p.lanes_of_channels() * p.window();
     for (std::int64_t block = begin; block < end; ++block) {
@@ -57867,8 +57924,8 @@ inline void conv_lanes_of_few(const quantized_conv_args& a, std::int64_t tile, s
             const std::int32_t* const coming = w + (run < 2 && stop == pixels ? steps * (rows + run * 16) : 0);
             const int count = static_cast<int>(stop - first < many ? stop - first : many);
             for (int some = 0; some < rows && block * rows + some < p.oc; some += channels_at_once)
-                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, image, at + (first - from), step, block * rows + some, first, count,
-                                                                                     w + some, coming);
+                (count > least ? conv_lanes_pixels<many> : conv_lanes_pixels<least>)(a, at + (first - from), steps, block * rows + some, first, count, w + some,
+                                                                                     coming);
         }
     }
 }
@@ -57888,7 +57945,7 @@ GRAFT_VECTOR void bring_together(I a, I b, I c, I d, four_taps& to) {
     to.of[3] = zip_halves_high(ab_high, cd_high);
 }
 GRAFT_VECTOR I lane_of_sums(const lane_end& e, const I (&sums)[4], V scale) {
-    return pack_codes(e, steps_of(e, sums[0], scale), steps_of(e, sums[1], scale), steps_of(e, sums[2], scale), steps_of(e, sums[3], scale));
+    return pack_codes(e, steps_of(sums[0], scale), steps_of(sums[1], scale), steps_of(sums[2], scale), steps_of(sums[3], scale));
 }
 // Rows of outputs, of a window whose taps are read at x[slot] + row * pitch.
 struct lane_rows {
@@ -58015,9 +58072,8 @@ GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
 }
 inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
     const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
-    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
-    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),  with_power(p.b_zero), V::set1(p.b_scale), divider_of(p),
-                        I::set1(p.y_zero * 0x00010001), in_all_bytes(p.low), in_all_bytes(p.high)};
+    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),           with_power(p.b_zero),         V::set1(p.b_scale), divider_of(p),
+                        I::set1(p.y_zero * 0x00010001), I::set1(in_all_bytes(p.low)), I::set1(in_all_bytes(p.high))};
     std::int64_t i = 0;
     for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
     if (i == count) return;
@@ -58025,29 +58081,41 @@ inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, con
     store_some(sum_of_lanes(s, load_some(a + i, rest), load_some(b + i, rest)), y + i, rest);
 }
 
-// to = the larger of both, byte by byte.
-GRAFT_VECTOR void take_larger(const std::int32_t* from, std::int64_t count, std::int32_t* to) {
-    std::int64_t i = 0;
-    for (; i + V::W <= count; i += V::W) max_bytes(I::load(from + i), I::load(to + i)).store(to + i);
-    if (i < count) {
-        const int rest = static_cast<int>(count - i);
-        store_some(max_bytes(load_some(from + i, rest), load_some(to + i, rest)), to + i, rest);
+// Of some columns of a row of windows the largest of their rows, which lie `row` apart.
+GRAFT_VECTOR void largest_of_rows(const std::int32_t* from, std::int64_t row, std::int64_t rows, std::int64_t count, std::int32_t* to) {
+    for (std::int64_t i = 0; i < count; i += V::W) {
+        const int some = static_cast<int>(count - i < V::W ? count - i : V::W);
+        I most = I::set1(0);
+        for (std::int64_t r = 0; r < rows; ++r) most = max_bytes(most, some == V::W ? I::load(from + r * row + i) : load_some(from + r * row + i, some));
+        store_some(most, to + i, some);
     }
 }
-// Of each column of a row of windows the largest of their rows, of these the largest of their columns, and of these every sw-th.
+// Of each window's columns the largest, and of these every sw-th: two at a time by vectors, as most have it, and further ones picked behind that.
 inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::int32_t* y) {
     const std::int64_t columns = std::int64_t(p.kw - 1) * p.dw, width = (p.ow - 1) * p.sw + columns + 1, starts = width - columns;
     const std::int64_t first = p.pl < width ? p.pl : width, last = p.pl + p.iw < width ? p.pl + p.iw : width;
-    std::int32_t down[quantized_row], across[quantized_row];
+    constexpr std::int64_t behind = 3 * V::W;  // what the last vectors read
+    const bool pairs = p.sw == 2, picks = p.sw > 2;
+    std::int32_t down[quantized_row + behind], across[quantized_row];
+    fill_lanes_with(0, width + behind, down);
     for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
-        fill_lanes_with(0, width, down);
-        for (int ky = 0; ky < p.kh; ++ky) {
-            const std::int64_t iy = oy * p.sh - p.pt + std::int64_t(ky) * p.dh;
-            if (iy >= 0 && iy < p.ih && first < last) take_larger(x + iy * p.iw + first - p.pl, last - first, down + first);
+        const std::int64_t top = oy * p.sh - p.pt;
+        int begin = 0, end = p.kh;
+        while (begin < end && top + std::int64_t(begin) * p.dh < 0) ++begin;
+        while (begin < end && top + std::int64_t(end - 1) * p.dh >= p.ih) --end;
+        const std::int64_t row = begin < end ? top + std::int64_t(begin) * p.dh : 0;
+        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, end - begin, last - first, down + first);
+        const std::int64_t outputs = picks ? starts : p.ow;
+        std::int32_t* const to = picks ? across : y;
+        for (std::int64_t i = 0; i < outputs; i += V::W) {
+            I most = I::set1(0);
+            for (int kx = 0; kx < p.kw; ++kx) {
+                const std::int32_t* const at = down + (pairs ? 2 : 1) * i + std::int64_t(kx) * p.dw;
+                most = max_bytes(most, pairs ? even_lanes(I::load(at), I::load(at + V::W)) : I::load(at));
+            }
+            store_some(most, to + i, static_cast<int>(outputs - i < V::W ? outputs - i : V::W));
         }
-        copy_lanes(down, 1, starts, across);
-        for (int kx = 1; kx < p.kw; ++kx) take_larger(down + std::int64_t(kx) * p.dw, starts, across);
-        copy_lanes(across, p.sw, p.ow, y);
+        if (picks) copy_lanes(across, p.sw, p.ow, y);
     }
 }
 
@@ -58900,8 +58968,8 @@ struct added_codes {
     V least, most, a_scale, b_zero, b_scale;
     sum_divider by;
     GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p, const sum_divider& divider)
-        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(c.most)), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
-          b_scale(V::set1(p.b_scale)), by(divider) {
+        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(static_cast<float>(c.high - c.zero))), a_scale(V::set1(p.a_scale)),
+          b_zero(V::set1(static_cast<float>(p.b_zero))), b_scale(V::set1(p.b_scale)), by(divider) {
         by.multiplies = !Divides;
     }
     GRAFT_VECTOR I sum(V steps, const std::uint8_t* codes) const {
@@ -58909,11 +58977,9 @@ struct added_codes {
         return to_int(divide(a + b, by));
     }
 };
-// Nothing. Where `Bytes` says so, becoming bytes cuts off what is past the largest code.
-template <bool Bytes>
+// Nothing.
 struct no_codes {
-    V most;
-    GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(Bytes ? steps : min(steps, most)); }
+    GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(steps); }
 };
 // Pixels [next, end), two at a time, of which codes go from `low` to `high`.
 template <class Added>
@@ -58921,8 +58987,7 @@ GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int
     constexpr int half = bfloat16_block / 2;
     const pixel_args& a = *e.args;
     const std::uint8_t* const add = a.code_residual ? a.code_residual : a.code_y;  // which no_codes does not read
-    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
-    const I shift = I::set1(zero * 0x00010001), least = in_all_bytes(low), largest = in_all_bytes(high);
+    const I shift = I::set1(zero * 0x00010001), least = I::set1(in_all_bytes(low)), largest = I::set1(in_all_bytes(high));
     std::uint8_t none[bfloat16_block] = {};
     for (; next < end; next += 2) {
         const float *const first = of.sum[next], *const second = of.sum[next + 1];
@@ -58946,8 +59011,7 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, i
     if (next >= end) return;
     of.next = end;
     const code_end& c = *e.args->codes;
-    if (!c.sum && c.bytes) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<true>{V::zero()});
-    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<false>{V::set1(c.most)});
+    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, c.high, no_codes());
     const quantized_sum_problem& p = *c.sum;
     if (e.by.multiplies)
         finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p, e.by));
@@ -59045,7 +59109,7 @@ GRAFT_VECTOR I load_pixel(const std::uint8_t* from, int vector) {
     return I::load(lanes);
 }
 GRAFT_VECTOR void store_pixel(const depthwise_end& e, const I (&sums)[4], int vector, std::uint8_t* to) {
-    const auto steps = [&](int k) { return steps_of(e.codes, sums[k], V::load(e.scale + k * 16 + vector * V::W)); };
+    const auto steps = [&](int k) { return steps_of(sums[k], V::load(e.scale + k * 16 + vector * V::W)); };
     std::int32_t lanes[V::W];
     pack_codes(e.codes, steps(0), steps(1), steps(2), steps(3)).store(lanes);
     std::memcpy(to + vector * 4 * V::W, lanes, sizeof lanes);
@@ -60024,8 +60088,8 @@ struct added_codes {
     V least, most, a_scale, b_zero, b_scale;
     sum_divider by;
     GRAFT_VECTOR added_codes(const code_end& c, const quantized_sum_problem& p, const sum_divider& divider)
-        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(c.most)), a_scale(V::set1(p.a_scale)), b_zero(V::set1(static_cast<float>(p.b_zero))),
-          b_scale(V::set1(p.b_scale)), by(divider) {
+        : least(V::set1(static_cast<float>(c.low - c.zero))), most(V::set1(static_cast<float>(c.high - c.zero))), a_scale(V::set1(p.a_scale)),
+          b_zero(V::set1(static_cast<float>(p.b_zero))), b_scale(V::set1(p.b_scale)), by(divider) {
         by.multiplies = !Divides;
     }
     GRAFT_VECTOR I sum(V steps, const std::uint8_t* codes) const {
@@ -60033,11 +60097,9 @@ struct added_codes {
         return to_int(divide(a + b, by));
     }
 };
-// Nothing. Where `Bytes` says so, becoming bytes cuts off what is past the largest code.
-template <bool Bytes>
+// Nothing.
 struct no_codes {
-    V most;
-    GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(Bytes ? steps : min(steps, most)); }
+    GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(steps); }
 };
 // Pixels [next, end), two at a time, of which codes go from `low` to `high`.
 template <class Added>
@@ -60045,8 +60107,7 @@ GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int
     constexpr int half = bfloat16_block / 2;
     const pixel_args& a = *e.args;
     const std::uint8_t* const add = a.code_residual ? a.code_residual : a.code_y;  // which no_codes does not read
-    const auto in_all_bytes = [](int code) { return I::set1(static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u)); };
-    const I shift = I::set1(zero * 0x00010001), least = in_all_bytes(low), largest = in_all_bytes(high);
+    const I shift = I::set1(zero * 0x00010001), least = I::set1(in_all_bytes(low)), largest = I::set1(in_all_bytes(high));
     std::uint8_t none[bfloat16_block] = {};
     for (; next < end; next += 2) {
         const float *const first = of.sum[next], *const second = of.sum[next + 1];
@@ -60070,8 +60131,7 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, i
     if (next >= end) return;
     of.next = end;
     const code_end& c = *e.args->codes;
-    if (!c.sum && c.bytes) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<true>{V::zero()});
-    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, 255, no_codes<false>{V::set1(c.most)});
+    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, c.high, no_codes());
     const quantized_sum_problem& p = *c.sum;
     if (e.by.multiplies)
         finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p, e.by));
@@ -60169,7 +60229,7 @@ GRAFT_VECTOR I load_pixel(const std::uint8_t* from, int vector) {
     return I::load(lanes);
 }
 GRAFT_VECTOR void store_pixel(const depthwise_end& e, const I (&sums)[4], int vector, std::uint8_t* to) {
-    const auto steps = [&](int k) { return steps_of(e.codes, sums[k], V::load(e.scale + k * 16 + vector * V::W)); };
+    const auto steps = [&](int k) { return steps_of(sums[k], V::load(e.scale + k * 16 + vector * V::W)); };
     std::int32_t lanes[V::W];
     pack_codes(e.codes, steps(0), steps(1), steps(2), steps(3)).store(lanes);
     std::memcpy(to + vector * 4 * V::W, lanes, sizeof lanes);
@@ -60725,9 +60785,7 @@ struct quantized_sum_problem;
 struct code_end {
     const float* scale;        // [out_channels]
     const std::int32_t* bias;  // [out_channels]
-    float most;                // steps from the zero point
-    int zero, low;
-    bool bytes;                        // whether all steps fit int32, and codes go up to the largest byte
+    int zero, low, high;
     std::uint8_t flip;                 // of the codes of planes that are signed
     const quantized_sum_problem* sum;  // null, or what is added to them: codes in lanes
 };
@@ -60960,6 +61018,9 @@ inline void be_unsigned(bool& is_signed, std::initializer_list<int*> codes) noex
     is_signed = false;
 }
 
+/// A code in each byte of a lane.
+constexpr std::int32_t in_all_bytes(int code) noexcept { return static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u); }
+
 /// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
 struct quantized_sum_problem {
     bool a_signed = false, b_signed = false, y_signed = false;
@@ -61112,9 +61173,13 @@ struct quantized_conv_args {
     const std::int32_t* bias = nullptr;  // [oc]
     std::int32_t* gathered =
         nullptr;  // of bytes [lanes][planes], of a matrix [rows][lanes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
-    std::int64_t slot = 0;               // numbers of a slot
-    std::int64_t blocks_a_task = 1;      // of output channels
-    const depthwise_tap* tap = nullptr;  // [taps], where it is depthwise
+    std::int64_t slot = 0;                // numbers of a slot
+    std::int64_t blocks_a_task = 1;       // of output channels
+    const depthwise_tap* tap = nullptr;   // [taps], where it is depthwise
+    const std::int32_t* moves = nullptr;  // of few pixels [lanes][taps]: from a pixel's first lane to that of a tap
+
+    /// From a lane of channels to the next, of an image in lanes.
+    std::int64_t lane_step() const noexcept { return p.in_place() ? p.ih * p.iw : p.matrix ? 1 : from.planes(); }
 };
 
 /// Tasks: `gather_winograd` takes one lane of channels of some tiles, `gather_tile` the tile of pixels for a slot of the memory, `conv` and `winograd` a tile,
@@ -62929,6 +62994,10 @@ constexpr bool unary_wanted(unary op) noexcept {
     constexpr const char* names[] = {"Abs", "Neg", "Exp", "Log", "Sqrt", "Reciprocal", "Floor", "Ceil", "Round", "Sign", "Erf"};
     return op == unary::square || wanted(names[static_cast<int>(op)]);
 }
+constexpr bool binary_wanted(binary op) noexcept {
+    constexpr const char* names[] = {"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "PRelu"};
+    return wanted(names[static_cast<int>(op)]);
+}
 
 /// Rows of a binary function: y[r][i] = clamp(op(a[r][i], b[r][i])), r < rows, i < n.
 struct binary_rows {
@@ -64539,7 +64608,9 @@ bool takes_quantized_conv(const quantized_conv_problem& problem);
 bool takes_quantized_winograd(const quantized_conv_problem& problem);
 /// Whether the set and this machine multiply bytes four a lane, for weights whose differences from their zero points fit int8, or are sums of two such.
 bool multiplies_bytes(isa set) noexcept;
-/// The same by tiles.
+/// Whether sums whose bias is at most `bias`, by `scale`, stay in int32, as the kernels for bytes want it: they cut codes off behind that.
+bool steps_fit_int32(const quantized_conv_problem& problem, float scale, double bias) noexcept;
+/// The same as multiplies_bytes by tiles.
 bool multiplies_tiles(isa set) noexcept;
 /// Whether these are worth pixels of 64 channels, where images have few: half empty, they take twice the memory and the time of all that is not multiplied.
 bool prefers_tiles(const quantized_conv_problem& problem) noexcept;
@@ -64554,7 +64625,7 @@ bool prefers_few_pixels(const quantized_conv_problem& problem) noexcept;
 std::int64_t quantized_conv_workspace(const quantized_conv_problem& problem);
 /// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each, for `bytes` both in lanes of four channels or pixels of 64, or matrices; scale and bias are [oc].
 /// For `unsigned_pixels()` the bias is less the sum of the channel's weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The
-/// memory of `workspace` is aligned to 64 bytes.
+/// memory of `workspace` is aligned to 64 bytes; for `bytes` steps_fit_int32 of all channels.
 void run_quantized_conv(isa set, const quantized_conv_problem& problem, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
                         void* y, void* workspace, executor& pool, const void* residual = nullptr);
 /// Codes [n][c][pixels], signed or not, to lanes of four channels [n][ceil(c / 4)][pixels][4] (see byte_kernels), and back. On a set that `multiplies_bytes`.
@@ -64579,8 +64650,8 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 
-#include <algorithm>
 #include <cstring>
+#include <limits>
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -64597,6 +64668,13 @@ inline std::int64_t tiles_of(const quantized_conv_problem& p) {
         pixels = (p.oh - 1) * planes_of(p).pitch + p.ow;
     if (p.few) return (p.oh * p.ow + quantized_pixels_of_few - 1) / quantized_pixels_of_few;
     return (pixels + quantized_pixels - 1) / quantized_pixels;
+}
+// Of a convolution of few pixels, the list that quantized_conv_args has.
+inline std::int64_t move_list_bytes(const quantized_conv_problem& p) { return p.few ? (4 * p.lanes_of_channels() * p.window() + 63) / 64 * 64 : 0; }
+inline void list_moves(const quantized_conv_args& a, std::int32_t* to) {
+    const int window = a.p.window();
+    for (std::int64_t lane = 0, begin = 0; lane < a.p.lanes_of_channels(); ++lane, begin += a.lane_step())
+        for (int t = 0; t < window; ++t) *to++ = static_cast<std::int32_t>(begin + a.from.taps[t]);
 }
 // Numbers of a gathered tile, and how many tiles are gathered at a time: what a second cache or two hold, whatever the number of threads.
 inline std::int64_t quantized_slot(const quantized_conv_problem& p) { return p.lanes_of_channels() * (p.winograd ? 16 : p.kh * p.kw) * quantized_pixels; }
@@ -64627,6 +64705,10 @@ GRAFT_INLINE bool takes_quantized_winograd(const quantized_conv_problem& p) {
            p.oc >= 16 && p.ow <= quantized_winograd_width;
 }
 GRAFT_INLINE bool multiplies_bytes(isa set) noexcept { return byte_products(set) != nullptr; }
+GRAFT_INLINE bool steps_fit_int32(const quantized_conv_problem& p, float scale, double bias) noexcept {
+    const double products = static_cast<double>(p.depthwise() ? 1 : p.ic) * p.kh * p.kw;
+    return (products * 255 * 255 + bias) * static_cast<double>(scale) < 2147483648.0 * 0.999;
+}
 GRAFT_INLINE bool multiplies_tiles(isa set) noexcept { return byte_tiles(set) != nullptr; }
 GRAFT_INLINE bool prefers_tiles(const quantized_conv_problem& p) noexcept {
     constexpr std::int64_t few = 32;
@@ -64639,16 +64721,19 @@ GRAFT_INLINE bool takes_quantized_planes(const quantized_conv_problem& p) {
 
 GRAFT_INLINE bool prefers_few_pixels(const quantized_conv_problem& p) noexcept {
     if (!p.bytes || p.tiles || p.depthwise()) return false;
-    // Multiplications for a lane of channels of one tap.
-    const std::int64_t pixels = p.oh * p.ow, neighbours = p.in_place() ? pixels : (p.oh - 1) * detail::planes_of(p).pitch + p.ow;
-    const std::int64_t along_pixels = (neighbours + 15) / 16 * ((p.oc + quantized_rows - 1) / quantized_rows * quantized_rows);
-    const std::int64_t rest = pixels % 10, along_channels = (pixels - rest + (rest > 2 ? 10 : 2)) * ((p.oc + 31) / 32 * 2);
-    return along_channels * 12 < along_pixels * 11;
+    const image_planes g = detail::planes_of(p);
+    const std::int64_t pixels = p.oh * p.ow, neighbours = p.in_place() ? pixels : (p.oh - 1) * g.pitch + p.ow;
+    const std::int64_t steps = p.lanes_of_channels() * p.window(), rest = pixels % 10;
+    if (p.lanes_of_channels() * (p.in_place() ? pixels : g.planes()) > std::numeric_limits<std::int32_t>::max()) return false;  // of what its list holds
+    // Cycles of Zen 4: a product of vectors each, and what becomes of the sums, which takes longer where few pixels are stored lane by lane.
+    const std::int64_t tiles = (neighbours + 15) / 16 * ((p.oc + quantized_rows - 1) / quantized_rows), along_pixels = tiles * (8 * steps + 22);
+    const std::int64_t runs = (pixels - rest + (rest > 2 ? 10 : 2)) * ((p.oc + 31) / 32), along_channels = runs * (2 * steps + 16);
+    return along_channels * 100 < along_pixels * 99;
 }
 
 GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem& p) {
     if (p.tiles) return p.depthwise() ? 0 : detail::pixel_workspace(detail::as_gathered(detail::image_of_codes(p)), p.parts());
-    const std::int64_t lists = detail::plane_list_bytes(p, p.parts());
+    const std::int64_t lists = detail::plane_list_bytes(p, p.parts()) + detail::move_list_bytes(p);
     if (p.depthwise() || p.in_place()) return lists;
     if (!p.bytes) return lists + 4 * detail::quantized_slots(p) * detail::quantized_slot(p);
     // A tile of the last pixels reads beyond the last plane.
@@ -64661,17 +64746,11 @@ inline std::uint8_t flip_of_planes(bool is_signed) { return is_signed ? 0x80 : 0
 
 inline void run_quantized_tiles(const code_pixel_kernels& kernel, isa set, const quantized_conv_problem& q, const void* x, const void* packed,
                                 const float* scale, const std::int32_t* bias, void* y, const void* residual, void* workspace, executor& pool) {
-    const std::int64_t width = vector_width(set), lift = q.y_signed ? 128 : 0;
+    const std::int64_t width = vector_width(set);
+    const int lift = q.y_signed ? 128 : 0;
     const conv_problem image = image_of_codes(q);
     conv_problem p = as_gathered(image, reads_in_place(kernel, image));
-    const code_end end = {scale,
-                          bias,
-                          static_cast<float>(q.high - q.y_zero),
-                          q.y_zero + static_cast<int>(lift),
-                          q.low + static_cast<int>(lift),
-                          q.high + lift == 255 && *std::max_element(scale, scale + q.oc) < 1,
-                          flip_of_planes(q.x_signed),
-                          q.adds ? &q.sum : nullptr};
+    const code_end end = {scale, bias, q.y_zero + lift, q.low + lift, q.high + lift, flip_of_planes(q.x_signed), q.adds ? &q.sum : nullptr};
     pixel_args a;
     a.codes = &end, a.padding = q.unsigned_zero(), a.parts = q.parts();
     a.weights = static_cast<const std::uint16_t*>(packed);
@@ -64723,7 +64802,10 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
     a.weights = static_cast<const std::int32_t*>(packed);
     a.scale = scale;
     a.bias = bias;
-    a.gathered = reinterpret_cast<std::int32_t*>(static_cast<char*>(workspace) + detail::plane_list_bytes(p, p.parts()));
+    const auto moves = reinterpret_cast<std::int32_t*>(static_cast<char*>(workspace) + detail::plane_list_bytes(p, p.parts()));
+    a.moves = moves;
+    a.gathered = moves + detail::move_list_bytes(p) / 4;
+    if (p.few) detail::list_moves(a, moves);
     depthwise_tap depthwise_taps[quantized_taps];
     if (p.depthwise())
         for (int t = 0; t < p.kh * p.kw; ++t) {
@@ -66612,17 +66694,7 @@ private:
         }
         GRAFT_TRY_ASSIGN(scale, tensor::make(dtype::float32, {p.oc}, with_.budget));
         GRAFT_TRY_ASSIGN(bias, tensor::make(dtype::int32, {p.oc}, with_.budget));
-        p.tiles = !p.matrix && cpu::multiplies_tiles(level_) && cpu::prefers_tiles(p);
-        const bool may = cpu::multiplies_bytes(level_) && (!p.tiles || cpu::takes_quantized_tiles(p)), fit = may && fit_bytes(k, weight, p.oc, per_channel, 1);
-        p.wide = may && !fit;
-        p.bytes = fit || (p.wide && cpu::takes_quantized_conv(p) && fit_bytes(k, weight, p.oc, per_channel, 2));
-        p.wide &= p.bytes;
-        p.tiles &= p.bytes;
-        p.signed_pixels = p.bytes && !p.tiles && cpu::multiplies_signed_pixels(level_);
-        p.planes = p.tiles && cpu::takes_quantized_planes(p);
-        if (p.matrix && !p.bytes) return {};
-        p.few = p.matrix || cpu::prefers_few_pixels(p);
-        p.winograd = cpu::takes_quantized_winograd(p);
+        bool steps_fit = true;
         for (std::int64_t m = 0; m < p.oc; ++m) {
             const float of_weight = k.scale.data<float>()[scales == 1 ? 0 : m], of_sum = x.scale * of_weight;
             double steps = 0;
@@ -66632,7 +66704,20 @@ private:
             // What leaves int32, or has no scale, is the reals' to compute.
             if (!std::isnormal(of_sum) || of_sum < 0 || !std::isnormal(scale.data<float>()[m]) || !(std::fabs(steps) <= 1 << 30)) return {};
             bias.data<std::int32_t>()[m] = static_cast<std::int32_t>(steps);
+            steps_fit &= cpu::steps_fit_int32(p, scale.data<float>()[m], std::fabs(steps));
         }
+        p.tiles = !p.matrix && cpu::multiplies_tiles(level_) && cpu::prefers_tiles(p);
+        const bool may = steps_fit && cpu::multiplies_bytes(level_) && (!p.tiles || cpu::takes_quantized_tiles(p)),
+                   fit = may && fit_bytes(k, weight, p.oc, per_channel, 1);
+        p.wide = may && !fit;
+        p.bytes = fit || (p.wide && cpu::takes_quantized_conv(p) && fit_bytes(k, weight, p.oc, per_channel, 2));
+        p.wide &= p.bytes;
+        p.tiles &= p.bytes;
+        p.signed_pixels = p.bytes && !p.tiles && cpu::multiplies_signed_pixels(level_);
+        p.planes = p.tiles && cpu::takes_quantized_planes(p);
+        if (p.matrix && !p.bytes) return {};
+        p.few = p.matrix || cpu::prefers_few_pixels(p);
+        p.winograd = cpu::takes_quantized_winograd(p);
         std::string key = "quantized conv " + std::to_string(p.bytes) + std::to_string(p.tiles) + std::to_string(p.planes) + std::to_string(p.wide) +
                           std::to_string(p.few) + std::to_string(p.winograd) + std::to_string(p.matrix) + std::to_string(columns) + " " +
                           std::to_string(p.groups);
