@@ -747,6 +747,7 @@ public:
 private:
     enum class kind { borrowed, allocated, lent };
     struct lender;
+    static result<buffer> allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget, bool huge);
     const lender& from() const noexcept;
     std::byte* copied() const;
     status copy_lent() const;
@@ -777,7 +778,8 @@ private:
     bool owned_;
 };
 
-// To find a page again costs most where many of 4 KB follow each other, as those of weights do: they share huge ones. Not safe from many threads.
+// To find a page again costs most where many of 4 KB follow each other, as those of weights do: what is smaller than a huge page shares some, of which more are
+// taken at a time the more there is. Not safe from many threads.
 class buffer::slab {
 public:
     /// As buffer::allocate; what is shared goes back to the system when all of it has been given back.
@@ -785,7 +787,7 @@ public:
 
 private:
     buffer shared_;
-    std::size_t used_ = 0;
+    std::size_t used_ = 0, all_ = 0;  // of what is shared now, and ever
 };
 
 GRAFT_END_NAMESPACE
@@ -799,7 +801,7 @@ GRAFT_END_NAMESPACE
 #endif
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
-// From this size on, memory is asked for in huge pages: touching it the first time costs a fraction then.
+// From four of them on, memory is asked for in huge pages: touching it the first time costs a fraction then.
 constexpr std::size_t huge_page = std::size_t(2) << 20;
 template <std::size_t Alignment>
 inline void free_aligned(const void* p) {
@@ -814,11 +816,13 @@ inline result<memory_charge> charged(std::size_t bytes, const std::shared_ptr<me
 }
 }  // namespace detail
 
-GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget) {
+    return allocate(bytes, budget, bytes >= 4 * detail::huge_page);
+}
+GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget, bool huge) GRAFT_MEMORY_TRY {
     memory_charge charge;
     GRAFT_TRY_ASSIGN(charge, detail::charged(bytes, budget));
     void* memory = nullptr;
-    const bool huge = bytes >= 4 * detail::huge_page;
     if (bytes < SIZE_MAX / 2) memory = ::operator new(bytes + alignment, std::align_val_t(huge ? detail::huge_page : alignment), std::nothrow);
     if (!memory) return fail(errc::memory_oom, "buffer", std::to_string(bytes) + " bytes could not be had from the system");
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
@@ -841,16 +845,18 @@ GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::share
 }
 GRAFT_MEMORY_CATCH("buffer::allocate")
 GRAFT_INLINE GRAFT_COLD result<buffer> buffer::slab::allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget) GRAFT_MEMORY_TRY {
-    // Less would leave more of a huge page empty than it gains.
-    constexpr std::size_t least = detail::huge_page / 8, most = 4 * detail::huge_page;
-    if (bytes < least || bytes >= most) return buffer::allocate(bytes, budget);
+    constexpr std::size_t page = detail::huge_page, most = 8;
+    // What is small would leave more of a page empty than it gains.
+    const std::size_t taken = (bytes + 2 * alignment - 1) / alignment * alignment;
+    if (bytes < page / 8 || taken > page) return buffer::allocate(bytes, budget, bytes > page);
     memory_charge charge;
     GRAFT_TRY_ASSIGN(charge, detail::charged(bytes, budget));
-    const std::size_t taken = (bytes + 2 * alignment - 1) / alignment * alignment;
     if (shared_.bytes() - used_ < taken) {
-        GRAFT_TRY_ASSIGN(shared_, buffer::allocate(2 * most));
+        const std::size_t pages = all_ / page / 2 + 1;
+        GRAFT_TRY_ASSIGN(shared_, buffer::allocate((pages < most ? pages : most) * page, nullptr, true));
         used_ = 0;
     }
+    all_ += taken;
     buffer b = borrow(shared_.data_ + used_, bytes);
     b.owner_ = std::shared_ptr<const void>(b.data_, [of = shared_.owner_, held = std::move(charge)](const void*) mutable {
         of.reset();
