@@ -159,6 +159,7 @@ TEST_CASE("parts of a slab are counted one by one, and each lives as long as som
     constexpr std::size_t part = 300000;
     const auto budget = std::make_shared<graft::memory_budget>(1 << 20);
     auto slab = std::make_unique<buffer::slab>();
+    REQUIRE(slab->allocate(std::size_t(8) << 20, nullptr).ok());  // behind which parts share
     std::vector<buffer> parts;
     for (int i = 0; i < 3; ++i) {
         parts.push_back(slab->allocate(part, budget).value());
@@ -191,11 +192,11 @@ TEST_CASE("a slab shares neither what is small nor what has huge pages of its ow
     const buffer large = slab.allocate(std::size_t(20) << 20, nullptr).value(), small = slab.allocate(1000, nullptr).value();
     CHECK(large.bytes() == std::size_t(20) << 20);
     CHECK(small.bytes() == 1000);
-    // A page of two megabytes holds three of these, later pages come several at a time.
+    // Four pages of two megabytes hold thirteen of these.
     std::vector<buffer> parts;
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 16; ++i) {
         parts.push_back(slab.allocate(600000, nullptr).value());
         std::memset(parts.back().data(), i, parts.back().bytes());
     }
-    for (int i = 0; i < 8; ++i) CHECK(parts[static_cast<std::size_t>(i)].data()[parts[0].bytes() - 1] == std::byte(i));
+    for (int i = 0; i < 16; ++i) CHECK(parts[static_cast<std::size_t>(i)].data()[parts[0].bytes() - 1] == std::byte(i));
 }

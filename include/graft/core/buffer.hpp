@@ -105,8 +105,8 @@ private:
     bool owned_;
 };
 
-// To find a page again costs most where many of 4 KB follow each other, as those of weights do: what is smaller than a huge page shares some, of which more are
-// taken at a time the more there is. Not safe from many threads.
+// To find a page again costs most where many of 4 KB follow each other, as those of weights do. Behind the first megabytes, whose pages a processor remembers,
+// there are huge ones, which what is smaller shares. Not safe from many threads.
 class buffer::slab {
 public:
     /// As buffer::allocate; what is shared goes back to the system when all of it has been given back.
@@ -114,7 +114,7 @@ public:
 
 private:
     buffer shared_;
-    std::size_t used_ = 0, all_ = 0;  // of what is shared now, and ever
+    std::size_t used_ = 0, all_ = 0;  // of what is shared now, and of everything
 };
 
 GRAFT_END_NAMESPACE
@@ -172,18 +172,20 @@ GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::share
 }
 GRAFT_MEMORY_CATCH("buffer::allocate")
 GRAFT_INLINE GRAFT_COLD result<buffer> buffer::slab::allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget) GRAFT_MEMORY_TRY {
-    constexpr std::size_t page = detail::huge_page, most = 8;
+    constexpr std::size_t page = detail::huge_page, together = 4 * page - alignment;  // which is what allocate adds
     // What is small would leave more of a page empty than it gains.
+    if (bytes < page / 8) return buffer::allocate(bytes, budget);
+    const bool few = all_ < 4 * page;
+    all_ += bytes;
+    if (few) return buffer::allocate(bytes, budget);
+    if (bytes > page) return buffer::allocate(bytes, budget, true);
     const std::size_t taken = (bytes + 2 * alignment - 1) / alignment * alignment;
-    if (bytes < page / 8 || taken > page) return buffer::allocate(bytes, budget, bytes > page);
     memory_charge charge;
     GRAFT_TRY_ASSIGN(charge, detail::charged(bytes, budget));
     if (shared_.bytes() - used_ < taken) {
-        const std::size_t pages = all_ / page / 2 + 1;
-        GRAFT_TRY_ASSIGN(shared_, buffer::allocate((pages < most ? pages : most) * page, nullptr, true));
+        GRAFT_TRY_ASSIGN(shared_, buffer::allocate(together, nullptr, true));
         used_ = 0;
     }
-    all_ += taken;
     buffer b = borrow(shared_.data_ + used_, bytes);
     b.owner_ = std::shared_ptr<const void>(b.data_, [of = shared_.owner_, held = std::move(charge)](const void*) mutable {
         of.reset();
