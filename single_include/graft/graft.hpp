@@ -778,8 +778,8 @@ private:
     bool owned_;
 };
 
-// To find a page again costs most where many of 4 KB follow each other, as those of weights do: what is smaller than a huge page shares some, of which more are
-// taken at a time the more there is. Not safe from many threads.
+// To find a page again costs most where many of 4 KB follow each other, as those of weights do. Behind the first megabytes, whose pages a processor remembers,
+// there are huge ones, which what is smaller shares. Not safe from many threads.
 class buffer::slab {
 public:
     /// As buffer::allocate; what is shared goes back to the system when all of it has been given back.
@@ -787,7 +787,7 @@ public:
 
 private:
     buffer shared_;
-    std::size_t used_ = 0, all_ = 0;  // of what is shared now, and ever
+    std::size_t used_ = 0, all_ = 0;  // of what is shared now, and of everything
 };
 
 GRAFT_END_NAMESPACE
@@ -845,18 +845,20 @@ GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::share
 }
 GRAFT_MEMORY_CATCH("buffer::allocate")
 GRAFT_INLINE GRAFT_COLD result<buffer> buffer::slab::allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget) GRAFT_MEMORY_TRY {
-    constexpr std::size_t page = detail::huge_page, most = 8;
+    constexpr std::size_t page = detail::huge_page, together = 4 * page - alignment;  // which is what allocate adds
     // What is small would leave more of a page empty than it gains.
+    if (bytes < page / 8) return buffer::allocate(bytes, budget);
+    const bool few = all_ < 4 * page;
+    all_ += bytes;
+    if (few) return buffer::allocate(bytes, budget);
+    if (bytes > page) return buffer::allocate(bytes, budget, true);
     const std::size_t taken = (bytes + 2 * alignment - 1) / alignment * alignment;
-    if (bytes < page / 8 || taken > page) return buffer::allocate(bytes, budget, bytes > page);
     memory_charge charge;
     GRAFT_TRY_ASSIGN(charge, detail::charged(bytes, budget));
     if (shared_.bytes() - used_ < taken) {
-        const std::size_t pages = all_ / page / 2 + 1;
-        GRAFT_TRY_ASSIGN(shared_, buffer::allocate((pages < most ? pages : most) * page, nullptr, true));
+        GRAFT_TRY_ASSIGN(shared_, buffer::allocate(together, nullptr, true));
         used_ = 0;
     }
-    all_ += taken;
     buffer b = borrow(shared_.data_ + used_, bytes);
     b.owner_ = std::shared_ptr<const void>(b.data_, [of = shared_.owner_, held = std::move(charge)](const void*) mutable {
         of.reset();
@@ -49001,9 +49003,10 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
 struct lane_end {
     std::int32_t zero, low, high;  // codes, the last two in all four bytes
 };
+GRAFT_VECTOR lane_end lane_end_of(int zero, int low, int high) { return {zero, in_all_bytes(low), in_all_bytes(high)}; }
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
     const int lift = p.y_signed ? 128 : 0;
-    return {p.y_zero + lift, in_all_bytes(p.low + lift), in_all_bytes(p.high + lift)};
+    return lane_end_of(p.y_zero + lift, p.low + lift, p.high + lift);
 }
 GRAFT_VECTOR I steps_of(I sum, V scale) { return to_int(to_float(sum) * scale); }
 // Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
@@ -49091,18 +49094,18 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
 // Where the lanes of an image's pixels lie that a convolution reads: where it was written, or where it was gathered.
 struct lane_source {
     const std::int32_t* image;
-    std::int64_t pitch, step;  // from a row to the next, and from a lane of channels
+    std::int64_t pitch;  // from a row to the next
 };
 GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
-    const quantized_conv_problem& p = a.p;
-    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, a.lane_step()};
-    return {a.gathered, a.from.pitch, a.lane_step()};
+    if (a.p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), a.p.ow};
+    return {a.gathered, a.from.pitch};
 }
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
     static_assert(quantized_pixels % pixels_of_lanes == 0, "whole vectors");
     const quantized_conv_problem& p = a.p;
-    const auto [image, pitch, step] = source_of(a);
+    const auto [image, pitch] = source_of(a);
+    const std::int64_t step = a.lane_step();
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
@@ -49363,20 +49366,19 @@ GRAFT_VECTOR V code_in(I lanes, V zero) {
 struct lane_sum {
     V a_zero, a_scale, b_zero, b_scale;  // zero points with 2^23
     sum_divider by;
-    I zero, low, high;
+    lane_end codes;
 };
 template <int Byte>
 GRAFT_VECTOR I steps_of_sum(const lane_sum& s, I a, I b) {
     return to_int(divide(code_in<Byte>(a, s.a_zero) * s.a_scale + code_in<Byte>(b, s.b_zero) * s.b_scale, s.by));
 }
 GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
-    const I codes = pack_bytes(steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b), s.zero);
-    return turn_fours(min_bytes(max_bytes(codes, s.low), s.high));
+    return turn_fours(pack_codes(s.codes, steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b)));
 }
 inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
     const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
-    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),           with_power(p.b_zero),         V::set1(p.b_scale), divider_of(p),
-                        I::set1(p.y_zero * 0x00010001), I::set1(in_all_bytes(p.low)), I::set1(in_all_bytes(p.high))};
+    const lane_sum s = {with_power(p.a_zero), V::set1(p.a_scale), with_power(p.b_zero),
+                        V::set1(p.b_scale),   divider_of(p),      lane_end_of(p.y_zero, p.low, p.high)};
     std::int64_t i = 0;
     for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
     if (i == count) return;
@@ -49403,11 +49405,9 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
     fill_lanes_with(0, width + behind, down);
     for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
         const std::int64_t top = oy * p.sh - p.pt;
-        int begin = 0, end = p.kh;
-        while (begin < end && top + std::int64_t(begin) * p.dh < 0) ++begin;
-        while (begin < end && top + std::int64_t(end - 1) * p.dh >= p.ih) --end;
-        const std::int64_t row = begin < end ? top + std::int64_t(begin) * p.dh : 0;
-        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, end - begin, last - first, down + first);
+        const column_span inside = columns_inside(top, p.ih, p.dh, p.kh);
+        const std::int64_t rows = inside.last - inside.first, row = rows > 0 ? top + inside.first * p.dh : 0;
+        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, rows, last - first, down + first);
         const std::int64_t outputs = picks ? starts : p.ow;
         std::int32_t* const to = picks ? across : y;
         for (std::int64_t i = 0; i < outputs; i += V::W) {
@@ -49587,9 +49587,10 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
 struct lane_end {
     std::int32_t zero, low, high;  // codes, the last two in all four bytes
 };
+GRAFT_VECTOR lane_end lane_end_of(int zero, int low, int high) { return {zero, in_all_bytes(low), in_all_bytes(high)}; }
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
     const int lift = p.y_signed ? 128 : 0;
-    return {p.y_zero + lift, in_all_bytes(p.low + lift), in_all_bytes(p.high + lift)};
+    return lane_end_of(p.y_zero + lift, p.low + lift, p.high + lift);
 }
 GRAFT_VECTOR I steps_of(I sum, V scale) { return to_int(to_float(sum) * scale); }
 // Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
@@ -49677,18 +49678,18 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
 // Where the lanes of an image's pixels lie that a convolution reads: where it was written, or where it was gathered.
 struct lane_source {
     const std::int32_t* image;
-    std::int64_t pitch, step;  // from a row to the next, and from a lane of channels
+    std::int64_t pitch;  // from a row to the next
 };
 GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
-    const quantized_conv_problem& p = a.p;
-    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, a.lane_step()};
-    return {a.gathered, a.from.pitch, a.lane_step()};
+    if (a.p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), a.p.ow};
+    return {a.gathered, a.from.pitch};
 }
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
     static_assert(quantized_pixels % pixels_of_lanes == 0, "whole vectors");
     const quantized_conv_problem& p = a.p;
-    const auto [image, pitch, step] = source_of(a);
+    const auto [image, pitch] = source_of(a);
+    const std::int64_t step = a.lane_step();
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
@@ -49949,20 +49950,19 @@ GRAFT_VECTOR V code_in(I lanes, V zero) {
 struct lane_sum {
     V a_zero, a_scale, b_zero, b_scale;  // zero points with 2^23
     sum_divider by;
-    I zero, low, high;
+    lane_end codes;
 };
 template <int Byte>
 GRAFT_VECTOR I steps_of_sum(const lane_sum& s, I a, I b) {
     return to_int(divide(code_in<Byte>(a, s.a_zero) * s.a_scale + code_in<Byte>(b, s.b_zero) * s.b_scale, s.by));
 }
 GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
-    const I codes = pack_bytes(steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b), s.zero);
-    return turn_fours(min_bytes(max_bytes(codes, s.low), s.high));
+    return turn_fours(pack_codes(s.codes, steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b)));
 }
 inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
     const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
-    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),           with_power(p.b_zero),         V::set1(p.b_scale), divider_of(p),
-                        I::set1(p.y_zero * 0x00010001), I::set1(in_all_bytes(p.low)), I::set1(in_all_bytes(p.high))};
+    const lane_sum s = {with_power(p.a_zero), V::set1(p.a_scale), with_power(p.b_zero),
+                        V::set1(p.b_scale),   divider_of(p),      lane_end_of(p.y_zero, p.low, p.high)};
     std::int64_t i = 0;
     for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
     if (i == count) return;
@@ -49989,11 +49989,9 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
     fill_lanes_with(0, width + behind, down);
     for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
         const std::int64_t top = oy * p.sh - p.pt;
-        int begin = 0, end = p.kh;
-        while (begin < end && top + std::int64_t(begin) * p.dh < 0) ++begin;
-        while (begin < end && top + std::int64_t(end - 1) * p.dh >= p.ih) --end;
-        const std::int64_t row = begin < end ? top + std::int64_t(begin) * p.dh : 0;
-        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, end - begin, last - first, down + first);
+        const column_span inside = columns_inside(top, p.ih, p.dh, p.kh);
+        const std::int64_t rows = inside.last - inside.first, row = rows > 0 ? top + inside.first * p.dh : 0;
+        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, rows, last - first, down + first);
         const std::int64_t outputs = picks ? starts : p.ow;
         std::int32_t* const to = picks ? across : y;
         for (std::int64_t i = 0; i < outputs; i += V::W) {
@@ -50150,9 +50148,10 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
 struct lane_end {
     std::int32_t zero, low, high;  // codes, the last two in all four bytes
 };
+GRAFT_VECTOR lane_end lane_end_of(int zero, int low, int high) { return {zero, in_all_bytes(low), in_all_bytes(high)}; }
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
     const int lift = p.y_signed ? 128 : 0;
-    return {p.y_zero + lift, in_all_bytes(p.low + lift), in_all_bytes(p.high + lift)};
+    return lane_end_of(p.y_zero + lift, p.low + lift, p.high + lift);
 }
 GRAFT_VECTOR I steps_of(I sum, V scale) { return to_int(to_float(sum) * scale); }
 // Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
@@ -50240,18 +50239,18 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
 // Where the lanes of an image's pixels lie that a convolution reads: where it was written, or where it was gathered.
 struct lane_source {
     const std::int32_t* image;
-    std::int64_t pitch, step;  // from a row to the next, and from a lane of channels
+    std::int64_t pitch;  // from a row to the next
 };
 GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
-    const quantized_conv_problem& p = a.p;
-    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, a.lane_step()};
-    return {a.gathered, a.from.pitch, a.lane_step()};
+    if (a.p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), a.p.ow};
+    return {a.gathered, a.from.pitch};
 }
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
     static_assert(quantized_pixels % pixels_of_lanes == 0, "whole vectors");
     const quantized_conv_problem& p = a.p;
-    const auto [image, pitch, step] = source_of(a);
+    const auto [image, pitch] = source_of(a);
+    const std::int64_t step = a.lane_step();
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
@@ -50512,20 +50511,19 @@ GRAFT_VECTOR V code_in(I lanes, V zero) {
 struct lane_sum {
     V a_zero, a_scale, b_zero, b_scale;  // zero points with 2^23
     sum_divider by;
-    I zero, low, high;
+    lane_end codes;
 };
 template <int Byte>
 GRAFT_VECTOR I steps_of_sum(const lane_sum& s, I a, I b) {
     return to_int(divide(code_in<Byte>(a, s.a_zero) * s.a_scale + code_in<Byte>(b, s.b_zero) * s.b_scale, s.by));
 }
 GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
-    const I codes = pack_bytes(steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b), s.zero);
-    return turn_fours(min_bytes(max_bytes(codes, s.low), s.high));
+    return turn_fours(pack_codes(s.codes, steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b)));
 }
 inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
     const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
-    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),           with_power(p.b_zero),         V::set1(p.b_scale), divider_of(p),
-                        I::set1(p.y_zero * 0x00010001), I::set1(in_all_bytes(p.low)), I::set1(in_all_bytes(p.high))};
+    const lane_sum s = {with_power(p.a_zero), V::set1(p.a_scale), with_power(p.b_zero),
+                        V::set1(p.b_scale),   divider_of(p),      lane_end_of(p.y_zero, p.low, p.high)};
     std::int64_t i = 0;
     for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
     if (i == count) return;
@@ -50552,11 +50550,9 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
     fill_lanes_with(0, width + behind, down);
     for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
         const std::int64_t top = oy * p.sh - p.pt;
-        int begin = 0, end = p.kh;
-        while (begin < end && top + std::int64_t(begin) * p.dh < 0) ++begin;
-        while (begin < end && top + std::int64_t(end - 1) * p.dh >= p.ih) --end;
-        const std::int64_t row = begin < end ? top + std::int64_t(begin) * p.dh : 0;
-        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, end - begin, last - first, down + first);
+        const column_span inside = columns_inside(top, p.ih, p.dh, p.kh);
+        const std::int64_t rows = inside.last - inside.first, row = rows > 0 ? top + inside.first * p.dh : 0;
+        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, rows, last - first, down + first);
         const std::int64_t outputs = picks ? starts : p.ow;
         std::int32_t* const to = picks ? across : y;
         for (std::int64_t i = 0; i < outputs; i += V::W) {
@@ -50779,9 +50775,10 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
 struct lane_end {
     std::int32_t zero, low, high;  // codes, the last two in all four bytes
 };
+GRAFT_VECTOR lane_end lane_end_of(int zero, int low, int high) { return {zero, in_all_bytes(low), in_all_bytes(high)}; }
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
     const int lift = p.y_signed ? 128 : 0;
-    return {p.y_zero + lift, in_all_bytes(p.low + lift), in_all_bytes(p.high + lift)};
+    return lane_end_of(p.y_zero + lift, p.low + lift, p.high + lift);
 }
 GRAFT_VECTOR I steps_of(I sum, V scale) { return to_int(to_float(sum) * scale); }
 // Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
@@ -50869,18 +50866,18 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
 // Where the lanes of an image's pixels lie that a convolution reads: where it was written, or where it was gathered.
 struct lane_source {
     const std::int32_t* image;
-    std::int64_t pitch, step;  // from a row to the next, and from a lane of channels
+    std::int64_t pitch;  // from a row to the next
 };
 GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
-    const quantized_conv_problem& p = a.p;
-    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, a.lane_step()};
-    return {a.gathered, a.from.pitch, a.lane_step()};
+    if (a.p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), a.p.ow};
+    return {a.gathered, a.from.pitch};
 }
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
     static_assert(quantized_pixels % pixels_of_lanes == 0, "whole vectors");
     const quantized_conv_problem& p = a.p;
-    const auto [image, pitch, step] = source_of(a);
+    const auto [image, pitch] = source_of(a);
+    const std::int64_t step = a.lane_step();
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
@@ -51141,20 +51138,19 @@ GRAFT_VECTOR V code_in(I lanes, V zero) {
 struct lane_sum {
     V a_zero, a_scale, b_zero, b_scale;  // zero points with 2^23
     sum_divider by;
-    I zero, low, high;
+    lane_end codes;
 };
 template <int Byte>
 GRAFT_VECTOR I steps_of_sum(const lane_sum& s, I a, I b) {
     return to_int(divide(code_in<Byte>(a, s.a_zero) * s.a_scale + code_in<Byte>(b, s.b_zero) * s.b_scale, s.by));
 }
 GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
-    const I codes = pack_bytes(steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b), s.zero);
-    return turn_fours(min_bytes(max_bytes(codes, s.low), s.high));
+    return turn_fours(pack_codes(s.codes, steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b)));
 }
 inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
     const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
-    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),           with_power(p.b_zero),         V::set1(p.b_scale), divider_of(p),
-                        I::set1(p.y_zero * 0x00010001), I::set1(in_all_bytes(p.low)), I::set1(in_all_bytes(p.high))};
+    const lane_sum s = {with_power(p.a_zero), V::set1(p.a_scale), with_power(p.b_zero),
+                        V::set1(p.b_scale),   divider_of(p),      lane_end_of(p.y_zero, p.low, p.high)};
     std::int64_t i = 0;
     for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
     if (i == count) return;
@@ -51181,11 +51177,9 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
     fill_lanes_with(0, width + behind, down);
     for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
         const std::int64_t top = oy * p.sh - p.pt;
-        int begin = 0, end = p.kh;
-        while (begin < end && top + std::int64_t(begin) * p.dh < 0) ++begin;
-        while (begin < end && top + std::int64_t(end - 1) * p.dh >= p.ih) --end;
-        const std::int64_t row = begin < end ? top + std::int64_t(begin) * p.dh : 0;
-        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, end - begin, last - first, down + first);
+        const column_span inside = columns_inside(top, p.ih, p.dh, p.kh);
+        const std::int64_t rows = inside.last - inside.first, row = rows > 0 ? top + inside.first * p.dh : 0;
+        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, rows, last - first, down + first);
         const std::int64_t outputs = picks ? starts : p.ow;
         std::int32_t* const to = picks ? across : y;
         for (std::int64_t i = 0; i < outputs; i += V::W) {
@@ -52062,13 +52056,12 @@ struct added_codes {
 struct no_codes {
     GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(steps); }
 };
-// Pixels [next, end), two at a time, of which codes go from `low` to `high`.
+// Pixels [next, end), two at a time.
 template <class Added>
-GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, int zero, int low, int high, const Added& added) {
+GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, const lane_end& codes, const Added& added) {
     constexpr int half = bfloat16_block / 2;
     const pixel_args& a = *e.args;
     const std::uint8_t* const add = a.code_residual ? a.code_residual : a.code_y;  // which no_codes does not read
-    const I shift = I::set1(zero * 0x00010001), least = I::set1(in_all_bytes(low)), largest = I::set1(in_all_bytes(high));
     std::uint8_t none[bfloat16_block] = {};
     for (; next < end; next += 2) {
         const float *const first = of.sum[next], *const second = of.sum[next + 1];
@@ -52077,12 +52070,12 @@ GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int
         const std::uint8_t *const add_first = at < 0 ? none : add + at, *const add_second = other < 0 ? none : add + other;
         GRAFT_UNROLL
         for (int v = 0; v < half; v += V::W) {
-            const auto steps = [&](const float* sums, int c, const std::uint8_t* codes) {
-                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), codes + c);
+            const auto steps = [&](const float* sums, int c, const std::uint8_t* others) {
+                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), others + c);
             };
-            const I codes = pack_bytes(steps(first, v, add_first), steps(first, half + v, add_first), steps(second, v, add_second),
-                                       steps(second, half + v, add_second), shift);
-            store_fours(min_bytes(max_bytes(codes, least), largest), to_first + v, to_second + v);
+            store_fours(pack_codes(codes, steps(first, v, add_first), steps(first, half + v, add_first), steps(second, v, add_second),
+                                   steps(second, half + v, add_second)),
+                        to_first + v, to_second + v);
         }
     }
 }
@@ -52092,12 +52085,13 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, i
     if (next >= end) return;
     of.next = end;
     const code_end& c = *e.args->codes;
-    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, c.high, no_codes());
+    if (!c.sum) return finish_codes(e, of, next, end, lane_end_of(c.zero, c.low, c.high), no_codes());
     const quantized_sum_problem& p = *c.sum;
+    const lane_end codes = lane_end_of(p.y_zero, p.low, p.high);
     if (e.by.multiplies)
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p, e.by));
+        finish_codes(e, of, next, end, codes, added_codes<false>(c, p, e.by));
     else
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p, e.by));
+        finish_codes(e, of, next, end, codes, added_codes<true>(c, p, e.by));
 }
 
 // A few planes of codes, of which a row of up to eight neighbouring taps is unrolled, as gather_bfloat16_neighbours has it; what follows a plane's taps meets
@@ -52510,9 +52504,10 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
 struct lane_end {
     std::int32_t zero, low, high;  // codes, the last two in all four bytes
 };
+GRAFT_VECTOR lane_end lane_end_of(int zero, int low, int high) { return {zero, in_all_bytes(low), in_all_bytes(high)}; }
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
     const int lift = p.y_signed ? 128 : 0;
-    return {p.y_zero + lift, in_all_bytes(p.low + lift), in_all_bytes(p.high + lift)};
+    return lane_end_of(p.y_zero + lift, p.low + lift, p.high + lift);
 }
 GRAFT_VECTOR I steps_of(I sum, V scale) { return to_int(to_float(sum) * scale); }
 // Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
@@ -52600,18 +52595,18 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
 // Where the lanes of an image's pixels lie that a convolution reads: where it was written, or where it was gathered.
 struct lane_source {
     const std::int32_t* image;
-    std::int64_t pitch, step;  // from a row to the next, and from a lane of channels
+    std::int64_t pitch;  // from a row to the next
 };
 GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
-    const quantized_conv_problem& p = a.p;
-    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, a.lane_step()};
-    return {a.gathered, a.from.pitch, a.lane_step()};
+    if (a.p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), a.p.ow};
+    return {a.gathered, a.from.pitch};
 }
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
     static_assert(quantized_pixels % pixels_of_lanes == 0, "whole vectors");
     const quantized_conv_problem& p = a.p;
-    const auto [image, pitch, step] = source_of(a);
+    const auto [image, pitch] = source_of(a);
+    const std::int64_t step = a.lane_step();
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
@@ -52872,20 +52867,19 @@ GRAFT_VECTOR V code_in(I lanes, V zero) {
 struct lane_sum {
     V a_zero, a_scale, b_zero, b_scale;  // zero points with 2^23
     sum_divider by;
-    I zero, low, high;
+    lane_end codes;
 };
 template <int Byte>
 GRAFT_VECTOR I steps_of_sum(const lane_sum& s, I a, I b) {
     return to_int(divide(code_in<Byte>(a, s.a_zero) * s.a_scale + code_in<Byte>(b, s.b_zero) * s.b_scale, s.by));
 }
 GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
-    const I codes = pack_bytes(steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b), s.zero);
-    return turn_fours(min_bytes(max_bytes(codes, s.low), s.high));
+    return turn_fours(pack_codes(s.codes, steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b)));
 }
 inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
     const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
-    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),           with_power(p.b_zero),         V::set1(p.b_scale), divider_of(p),
-                        I::set1(p.y_zero * 0x00010001), I::set1(in_all_bytes(p.low)), I::set1(in_all_bytes(p.high))};
+    const lane_sum s = {with_power(p.a_zero), V::set1(p.a_scale), with_power(p.b_zero),
+                        V::set1(p.b_scale),   divider_of(p),      lane_end_of(p.y_zero, p.low, p.high)};
     std::int64_t i = 0;
     for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
     if (i == count) return;
@@ -52912,11 +52906,9 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
     fill_lanes_with(0, width + behind, down);
     for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
         const std::int64_t top = oy * p.sh - p.pt;
-        int begin = 0, end = p.kh;
-        while (begin < end && top + std::int64_t(begin) * p.dh < 0) ++begin;
-        while (begin < end && top + std::int64_t(end - 1) * p.dh >= p.ih) --end;
-        const std::int64_t row = begin < end ? top + std::int64_t(begin) * p.dh : 0;
-        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, end - begin, last - first, down + first);
+        const column_span inside = columns_inside(top, p.ih, p.dh, p.kh);
+        const std::int64_t rows = inside.last - inside.first, row = rows > 0 ? top + inside.first * p.dh : 0;
+        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, rows, last - first, down + first);
         const std::int64_t outputs = picks ? starts : p.ow;
         std::int32_t* const to = picks ? across : y;
         for (std::int64_t i = 0; i < outputs; i += V::W) {
@@ -53793,13 +53785,12 @@ struct added_codes {
 struct no_codes {
     GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(steps); }
 };
-// Pixels [next, end), two at a time, of which codes go from `low` to `high`.
+// Pixels [next, end), two at a time.
 template <class Added>
-GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, int zero, int low, int high, const Added& added) {
+GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, const lane_end& codes, const Added& added) {
     constexpr int half = bfloat16_block / 2;
     const pixel_args& a = *e.args;
     const std::uint8_t* const add = a.code_residual ? a.code_residual : a.code_y;  // which no_codes does not read
-    const I shift = I::set1(zero * 0x00010001), least = I::set1(in_all_bytes(low)), largest = I::set1(in_all_bytes(high));
     std::uint8_t none[bfloat16_block] = {};
     for (; next < end; next += 2) {
         const float *const first = of.sum[next], *const second = of.sum[next + 1];
@@ -53808,12 +53799,12 @@ GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int
         const std::uint8_t *const add_first = at < 0 ? none : add + at, *const add_second = other < 0 ? none : add + other;
         GRAFT_UNROLL
         for (int v = 0; v < half; v += V::W) {
-            const auto steps = [&](const float* sums, int c, const std::uint8_t* codes) {
-                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), codes + c);
+            const auto steps = [&](const float* sums, int c, const std::uint8_t* others) {
+                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), others + c);
             };
-            const I codes = pack_bytes(steps(first, v, add_first), steps(first, half + v, add_first), steps(second, v, add_second),
-                                       steps(second, half + v, add_second), shift);
-            store_fours(min_bytes(max_bytes(codes, least), largest), to_first + v, to_second + v);
+            store_fours(pack_codes(codes, steps(first, v, add_first), steps(first, half + v, add_first), steps(second, v, add_second),
+                                   steps(second, half + v, add_second)),
+                        to_first + v, to_second + v);
         }
     }
 }
@@ -53823,12 +53814,13 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, i
     if (next >= end) return;
     of.next = end;
     const code_end& c = *e.args->codes;
-    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, c.high, no_codes());
+    if (!c.sum) return finish_codes(e, of, next, end, lane_end_of(c.zero, c.low, c.high), no_codes());
     const quantized_sum_problem& p = *c.sum;
+    const lane_end codes = lane_end_of(p.y_zero, p.low, p.high);
     if (e.by.multiplies)
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p, e.by));
+        finish_codes(e, of, next, end, codes, added_codes<false>(c, p, e.by));
     else
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p, e.by));
+        finish_codes(e, of, next, end, codes, added_codes<true>(c, p, e.by));
 }
 
 // A few planes of codes, of which a row of up to eight neighbouring taps is unrolled, as gather_bfloat16_neighbours has it; what follows a plane's taps meets
@@ -54242,9 +54234,10 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
 struct lane_end {
     std::int32_t zero, low, high;  // codes, the last two in all four bytes
 };
+GRAFT_VECTOR lane_end lane_end_of(int zero, int low, int high) { return {zero, in_all_bytes(low), in_all_bytes(high)}; }
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
     const int lift = p.y_signed ? 128 : 0;
-    return {p.y_zero + lift, in_all_bytes(p.low + lift), in_all_bytes(p.high + lift)};
+    return lane_end_of(p.y_zero + lift, p.low + lift, p.high + lift);
 }
 GRAFT_VECTOR I steps_of(I sum, V scale) { return to_int(to_float(sum) * scale); }
 // Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
@@ -54332,18 +54325,18 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
 // Where the lanes of an image's pixels lie that a convolution reads: where it was written, or where it was gathered.
 struct lane_source {
     const std::int32_t* image;
-    std::int64_t pitch, step;  // from a row to the next, and from a lane of channels
+    std::int64_t pitch;  // from a row to the next
 };
 GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
-    const quantized_conv_problem& p = a.p;
-    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, a.lane_step()};
-    return {a.gathered, a.from.pitch, a.lane_step()};
+    if (a.p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), a.p.ow};
+    return {a.gathered, a.from.pitch};
 }
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
     static_assert(quantized_pixels % pixels_of_lanes == 0, "whole vectors");
     const quantized_conv_problem& p = a.p;
-    const auto [image, pitch, step] = source_of(a);
+    const auto [image, pitch] = source_of(a);
+    const std::int64_t step = a.lane_step();
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
@@ -54604,20 +54597,19 @@ GRAFT_VECTOR V code_in(I lanes, V zero) {
 struct lane_sum {
     V a_zero, a_scale, b_zero, b_scale;  // zero points with 2^23
     sum_divider by;
-    I zero, low, high;
+    lane_end codes;
 };
 template <int Byte>
 GRAFT_VECTOR I steps_of_sum(const lane_sum& s, I a, I b) {
     return to_int(divide(code_in<Byte>(a, s.a_zero) * s.a_scale + code_in<Byte>(b, s.b_zero) * s.b_scale, s.by));
 }
 GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
-    const I codes = pack_bytes(steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b), s.zero);
-    return turn_fours(min_bytes(max_bytes(codes, s.low), s.high));
+    return turn_fours(pack_codes(s.codes, steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b)));
 }
 inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
     const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
-    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),           with_power(p.b_zero),         V::set1(p.b_scale), divider_of(p),
-                        I::set1(p.y_zero * 0x00010001), I::set1(in_all_bytes(p.low)), I::set1(in_all_bytes(p.high))};
+    const lane_sum s = {with_power(p.a_zero), V::set1(p.a_scale), with_power(p.b_zero),
+                        V::set1(p.b_scale),   divider_of(p),      lane_end_of(p.y_zero, p.low, p.high)};
     std::int64_t i = 0;
     for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
     if (i == count) return;
@@ -54644,11 +54636,9 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
     fill_lanes_with(0, width + behind, down);
     for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
         const std::int64_t top = oy * p.sh - p.pt;
-        int begin = 0, end = p.kh;
-        while (begin < end && top + std::int64_t(begin) * p.dh < 0) ++begin;
-        while (begin < end && top + std::int64_t(end - 1) * p.dh >= p.ih) --end;
-        const std::int64_t row = begin < end ? top + std::int64_t(begin) * p.dh : 0;
-        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, end - begin, last - first, down + first);
+        const column_span inside = columns_inside(top, p.ih, p.dh, p.kh);
+        const std::int64_t rows = inside.last - inside.first, row = rows > 0 ? top + inside.first * p.dh : 0;
+        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, rows, last - first, down + first);
         const std::int64_t outputs = picks ? starts : p.ow;
         std::int32_t* const to = picks ? across : y;
         for (std::int64_t i = 0; i < outputs; i += V::W) {
@@ -55525,13 +55515,12 @@ struct added_codes {
 struct no_codes {
     GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(steps); }
 };
-// Pixels [next, end), two at a time, of which codes go from `low` to `high`.
+// Pixels [next, end), two at a time.
 template <class Added>
-GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, int zero, int low, int high, const Added& added) {
+GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, const lane_end& codes, const Added& added) {
     constexpr int half = bfloat16_block / 2;
     const pixel_args& a = *e.args;
     const std::uint8_t* const add = a.code_residual ? a.code_residual : a.code_y;  // which no_codes does not read
-    const I shift = I::set1(zero * 0x00010001), least = I::set1(in_all_bytes(low)), largest = I::set1(in_all_bytes(high));
     std::uint8_t none[bfloat16_block] = {};
     for (; next < end; next += 2) {
         const float *const first = of.sum[next], *const second = of.sum[next + 1];
@@ -55540,12 +55529,12 @@ GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int
         const std::uint8_t *const add_first = at < 0 ? none : add + at, *const add_second = other < 0 ? none : add + other;
         GRAFT_UNROLL
         for (int v = 0; v < half; v += V::W) {
-            const auto steps = [&](const float* sums, int c, const std::uint8_t* codes) {
-                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), codes + c);
+            const auto steps = [&](const float* sums, int c, const std::uint8_t* others) {
+                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), others + c);
             };
-            const I codes = pack_bytes(steps(first, v, add_first), steps(first, half + v, add_first), steps(second, v, add_second),
-                                       steps(second, half + v, add_second), shift);
-            store_fours(min_bytes(max_bytes(codes, least), largest), to_first + v, to_second + v);
+            store_fours(pack_codes(codes, steps(first, v, add_first), steps(first, half + v, add_first), steps(second, v, add_second),
+                                   steps(second, half + v, add_second)),
+                        to_first + v, to_second + v);
         }
     }
 }
@@ -55555,12 +55544,13 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, i
     if (next >= end) return;
     of.next = end;
     const code_end& c = *e.args->codes;
-    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, c.high, no_codes());
+    if (!c.sum) return finish_codes(e, of, next, end, lane_end_of(c.zero, c.low, c.high), no_codes());
     const quantized_sum_problem& p = *c.sum;
+    const lane_end codes = lane_end_of(p.y_zero, p.low, p.high);
     if (e.by.multiplies)
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p, e.by));
+        finish_codes(e, of, next, end, codes, added_codes<false>(c, p, e.by));
     else
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p, e.by));
+        finish_codes(e, of, next, end, codes, added_codes<true>(c, p, e.by));
 }
 
 // A few planes of codes, of which a row of up to eight neighbouring taps is unrolled, as gather_bfloat16_neighbours has it; what follows a plane's taps meets
@@ -55974,9 +55964,10 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
 struct lane_end {
     std::int32_t zero, low, high;  // codes, the last two in all four bytes
 };
+GRAFT_VECTOR lane_end lane_end_of(int zero, int low, int high) { return {zero, in_all_bytes(low), in_all_bytes(high)}; }
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
     const int lift = p.y_signed ? 128 : 0;
-    return {p.y_zero + lift, in_all_bytes(p.low + lift), in_all_bytes(p.high + lift)};
+    return lane_end_of(p.y_zero + lift, p.low + lift, p.high + lift);
 }
 GRAFT_VECTOR I steps_of(I sum, V scale) { return to_int(to_float(sum) * scale); }
 // Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
@@ -56064,18 +56055,18 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
 // Where the lanes of an image's pixels lie that a convolution reads: where it was written, or where it was gathered.
 struct lane_source {
     const std::int32_t* image;
-    std::int64_t pitch, step;  // from a row to the next, and from a lane of channels
+    std::int64_t pitch;  // from a row to the next
 };
 GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
-    const quantized_conv_problem& p = a.p;
-    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, a.lane_step()};
-    return {a.gathered, a.from.pitch, a.lane_step()};
+    if (a.p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), a.p.ow};
+    return {a.gathered, a.from.pitch};
 }
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
     static_assert(quantized_pixels % pixels_of_lanes == 0, "whole vectors");
     const quantized_conv_problem& p = a.p;
-    const auto [image, pitch, step] = source_of(a);
+    const auto [image, pitch] = source_of(a);
+    const std::int64_t step = a.lane_step();
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
@@ -56336,20 +56327,19 @@ GRAFT_VECTOR V code_in(I lanes, V zero) {
 struct lane_sum {
     V a_zero, a_scale, b_zero, b_scale;  // zero points with 2^23
     sum_divider by;
-    I zero, low, high;
+    lane_end codes;
 };
 template <int Byte>
 GRAFT_VECTOR I steps_of_sum(const lane_sum& s, I a, I b) {
     return to_int(divide(code_in<Byte>(a, s.a_zero) * s.a_scale + code_in<Byte>(b, s.b_zero) * s.b_scale, s.by));
 }
 GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
-    const I codes = pack_bytes(steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b), s.zero);
-    return turn_fours(min_bytes(max_bytes(codes, s.low), s.high));
+    return turn_fours(pack_codes(s.codes, steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b)));
 }
 inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
     const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
-    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),           with_power(p.b_zero),         V::set1(p.b_scale), divider_of(p),
-                        I::set1(p.y_zero * 0x00010001), I::set1(in_all_bytes(p.low)), I::set1(in_all_bytes(p.high))};
+    const lane_sum s = {with_power(p.a_zero), V::set1(p.a_scale), with_power(p.b_zero),
+                        V::set1(p.b_scale),   divider_of(p),      lane_end_of(p.y_zero, p.low, p.high)};
     std::int64_t i = 0;
     for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
     if (i == count) return;
@@ -56376,11 +56366,9 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
     fill_lanes_with(0, width + behind, down);
     for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
         const std::int64_t top = oy * p.sh - p.pt;
-        int begin = 0, end = p.kh;
-        while (begin < end && top + std::int64_t(begin) * p.dh < 0) ++begin;
-        while (begin < end && top + std::int64_t(end - 1) * p.dh >= p.ih) --end;
-        const std::int64_t row = begin < end ? top + std::int64_t(begin) * p.dh : 0;
-        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, end - begin, last - first, down + first);
+        const column_span inside = columns_inside(top, p.ih, p.dh, p.kh);
+        const std::int64_t rows = inside.last - inside.first, row = rows > 0 ? top + inside.first * p.dh : 0;
+        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, rows, last - first, down + first);
         const std::int64_t outputs = picks ? starts : p.ow;
         std::int32_t* const to = picks ? across : y;
         for (std::int64_t i = 0; i < outputs; i += V::W) {
@@ -57257,13 +57245,12 @@ struct added_codes {
 struct no_codes {
     GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(steps); }
 };
-// Pixels [next, end), two at a time, of which codes go from `low` to `high`.
+// Pixels [next, end), two at a time.
 template <class Added>
-GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, int zero, int low, int high, const Added& added) {
+GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, const lane_end& codes, const Added& added) {
     constexpr int half = bfloat16_block / 2;
     const pixel_args& a = *e.args;
     const std::uint8_t* const add = a.code_residual ? a.code_residual : a.code_y;  // which no_codes does not read
-    const I shift = I::set1(zero * 0x00010001), least = I::set1(in_all_bytes(low)), largest = I::set1(in_all_bytes(high));
     std::uint8_t none[bfloat16_block] = {};
     for (; next < end; next += 2) {
         const float *const first = of.sum[next], *const second = of.sum[next + 1];
@@ -57272,12 +57259,12 @@ GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int
         const std::uint8_t *const add_first = at < 0 ? none : add + at, *const add_second = other < 0 ? none : add + other;
         GRAFT_UNROLL
         for (int v = 0; v < half; v += V::W) {
-            const auto steps = [&](const float* sums, int c, const std::uint8_t* codes) {
-                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), codes + c);
+            const auto steps = [&](const float* sums, int c, const std::uint8_t* others) {
+                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), others + c);
             };
-            const I codes = pack_bytes(steps(first, v, add_first), steps(first, half + v, add_first), steps(second, v, add_second),
-                                       steps(second, half + v, add_second), shift);
-            store_fours(min_bytes(max_bytes(codes, least), largest), to_first + v, to_second + v);
+            store_fours(pack_codes(codes, steps(first, v, add_first), steps(first, half + v, add_first), steps(second, v, add_second),
+                                   steps(second, half + v, add_second)),
+                        to_first + v, to_second + v);
         }
     }
 }
@@ -57287,12 +57274,13 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, i
     if (next >= end) return;
     of.next = end;
     const code_end& c = *e.args->codes;
-    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, c.high, no_codes());
+    if (!c.sum) return finish_codes(e, of, next, end, lane_end_of(c.zero, c.low, c.high), no_codes());
     const quantized_sum_problem& p = *c.sum;
+    const lane_end codes = lane_end_of(p.y_zero, p.low, p.high);
     if (e.by.multiplies)
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p, e.by));
+        finish_codes(e, of, next, end, codes, added_codes<false>(c, p, e.by));
     else
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p, e.by));
+        finish_codes(e, of, next, end, codes, added_codes<true>(c, p, e.by));
 }
 
 // A few planes of codes, of which a row of up to eight neighbouring taps is unrolled, as gather_bfloat16_neighbours has it; what follows a plane's taps meets
@@ -57704,9 +57692,10 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
 struct lane_end {
     std::int32_t zero, low, high;  // codes, the last two in all four bytes
 };
+GRAFT_VECTOR lane_end lane_end_of(int zero, int low, int high) { return {zero, in_all_bytes(low), in_all_bytes(high)}; }
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
     const int lift = p.y_signed ? 128 : 0;
-    return {p.y_zero + lift, in_all_bytes(p.low + lift), in_all_bytes(p.high + lift)};
+    return lane_end_of(p.y_zero + lift, p.low + lift, p.high + lift);
 }
 GRAFT_VECTOR I steps_of(I sum, V scale) { return to_int(to_float(sum) * scale); }
 // Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
@@ -57794,18 +57783,18 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
 // Where the lanes of an image's pixels lie that a convolution reads: where it was written, or where it was gathered.
 struct lane_source {
     const std::int32_t* image;
-    std::int64_t pitch, step;  // from a row to the next, and from a lane of channels
+    std::int64_t pitch;  // from a row to the next
 };
 GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
-    const quantized_conv_problem& p = a.p;
-    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, a.lane_step()};
-    return {a.gathered, a.from.pitch, a.lane_step()};
+    if (a.p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), a.p.ow};
+    return {a.gathered, a.from.pitch};
 }
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
     static_assert(quantized_pixels % pixels_of_lanes == 0, "whole vectors");
     const quantized_conv_problem& p = a.p;
-    const auto [image, pitch, step] = source_of(a);
+    const auto [image, pitch] = source_of(a);
+    const std::int64_t step = a.lane_step();
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
@@ -58066,20 +58055,19 @@ GRAFT_VECTOR V code_in(I lanes, V zero) {
 struct lane_sum {
     V a_zero, a_scale, b_zero, b_scale;  // zero points with 2^23
     sum_divider by;
-    I zero, low, high;
+    lane_end codes;
 };
 template <int Byte>
 GRAFT_VECTOR I steps_of_sum(const lane_sum& s, I a, I b) {
     return to_int(divide(code_in<Byte>(a, s.a_zero) * s.a_scale + code_in<Byte>(b, s.b_zero) * s.b_scale, s.by));
 }
 GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
-    const I codes = pack_bytes(steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b), s.zero);
-    return turn_fours(min_bytes(max_bytes(codes, s.low), s.high));
+    return turn_fours(pack_codes(s.codes, steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b)));
 }
 inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
     const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
-    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),           with_power(p.b_zero),         V::set1(p.b_scale), divider_of(p),
-                        I::set1(p.y_zero * 0x00010001), I::set1(in_all_bytes(p.low)), I::set1(in_all_bytes(p.high))};
+    const lane_sum s = {with_power(p.a_zero), V::set1(p.a_scale), with_power(p.b_zero),
+                        V::set1(p.b_scale),   divider_of(p),      lane_end_of(p.y_zero, p.low, p.high)};
     std::int64_t i = 0;
     for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
     if (i == count) return;
@@ -58106,11 +58094,9 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
     fill_lanes_with(0, width + behind, down);
     for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
         const std::int64_t top = oy * p.sh - p.pt;
-        int begin = 0, end = p.kh;
-        while (begin < end && top + std::int64_t(begin) * p.dh < 0) ++begin;
-        while (begin < end && top + std::int64_t(end - 1) * p.dh >= p.ih) --end;
-        const std::int64_t row = begin < end ? top + std::int64_t(begin) * p.dh : 0;
-        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, end - begin, last - first, down + first);
+        const column_span inside = columns_inside(top, p.ih, p.dh, p.kh);
+        const std::int64_t rows = inside.last - inside.first, row = rows > 0 ? top + inside.first * p.dh : 0;
+        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, rows, last - first, down + first);
         const std::int64_t outputs = picks ? starts : p.ow;
         std::int32_t* const to = picks ? across : y;
         for (std::int64_t i = 0; i < outputs; i += V::W) {
@@ -58987,13 +58973,12 @@ struct added_codes {
 struct no_codes {
     GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(steps); }
 };
-// Pixels [next, end), two at a time, of which codes go from `low` to `high`.
+// Pixels [next, end), two at a time.
 template <class Added>
-GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, int zero, int low, int high, const Added& added) {
+GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, const lane_end& codes, const Added& added) {
     constexpr int half = bfloat16_block / 2;
     const pixel_args& a = *e.args;
     const std::uint8_t* const add = a.code_residual ? a.code_residual : a.code_y;  // which no_codes does not read
-    const I shift = I::set1(zero * 0x00010001), least = I::set1(in_all_bytes(low)), largest = I::set1(in_all_bytes(high));
     std::uint8_t none[bfloat16_block] = {};
     for (; next < end; next += 2) {
         const float *const first = of.sum[next], *const second = of.sum[next + 1];
@@ -59002,12 +58987,12 @@ GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int
         const std::uint8_t *const add_first = at < 0 ? none : add + at, *const add_second = other < 0 ? none : add + other;
         GRAFT_UNROLL
         for (int v = 0; v < half; v += V::W) {
-            const auto steps = [&](const float* sums, int c, const std::uint8_t* codes) {
-                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), codes + c);
+            const auto steps = [&](const float* sums, int c, const std::uint8_t* others) {
+                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), others + c);
             };
-            const I codes = pack_bytes(steps(first, v, add_first), steps(first, half + v, add_first), steps(second, v, add_second),
-                                       steps(second, half + v, add_second), shift);
-            store_fours(min_bytes(max_bytes(codes, least), largest), to_first + v, to_second + v);
+            store_fours(pack_codes(codes, steps(first, v, add_first), steps(first, half + v, add_first), steps(second, v, add_second),
+                                   steps(second, half + v, add_second)),
+                        to_first + v, to_second + v);
         }
     }
 }
@@ -59017,12 +59002,13 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, i
     if (next >= end) return;
     of.next = end;
     const code_end& c = *e.args->codes;
-    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, c.high, no_codes());
+    if (!c.sum) return finish_codes(e, of, next, end, lane_end_of(c.zero, c.low, c.high), no_codes());
     const quantized_sum_problem& p = *c.sum;
+    const lane_end codes = lane_end_of(p.y_zero, p.low, p.high);
     if (e.by.multiplies)
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p, e.by));
+        finish_codes(e, of, next, end, codes, added_codes<false>(c, p, e.by));
     else
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p, e.by));
+        finish_codes(e, of, next, end, codes, added_codes<true>(c, p, e.by));
 }
 
 // A few planes of codes, of which a row of up to eight neighbouring taps is unrolled, as gather_bfloat16_neighbours has it; what follows a plane's taps meets
@@ -60107,13 +60093,12 @@ struct added_codes {
 struct no_codes {
     GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(steps); }
 };
-// Pixels [next, end), two at a time, of which codes go from `low` to `high`.
+// Pixels [next, end), two at a time.
 template <class Added>
-GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, int zero, int low, int high, const Added& added) {
+GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, const lane_end& codes, const Added& added) {
     constexpr int half = bfloat16_block / 2;
     const pixel_args& a = *e.args;
     const std::uint8_t* const add = a.code_residual ? a.code_residual : a.code_y;  // which no_codes does not read
-    const I shift = I::set1(zero * 0x00010001), least = I::set1(in_all_bytes(low)), largest = I::set1(in_all_bytes(high));
     std::uint8_t none[bfloat16_block] = {};
     for (; next < end; next += 2) {
         const float *const first = of.sum[next], *const second = of.sum[next + 1];
@@ -60122,12 +60107,12 @@ GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int
         const std::uint8_t *const add_first = at < 0 ? none : add + at, *const add_second = other < 0 ? none : add + other;
         GRAFT_UNROLL
         for (int v = 0; v < half; v += V::W) {
-            const auto steps = [&](const float* sums, int c, const std::uint8_t* codes) {
-                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), codes + c);
+            const auto steps = [&](const float* sums, int c, const std::uint8_t* others) {
+                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), others + c);
             };
-            const I codes = pack_bytes(steps(first, v, add_first), steps(first, half + v, add_first), steps(second, v, add_second),
-                                       steps(second, half + v, add_second), shift);
-            store_fours(min_bytes(max_bytes(codes, least), largest), to_first + v, to_second + v);
+            store_fours(pack_codes(codes, steps(first, v, add_first), steps(first, half + v, add_first), steps(second, v, add_second),
+                                   steps(second, half + v, add_second)),
+                        to_first + v, to_second + v);
         }
     }
 }
@@ -60137,12 +60122,13 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, i
     if (next >= end) return;
     of.next = end;
     const code_end& c = *e.args->codes;
-    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, c.high, no_codes());
+    if (!c.sum) return finish_codes(e, of, next, end, lane_end_of(c.zero, c.low, c.high), no_codes());
     const quantized_sum_problem& p = *c.sum;
+    const lane_end codes = lane_end_of(p.y_zero, p.low, p.high);
     if (e.by.multiplies)
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p, e.by));
+        finish_codes(e, of, next, end, codes, added_codes<false>(c, p, e.by));
     else
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p, e.by));
+        finish_codes(e, of, next, end, codes, added_codes<true>(c, p, e.by));
 }
 
 // A few planes of codes, of which a row of up to eight neighbouring taps is unrolled, as gather_bfloat16_neighbours has it; what follows a plane's taps meets

@@ -96,9 +96,10 @@ inline void gather_row_of_codes(const quantized_conv_args& a, std::int64_t row) 
 struct lane_end {
     std::int32_t zero, low, high;  // codes, the last two in all four bytes
 };
+GRAFT_VECTOR lane_end lane_end_of(int zero, int low, int high) { return {zero, in_all_bytes(low), in_all_bytes(high)}; }
 GRAFT_VECTOR lane_end end_of(const quantized_conv_problem& p) {
     const int lift = p.y_signed ? 128 : 0;
-    return {p.y_zero + lift, in_all_bytes(p.low + lift), in_all_bytes(p.high + lift)};
+    return lane_end_of(p.y_zero + lift, p.low + lift, p.high + lift);
 }
 GRAFT_VECTOR I steps_of(I sum, V scale) { return to_int(to_float(sum) * scale); }
 // Of each four lanes of a, of b, of c and of d the codes: sixteen bytes.
@@ -156,20 +157,19 @@ GRAFT_VECTOR V code_in(I lanes, V zero) {
 struct lane_sum {
     V a_zero, a_scale, b_zero, b_scale;  // zero points with 2^23
     sum_divider by;
-    I zero, low, high;
+    lane_end codes;
 };
 template <int Byte>
 GRAFT_VECTOR I steps_of_sum(const lane_sum& s, I a, I b) {
     return to_int(divide(code_in<Byte>(a, s.a_zero) * s.a_scale + code_in<Byte>(b, s.b_zero) * s.b_scale, s.by));
 }
 GRAFT_VECTOR I sum_of_lanes(const lane_sum& s, I a, I b) {
-    const I codes = pack_bytes(steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b), s.zero);
-    return turn_fours(min_bytes(max_bytes(codes, s.low), s.high));
+    return turn_fours(pack_codes(s.codes, steps_of_sum<0>(s, a, b), steps_of_sum<1>(s, a, b), steps_of_sum<2>(s, a, b), steps_of_sum<3>(s, a, b)));
 }
 inline void sum_lanes(const quantized_sum_problem& p, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count) {
     const auto with_power = [](int zero) { return V::set1(static_cast<float>((1 << 23) + zero)); };
-    const lane_sum s = {with_power(p.a_zero),           V::set1(p.a_scale),           with_power(p.b_zero),         V::set1(p.b_scale), divider_of(p),
-                        I::set1(p.y_zero * 0x00010001), I::set1(in_all_bytes(p.low)), I::set1(in_all_bytes(p.high))};
+    const lane_sum s = {with_power(p.a_zero), V::set1(p.a_scale), with_power(p.b_zero),
+                        V::set1(p.b_scale),   divider_of(p),      lane_end_of(p.y_zero, p.low, p.high)};
     std::int64_t i = 0;
     for (; i + V::W <= count; i += V::W) sum_of_lanes(s, I::load(a + i), I::load(b + i)).store(y + i);
     if (i == count) return;
@@ -196,11 +196,9 @@ inline void max_pool_lanes(const pool_problem& p, const std::int32_t* x, std::in
     fill_lanes_with(0, width + behind, down);
     for (std::int64_t oy = 0; oy < p.oh; ++oy, y += p.ow) {
         const std::int64_t top = oy * p.sh - p.pt;
-        int begin = 0, end = p.kh;
-        while (begin < end && top + std::int64_t(begin) * p.dh < 0) ++begin;
-        while (begin < end && top + std::int64_t(end - 1) * p.dh >= p.ih) --end;
-        const std::int64_t row = begin < end ? top + std::int64_t(begin) * p.dh : 0;
-        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, end - begin, last - first, down + first);
+        const column_span inside = columns_inside(top, p.ih, p.dh, p.kh);
+        const std::int64_t rows = inside.last - inside.first, row = rows > 0 ? top + inside.first * p.dh : 0;
+        largest_of_rows(x + row * p.iw + first - p.pl, p.iw * p.dh, rows, last - first, down + first);
         const std::int64_t outputs = picks ? starts : p.ow;
         std::int32_t* const to = picks ? across : y;
         for (std::int64_t i = 0; i < outputs; i += V::W) {

@@ -40,18 +40,18 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
 // Where the lanes of an image's pixels lie that a convolution reads: where it was written, or where it was gathered.
 struct lane_source {
     const std::int32_t* image;
-    std::int64_t pitch, step;  // from a row to the next, and from a lane of channels
+    std::int64_t pitch;  // from a row to the next
 };
 GRAFT_VECTOR lane_source source_of(const quantized_conv_args& a) {
-    const quantized_conv_problem& p = a.p;
-    if (p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), p.ow, a.lane_step()};
-    return {a.gathered, a.from.pitch, a.lane_step()};
+    if (a.p.in_place()) return {reinterpret_cast<const std::int32_t*>(a.x), a.p.ow};
+    return {a.gathered, a.from.pitch};
 }
 // Tasks as those of the table's `conv`; there are no slots.
 inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int64_t, std::int64_t part) {
     static_assert(quantized_pixels % pixels_of_lanes == 0, "whole vectors");
     const quantized_conv_problem& p = a.p;
-    const auto [image, pitch, step] = source_of(a);
+    const auto [image, pitch] = source_of(a);
+    const std::int64_t step = a.lane_step();
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {

@@ -47,13 +47,12 @@ struct added_codes {
 struct no_codes {
     GRAFT_VECTOR I sum(V steps, const std::uint8_t*) const { return to_int(steps); }
 };
-// Pixels [next, end), two at a time, of which codes go from `low` to `high`.
+// Pixels [next, end), two at a time.
 template <class Added>
-GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, int zero, int low, int high, const Added& added) {
+GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int next, int end, const lane_end& codes, const Added& added) {
     constexpr int half = bfloat16_block / 2;
     const pixel_args& a = *e.args;
     const std::uint8_t* const add = a.code_residual ? a.code_residual : a.code_y;  // which no_codes does not read
-    const I shift = I::set1(zero * 0x00010001), least = I::set1(in_all_bytes(low)), largest = I::set1(in_all_bytes(high));
     std::uint8_t none[bfloat16_block] = {};
     for (; next < end; next += 2) {
         const float *const first = of.sum[next], *const second = of.sum[next + 1];
@@ -62,12 +61,12 @@ GRAFT_VECTOR void finish_codes(const code_sums_end& e, const pixel_sums& of, int
         const std::uint8_t *const add_first = at < 0 ? none : add + at, *const add_second = other < 0 ? none : add + other;
         GRAFT_UNROLL
         for (int v = 0; v < half; v += V::W) {
-            const auto steps = [&](const float* sums, int c, const std::uint8_t* codes) {
-                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), codes + c);
+            const auto steps = [&](const float* sums, int c, const std::uint8_t* others) {
+                return added.sum(to_float(as_int(V::load(sums + c))) * V::load(e.scale + c), others + c);
             };
-            const I codes = pack_bytes(steps(first, v, add_first), steps(first, half + v, add_first), steps(second, v, add_second),
-                                       steps(second, half + v, add_second), shift);
-            store_fours(min_bytes(max_bytes(codes, least), largest), to_first + v, to_second + v);
+            store_fours(pack_codes(codes, steps(first, v, add_first), steps(first, half + v, add_first), steps(second, v, add_second),
+                                   steps(second, half + v, add_second)),
+                        to_first + v, to_second + v);
         }
     }
 }
@@ -77,12 +76,13 @@ inline GRAFT_NOINLINE void finish_some(const code_sums_end& e, pixel_sums& of, i
     if (next >= end) return;
     of.next = end;
     const code_end& c = *e.args->codes;
-    if (!c.sum) return finish_codes(e, of, next, end, c.zero, c.low, c.high, no_codes());
+    if (!c.sum) return finish_codes(e, of, next, end, lane_end_of(c.zero, c.low, c.high), no_codes());
     const quantized_sum_problem& p = *c.sum;
+    const lane_end codes = lane_end_of(p.y_zero, p.low, p.high);
     if (e.by.multiplies)
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<false>(c, p, e.by));
+        finish_codes(e, of, next, end, codes, added_codes<false>(c, p, e.by));
     else
-        finish_codes(e, of, next, end, p.y_zero, p.low, p.high, added_codes<true>(c, p, e.by));
+        finish_codes(e, of, next, end, codes, added_codes<true>(c, p, e.by));
 }
 
 // A few planes of codes, of which a row of up to eight neighbouring taps is unrolled, as gather_bfloat16_neighbours has it; what follows a plane's taps meets
