@@ -131,6 +131,18 @@ TEST_CASE("any other number of labels is refused") {
     CHECK(read_labels("no/such/file", 2).error().code() == errc::file_open);
 }
 
+TEST_CASE("classes are called by their labels, else by their numbers") {
+    builder b("net", 1);
+    b.output(b.flatten(b.global_average_pool(b.input("picture", dtype::float32, {"N", 3, 4, 4}))), "scores");
+    const graph g = b.finish().value();
+    const text_file f("labels.txt", "cat\ndog\n");
+    classifier_options how;
+    how.preprocess = "unit";
+    CHECK(classifier::make(load(g).value(), how).value().class_names().value() == std::vector<std::string>{"0", "1", "2"});
+    how.labels = f.path;
+    CHECK(classifier::make(load(g).value(), how).value().class_names().value() == std::vector<std::string>{"background", "cat", "dog"});
+}
+
 TEST_CASE("preprocessing is the caller's, else the model's, else a guess that fits the input") {
     const graft::input_format colours{dtype::float32, {1, 3, 8, 8}, true};
     CHECK(choose_preprocess("unit", "raw", colours).value().source == preprocess_source::given);

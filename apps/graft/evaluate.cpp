@@ -24,29 +24,6 @@ struct evaluate_options {
 
 constexpr std::int64_t shown = 40;  // rows of the table; --json has all
 
-// The model's output for each class of the dataset, by name.
-graft::result<std::vector<std::int64_t>> outputs_of(const std::vector<std::string>& given, const std::vector<std::string>& known, const std::string& data) {
-    std::vector<std::int64_t> outputs;
-    std::string missing;
-    int count = 0;
-    for (const std::string& name : given) {
-        const auto at = std::find(known.begin(), known.end(), name);
-        outputs.push_back(at - known.begin());
-        if (at != known.end()) continue;
-        if (++count <= 5) missing += (missing.empty() ? "" : ", ") + ("\"" + printable(shortened(name, 40)) + "\"");
-    }
-    if (!count) return outputs;
-    std::string some;
-    for (std::size_t i = 0; i < known.size() && i < 5; ++i) some += (i ? ", " : "") + ("\"" + printable(shortened(known[i], 40)) + "\"");
-    return graft::fail(graft::errc::data_class_mismatch, data,
-                       missing +
-                           (count > 5   ? " and " + std::to_string(count - 5) + " more are"
-                            : count > 1 ? " are"
-                                        : " is") +
-                           " none of the model's " + std::to_string(known.size()) + " classes, which begin with " + some +
-                           "; --labels names the model's classes");
-}
-
 void print_table(const terminal& screen, const std::vector<std::string>& classes, const graft::classification_metrics& m) {
     text_table table({"class", ">pictures", ">precision", ">recall", ">F1", "mostly taken for"});
     std::int64_t rows = 0, present = 0;
@@ -101,15 +78,10 @@ graft::result<int> evaluate(const common_options& common, const evaluate_options
     graft::dataset data;
     GRAFT_TRY_ASSIGN(data, graft::open_dataset(options.data, opening));
     for (const graft::dataset_problem& p : data.problems()) warn(common, p.path + ": " + p.detail);
-    std::vector<std::string> classes = classifier.labels();
-    // Without names the outputs are called by their numbers, as the digits of an IDX file are.
-    if (classes.empty()) {
-        std::int64_t count = 0;
-        GRAFT_TRY_ASSIGN(count, classifier.classes());
-        for (std::int64_t i = 0; i < count; ++i) classes.push_back(std::to_string(i));
-    }
+    std::vector<std::string> classes;
+    GRAFT_TRY_ASSIGN(classes, classifier.class_names());
     std::vector<std::int64_t> outputs;
-    GRAFT_TRY_ASSIGN(outputs, outputs_of(data.classes(), classes, options.data));
+    GRAFT_TRY_ASSIGN(outputs, graft::match_classes(data.classes(), classes, options.data));
 
     progress bar("evaluate", data.size(), common.quiet);
     graft::evaluation_options how;

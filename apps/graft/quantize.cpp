@@ -185,11 +185,8 @@ private:
     }
     // Which output stands for each class of the dataset, by name; without all of them the pictures count as not labelled.
     graft::status name_outputs(graft::classifier& by) {
-        std::vector<std::string> names = by.labels();
-        std::int64_t count = 0;
-        GRAFT_TRY_ASSIGN(count, by.classes());
-        if (names.empty())
-            for (std::int64_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
+        std::vector<std::string> names;
+        GRAFT_TRY_ASSIGN(names, by.class_names());
         labelled_ = pictures_.loose.empty();
         std::string missing;
         for (const std::string& c : pictures_.data.classes()) {

@@ -8,8 +8,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -157,32 +155,6 @@ private:
     double scoring_since_ = 0;
     std::int64_t scored_before_ = 0;  ///< pictures when the clock was started
 };
-
-graft::status set_class_weights(const training_options& o, const graft::dataset& data, graft::loss_options& loss) {
-    if (o.class_weights.empty()) return {};
-    if (o.class_weights == "balanced") {
-        loss.class_weights = graft::class_weights(data.class_counts());
-        return {};
-    }
-    const std::size_t classes = data.classes().size();
-    for (std::size_t at = 0; at <= o.class_weights.size();) {
-        const std::size_t end = std::min(o.class_weights.find(':', at), o.class_weights.size());
-        const std::string item = o.class_weights.substr(at, end - at);
-        char* stop = nullptr;
-        const double weight = std::strtod(item.c_str(), &stop);
-        const bool number = !item.empty() && !*stop && std::isfinite(weight) && weight >= 0;
-        if (!number || loss.class_weights.size() == classes) {
-            loss.class_weights.clear();
-            break;
-        }
-        loss.class_weights.push_back(static_cast<float>(weight));
-        at = end + 1;
-    }
-    if (loss.class_weights.size() != classes)
-        return graft::fail(graft::errc::usage, "--class-weights",
-                           "it takes balanced, or one weight of at least 0 for each of the " + std::to_string(classes) + " classes: W1:W2:...");
-    return {};
-}
 
 // The batch of the checkpoint that this run goes on from; 0 where there is none.
 graft::result<std::int64_t> batch_of_checkpoint(const graft::trainer_options& with) {
@@ -446,7 +418,7 @@ graft::result<int> train_once(common_options common, const training_options& opt
         opening.progress = bar.told();
         GRAFT_TRY_ASSIGN(data, graft::open_splits(options.data, opening));
     }
-    GRAFT_TRY(set_class_weights(options, data.training, with.step.loss));
+    GRAFT_TRY_ASSIGN(with.step.loss.class_weights, graft::class_weights(options.class_weights, data.training.class_counts(), "--class-weights"));
     if (!options.cache.empty()) GRAFT_TRY_ASSIGN(with.cache, graft::image_cache::open(options.cache));
     training_setup setup;
     GRAFT_TRY_ASSIGN(setup, set_up_training(options, data, with));

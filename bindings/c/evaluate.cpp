@@ -3,34 +3,8 @@
 
 #include <graft/train.hpp>
 
-#include <algorithm>
-
 namespace bindings {
 namespace {
-
-// The classifier's names of its classes; where it has none they are called by their numbers, as the digits of an IDX file are.
-graft::result<std::vector<std::string>> classes_of(graft::classifier& by) {
-    std::vector<std::string> names = by.labels();
-    if (!names.empty()) return names;
-    std::int64_t count = 0;
-    GRAFT_TRY_ASSIGN(count, by.classes());
-    for (std::int64_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
-    return names;
-}
-
-// For each class of the dataset the output of that name.
-graft::result<std::vector<std::int64_t>> outputs_of(const std::vector<std::string>& asked, const std::vector<std::string>& known, const char* data) {
-    std::vector<std::int64_t> outputs;
-    for (const std::string& name : asked) {
-        const auto at = std::find(known.begin(), known.end(), name);
-        if (at == known.end())
-            return graft::fail(graft::errc::data_class_mismatch, data,
-                               "\"" + graft::escape(name) + "\" is none of the classifier's " + std::to_string(known.size()) +
-                                   " classes; the option labels of the classifier names them");
-        outputs.push_back(at - known.begin());
-    }
-    return outputs;
-}
 
 graft::status evaluate(graft_classifier& handle, const char* data, const graft_options* options, graft_evaluation& result) {
     graft::classifier& by = handle.classifier;
@@ -44,9 +18,9 @@ graft::status evaluate(graft_classifier& handle, const char* data, const graft_o
     graft::dataset pictures;
     GRAFT_TRY_ASSIGN(pictures, graft::open_dataset(data, opening));
     std::vector<std::string> classes;
-    GRAFT_TRY_ASSIGN(classes, classes_of(by));
+    GRAFT_TRY_ASSIGN(classes, by.class_names());
     std::vector<std::int64_t> outputs;
-    GRAFT_TRY_ASSIGN(outputs, outputs_of(pictures.classes(), classes, data));
+    GRAFT_TRY_ASSIGN(outputs, graft::match_classes(pictures.classes(), classes, data));
     graft::evaluation_result found;
     GRAFT_TRY_ASSIGN(found, graft::evaluate(by.model(), pictures, by.preprocessing().spec, outputs, how));
     const graft::classification_metrics& m = found.metrics;

@@ -4,7 +4,6 @@
 #include <graft/core/directory.hpp>
 #include <graft/train.hpp>
 
-#include <algorithm>
 #include <filesystem>
 #include <limits>
 
@@ -85,21 +84,6 @@ graft::status settle(finetune_choice& c) {
     return {};
 }
 
-graft::status weigh_classes(const std::string& how, const graft::dataset& training, graft::loss_options& loss) {
-    if (how.empty()) return {};
-    if (how == "balanced") return loss.class_weights = graft::class_weights(training.class_counts()), graft::status();
-    std::string rest = how + ":";
-    for (std::size_t end; (end = rest.find(':')) != std::string::npos; rest.erase(0, end + 1)) {
-        float weight = 0;
-        GRAFT_TRY(option("class_weights", weight, 0, 1e30).take(rest.substr(0, end)));
-        loss.class_weights.push_back(weight);
-    }
-    if (loss.class_weights.size() != training.classes().size())
-        return graft::fail(graft::errc::usage, "class_weights",
-                           "it takes balanced, or one weight for each of the " + std::to_string(training.classes().size()) + " classes: W1:W2:...");
-    return {};
-}
-
 // Tells the caller's function what the trainer tells.
 class teller final : public graft::training_observer {
 public:
@@ -164,7 +148,7 @@ graft::status finetune(const char* from, finetune_choice& c, const char* data, t
     graft::dataset_splits splits;
     GRAFT_TRY_ASSIGN(splits, graft::open_splits(data, opening));
     for (const graft::dataset_problem& p : splits.training.problems()) told.on_warning(p.path + ": " + p.detail);
-    GRAFT_TRY(weigh_classes(c.class_weights, splits.training, c.with.step.loss));
+    GRAFT_TRY_ASSIGN(c.with.step.loss.class_weights, graft::class_weights(c.class_weights, splits.training.class_counts(), "class_weights"));
     graft::model model;
     GRAFT_TRY_ASSIGN(model, graft::load(from, graft::on_device(nullptr)));
     graft::training_result found;

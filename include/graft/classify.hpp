@@ -62,6 +62,8 @@ public:
     std::size_t output() const noexcept { return output_; }
     /// How many classes there are: as the file says, else by a run on a gray picture. Errors: classify.output, and those of a run.
     result<std::int64_t> classes();
+    /// A name for each class: its label, else its number, as the digits of an IDX file are called. Errors: those of `classes`; labels.count.
+    result<std::vector<std::string>> class_names();
     // Of a temporary the thing itself.
     graft::model model() && { return std::move(model_); }
     std::vector<std::string> labels() && { return std::move(labels_); }
@@ -223,6 +225,18 @@ GRAFT_INLINE result<std::int64_t> classifier::classes() GRAFT_MEMORY_TRY {
     return static_cast<std::int64_t>(rows[0].size());
 }
 GRAFT_MEMORY_CATCH("classifier::classes")
+GRAFT_INLINE result<std::vector<std::string>> classifier::class_names() GRAFT_MEMORY_TRY {
+    std::int64_t count = 0;
+    GRAFT_TRY_ASSIGN(count, classes());
+    std::vector<std::string> names = labels_;
+    if (!names.empty()) {
+        GRAFT_TRY(detail::fit_labels(names, "labels", count));
+        return names;
+    }
+    for (std::int64_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
+    return names;
+}
+GRAFT_MEMORY_CATCH("classifier::class_names")
 
 GRAFT_INLINE result<std::vector<prediction>> classifier::best(const std::vector<double>& probabilities, int top) const GRAFT_MEMORY_TRY {
     // Where the file did not say how many classes there are, the names may lack the first one's.

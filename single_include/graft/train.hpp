@@ -3337,6 +3337,9 @@ result<split_indices> stratified_split(const std::vector<int>& labels, const std
 /// common ones: samples / (classes * count), scaled so that the mean over the classes that have samples is 1. A class without
 /// samples gets 0.
 std::vector<float> class_weights(const std::vector<std::int64_t>& counts);
+/// The same as a user names them: "balanced", or a weight of at least 0 for each class, "W1:W2:..."; none for an empty text. Errors: usage (neither; a
+/// number of weights that is not that of classes), at `where`.
+result<std::vector<float>> class_weights(const std::string& text, const std::vector<std::int64_t>& counts, const std::string& where);
 
 /// Whether classes of so many samples are so uneven that the share of right answers says little: the largest has over 1.5 times its even
 /// share (always naming it scores as much), or over 4 times the samples of the smallest. Classes without samples do not count.
@@ -3347,6 +3350,7 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 GRAFT_BEGIN_NAMESPACE
@@ -3421,6 +3425,21 @@ GRAFT_INLINE std::vector<float> class_weights(const std::vector<std::int64_t>& c
     for (std::int64_t n : counts) weights.push_back(n > 0 ? static_cast<float>(static_cast<double>(present) / (static_cast<double>(n) * sum)) : 0.0f);
     return weights;
 }
+GRAFT_INLINE result<std::vector<float>> class_weights(const std::string& text, const std::vector<std::int64_t>& counts,
+                                                      const std::string& where) GRAFT_MEMORY_TRY {
+    if (text.empty()) return std::vector<float>();
+    if (text == "balanced") return class_weights(counts);
+    std::vector<float> weights;
+    for (const char *at = text.c_str(), *end = at; weights.size() < counts.size(); at = end + 1) {
+        const double weight = detail::read_number(at, &end);
+        if (end == at || !(weight >= 0 && weight <= std::numeric_limits<float>::max())) break;
+        weights.push_back(static_cast<float>(weight));
+        if (!*end && weights.size() == counts.size()) return weights;
+        if (*end != ':') break;
+    }
+    return fail(errc::usage, where, "it takes balanced, or one weight of at least 0 for each of the " + std::to_string(counts.size()) + " classes: W1:W2:...");
+}
+GRAFT_MEMORY_CATCH("class_weights")
 
 GRAFT_INLINE bool is_imbalanced(const std::vector<std::int64_t>& counts) noexcept {
     std::int64_t all = 0, present = 0, most = 0, least = 0;
@@ -5213,6 +5232,9 @@ result<split_indices> stratified_split(const std::vector<int>& labels, const std
 /// common ones: samples / (classes * count), scaled so that the mean over the classes that have samples is 1. A class without
 /// samples gets 0.
 std::vector<float> class_weights(const std::vector<std::int64_t>& counts);
+/// The same as a user names them: "balanced", or a weight of at least 0 for each class, "W1:W2:..."; none for an empty text. Errors: usage (neither; a
+/// number of weights that is not that of classes), at `where`.
+result<std::vector<float>> class_weights(const std::string& text, const std::vector<std::int64_t>& counts, const std::string& where);
 
 /// Whether classes of so many samples are so uneven that the share of right answers says little: the largest has over 1.5 times its even
 /// share (always naming it scores as much), or over 4 times the samples of the smallest. Classes without samples do not count.
@@ -5223,6 +5245,7 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 GRAFT_BEGIN_NAMESPACE
@@ -5297,6 +5320,21 @@ GRAFT_INLINE std::vector<float> class_weights(const std::vector<std::int64_t>& c
     for (std::int64_t n : counts) weights.push_back(n > 0 ? static_cast<float>(static_cast<double>(present) / (static_cast<double>(n) * sum)) : 0.0f);
     return weights;
 }
+GRAFT_INLINE result<std::vector<float>> class_weights(const std::string& text, const std::vector<std::int64_t>& counts,
+                                                      const std::string& where) GRAFT_MEMORY_TRY {
+    if (text.empty()) return std::vector<float>();
+    if (text == "balanced") return class_weights(counts);
+    std::vector<float> weights;
+    for (const char *at = text.c_str(), *end = at; weights.size() < counts.size(); at = end + 1) {
+        const double weight = detail::read_number(at, &end);
+        if (end == at || !(weight >= 0 && weight <= std::numeric_limits<float>::max())) break;
+        weights.push_back(static_cast<float>(weight));
+        if (!*end && weights.size() == counts.size()) return weights;
+        if (*end != ':') break;
+    }
+    return fail(errc::usage, where, "it takes balanced, or one weight of at least 0 for each of the " + std::to_string(counts.size()) + " classes: W1:W2:...");
+}
+GRAFT_MEMORY_CATCH("class_weights")
 
 GRAFT_INLINE bool is_imbalanced(const std::vector<std::int64_t>& counts) noexcept {
     std::int64_t all = 0, present = 0, most = 0, least = 0;
@@ -29850,6 +29888,11 @@ result<evaluation_result> evaluate(const model& network, const dataset& data, co
 result<evaluation_result> evaluate(const std::vector<model>& replicas, const dataset& data, const preprocess_spec& spec,
                                    const std::vector<std::int64_t>& class_of, const evaluation_options& options);
 
+/// For each class of a dataset the network's output of that name, as `evaluate` takes it; `where` names the dataset in what is said. Errors:
+/// data.class_mismatch (the network has no such class).
+result<std::vector<std::int64_t>> match_classes(const std::vector<std::string>& of_dataset, const std::vector<std::string>& of_network,
+                                                const std::string& where);
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -30781,6 +30824,30 @@ GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const data
     return evaluate(std::vector<model>{network}, data, spec, class_of, options);
 }
 GRAFT_MEMORY_CATCH("evaluate")
+
+GRAFT_INLINE result<std::vector<std::int64_t>> match_classes(const std::vector<std::string>& of_dataset, const std::vector<std::string>& of_network,
+                                                             const std::string& where) GRAFT_MEMORY_TRY {
+    constexpr std::size_t most_named = 5;
+    const auto add = [](std::string& to, const std::string& name) { to += (to.empty() ? "\"" : ", \"") + escape(name.substr(0, 40)) + "\""; };
+    std::vector<std::int64_t> outputs;
+    std::string missing, known;
+    std::size_t count = 0;
+    for (const std::string& name : of_dataset) {
+        const auto at = std::find(of_network.begin(), of_network.end(), name);
+        outputs.push_back(at - of_network.begin());
+        if (at == of_network.end() && ++count <= most_named) add(missing, name);
+    }
+    if (!count) return outputs;
+    for (std::size_t i = 0; i < std::min(of_network.size(), most_named); ++i) add(known, of_network[i]);
+    return fail(errc::data_class_mismatch, where,
+                missing +
+                    (count > most_named ? " and " + std::to_string(count - most_named) + " more are"
+                     : count > 1        ? " are"
+                                        : " is") +
+                    " none of the model's " + std::to_string(of_network.size()) + " classes, which begin with " + known +
+                    "; --labels names the model's classes");
+}
+GRAFT_MEMORY_CATCH("match_classes")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -34686,6 +34753,11 @@ result<evaluation_result> evaluate(const model& network, const dataset& data, co
 result<evaluation_result> evaluate(const std::vector<model>& replicas, const dataset& data, const preprocess_spec& spec,
                                    const std::vector<std::int64_t>& class_of, const evaluation_options& options);
 
+/// For each class of a dataset the network's output of that name, as `evaluate` takes it; `where` names the dataset in what is said. Errors:
+/// data.class_mismatch (the network has no such class).
+result<std::vector<std::int64_t>> match_classes(const std::vector<std::string>& of_dataset, const std::vector<std::string>& of_network,
+                                                const std::string& where);
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -34935,6 +35007,30 @@ GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const data
     return evaluate(std::vector<model>{network}, data, spec, class_of, options);
 }
 GRAFT_MEMORY_CATCH("evaluate")
+
+GRAFT_INLINE result<std::vector<std::int64_t>> match_classes(const std::vector<std::string>& of_dataset, const std::vector<std::string>& of_network,
+                                                             const std::string& where) GRAFT_MEMORY_TRY {
+    constexpr std::size_t most_named = 5;
+    const auto add = [](std::string& to, const std::string& name) { to += (to.empty() ? "\"" : ", \"") + escape(name.substr(0, 40)) + "\""; };
+    std::vector<std::int64_t> outputs;
+    std::string missing, known;
+    std::size_t count = 0;
+    for (const std::string& name : of_dataset) {
+        const auto at = std::find(of_network.begin(), of_network.end(), name);
+        outputs.push_back(at - of_network.begin());
+        if (at == of_network.end() && ++count <= most_named) add(missing, name);
+    }
+    if (!count) return outputs;
+    for (std::size_t i = 0; i < std::min(of_network.size(), most_named); ++i) add(known, of_network[i]);
+    return fail(errc::data_class_mismatch, where,
+                missing +
+                    (count > most_named ? " and " + std::to_string(count - most_named) + " more are"
+                     : count > 1        ? " are"
+                                        : " is") +
+                    " none of the model's " + std::to_string(of_network.size()) + " classes, which begin with " + known +
+                    "; --labels names the model's classes");
+}
+GRAFT_MEMORY_CATCH("match_classes")
 
 GRAFT_END_NAMESPACE
 #endif

@@ -119,6 +119,20 @@ TEST_CASE("class weights are scikit-learn's balanced ones with mean 1") {
     CHECK(class_weights({}).empty());
 }
 
+TEST_CASE("class weights are what a text says: balanced, or one for each class") {
+    const std::vector<std::int64_t> counts{1, 3};
+    CHECK(class_weights("", counts, "w").value().empty());
+    CHECK(class_weights("balanced", counts, "w").value() == class_weights(counts));
+    CHECK(class_weights("0:2.5e1", counts, "w").value() == std::vector<float>{0, 25});
+    for (const char* wrong : {"1", "1:2:3", "1:", ":1", "1:2:", "1:-1", "1:x", "1:nan", "1:inf", "1:1e39", "1;2", "balance"}) {
+        CAPTURE(wrong);
+        const auto refused = class_weights(wrong, counts, "w");
+        REQUIRE(!refused.ok());
+        CHECK(refused.error().code() == graft::errc::usage);
+        CHECK(refused.error().where() == "w");
+    }
+}
+
 TEST_CASE("classes are uneven where the largest has over 1.5 times its share, or over four times the smallest") {
     CHECK(is_imbalanced({60, 5}));
     CHECK(!is_imbalanced({70, 30}));

@@ -94,6 +94,20 @@ TEST_CASE("The output that is asked for is scored, and one that gives no row of 
     CHECK(graft::evaluate(m, data, spec, {}, how).error().code() == graft::errc::input_name);
 }
 
+TEST_CASE("The classes of a dataset are found among a network's by their names") {
+    CHECK(graft::match_classes({"c", "a"}, {"a", "b", "c"}, "data").value() == std::vector<std::int64_t>{2, 0});
+    CHECK(graft::match_classes({}, {"a"}, "data").value().empty());
+    const auto one = graft::match_classes({"a", "z\n"}, {"a", "b"}, "data");
+    REQUIRE(!one.ok());
+    CHECK(one.error().code() == graft::errc::data_class_mismatch);
+    CHECK(one.error().where() == "data");
+    CHECK(one.error().detail() == "\"z\\x0a\" is none of the model's 2 classes, which begin with \"a\", \"b\"; --labels names the model's classes");
+    const auto many = graft::match_classes({"1", "2", "3", "4", "5", "6", "7"}, {"a"}, "data");
+    REQUIRE(!many.ok());
+    CHECK(many.error().detail() ==
+          "\"1\", \"2\", \"3\", \"4\", \"5\" and 2 more are none of the model's 1 classes, which begin with \"a\"; --labels names the model's classes");
+}
+
 TEST_CASE("A network that is fixed to a batch is scored by it, the last one filled up") {
     const made_folder folder;
     const graft::dataset data = pictures(folder);

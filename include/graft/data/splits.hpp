@@ -29,6 +29,9 @@ result<split_indices> stratified_split(const std::vector<int>& labels, const std
 /// common ones: samples / (classes * count), scaled so that the mean over the classes that have samples is 1. A class without
 /// samples gets 0.
 std::vector<float> class_weights(const std::vector<std::int64_t>& counts);
+/// The same as a user names them: "balanced", or a weight of at least 0 for each class, "W1:W2:..."; none for an empty text. Errors: usage (neither; a
+/// number of weights that is not that of classes), at `where`.
+result<std::vector<float>> class_weights(const std::string& text, const std::vector<std::int64_t>& counts, const std::string& where);
 
 /// Whether classes of so many samples are so uneven that the share of right answers says little: the largest has over 1.5 times its even
 /// share (always naming it scores as much), or over 4 times the samples of the smallest. Classes without samples do not count.
@@ -38,9 +41,11 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "../core/fnv1a.hpp"
+#include "../core/number_text.hpp"
 #include "../core/rng.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 GRAFT_BEGIN_NAMESPACE
@@ -115,6 +120,21 @@ GRAFT_INLINE std::vector<float> class_weights(const std::vector<std::int64_t>& c
     for (std::int64_t n : counts) weights.push_back(n > 0 ? static_cast<float>(static_cast<double>(present) / (static_cast<double>(n) * sum)) : 0.0f);
     return weights;
 }
+GRAFT_INLINE result<std::vector<float>> class_weights(const std::string& text, const std::vector<std::int64_t>& counts,
+                                                      const std::string& where) GRAFT_MEMORY_TRY {
+    if (text.empty()) return std::vector<float>();
+    if (text == "balanced") return class_weights(counts);
+    std::vector<float> weights;
+    for (const char *at = text.c_str(), *end = at; weights.size() < counts.size(); at = end + 1) {
+        const double weight = detail::read_number(at, &end);
+        if (end == at || !(weight >= 0 && weight <= std::numeric_limits<float>::max())) break;
+        weights.push_back(static_cast<float>(weight));
+        if (!*end && weights.size() == counts.size()) return weights;
+        if (*end != ':') break;
+    }
+    return fail(errc::usage, where, "it takes balanced, or one weight of at least 0 for each of the " + std::to_string(counts.size()) + " classes: W1:W2:...");
+}
+GRAFT_MEMORY_CATCH("class_weights")
 
 GRAFT_INLINE bool is_imbalanced(const std::vector<std::int64_t>& counts) noexcept {
     std::int64_t all = 0, present = 0, most = 0, least = 0;

@@ -53,6 +53,11 @@ result<evaluation_result> evaluate(const model& network, const dataset& data, co
 result<evaluation_result> evaluate(const std::vector<model>& replicas, const dataset& data, const preprocess_spec& spec,
                                    const std::vector<std::int64_t>& class_of, const evaluation_options& options);
 
+/// For each class of a dataset the network's output of that name, as `evaluate` takes it; `where` names the dataset in what is said. Errors:
+/// data.class_mismatch (the network has no such class).
+result<std::vector<std::int64_t>> match_classes(const std::vector<std::string>& of_dataset, const std::vector<std::string>& of_network,
+                                                const std::string& where);
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -305,6 +310,30 @@ GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const data
     return evaluate(std::vector<model>{network}, data, spec, class_of, options);
 }
 GRAFT_MEMORY_CATCH("evaluate")
+
+GRAFT_INLINE result<std::vector<std::int64_t>> match_classes(const std::vector<std::string>& of_dataset, const std::vector<std::string>& of_network,
+                                                             const std::string& where) GRAFT_MEMORY_TRY {
+    constexpr std::size_t most_named = 5;
+    const auto add = [](std::string& to, const std::string& name) { to += (to.empty() ? "\"" : ", \"") + escape(name.substr(0, 40)) + "\""; };
+    std::vector<std::int64_t> outputs;
+    std::string missing, known;
+    std::size_t count = 0;
+    for (const std::string& name : of_dataset) {
+        const auto at = std::find(of_network.begin(), of_network.end(), name);
+        outputs.push_back(at - of_network.begin());
+        if (at == of_network.end() && ++count <= most_named) add(missing, name);
+    }
+    if (!count) return outputs;
+    for (std::size_t i = 0; i < std::min(of_network.size(), most_named); ++i) add(known, of_network[i]);
+    return fail(errc::data_class_mismatch, where,
+                missing +
+                    (count > most_named ? " and " + std::to_string(count - most_named) + " more are"
+                     : count > 1        ? " are"
+                                        : " is") +
+                    " none of the model's " + std::to_string(of_network.size()) + " classes, which begin with " + known +
+                    "; --labels names the model's classes");
+}
+GRAFT_MEMORY_CATCH("match_classes")
 
 GRAFT_END_NAMESPACE
 #endif
