@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What `graft export --header` costs: how long a compiler takes, how large the program is, and how fast it answers.
 
-    bench/export_header.py MODEL.onnx...               a program for each network, at -O2 and at -Os: seconds, size, time of a run
+    bench/export_header.py MODEL.onnx...               a program for each network, at -O2, at -Os and as small as can be: seconds, size, time of a run
     bench/export_header.py --functions 20 MODEL.onnx   also what takes most room in the program
     bench/export_header.py --literals MODEL.onnx       ways of writing the bytes of a file of so many MB: seconds and memory of each compiler
     bench/export_header.py --half PICTURES [--preprocess SPEC] MODEL.onnx...   what --float16 changes of the answers to a folder of pictures
@@ -61,6 +61,10 @@ int main(int, char** paths) {
 """
 
 
+# What a program may be compiled with. The smallest has no exceptions, no tables to unwind by, and relocations that glibc 2.36 can unpack.
+LEVELS = {"O2": ["-O2"], "Os": ["-Os"], "smallest": ["-Os", "-fno-exceptions", "-fno-asynchronous-unwind-tables", "-Wl,-z,pack-relative-relocs"]}
+
+
 def cost(command):
     """CPU seconds and peak MiB of a command."""
     # By a small process between: what a child began with counts as its memory, and this one may be large.
@@ -89,7 +93,7 @@ def programs(models, functions, levels):
             said = json.loads(subprocess.run([GRAFT, "export", model, "--header", folder / "net.hpp", "--json", "-q"], capture_output=True, text=True, check=True).stdout)
             (folder / "app.cpp").write_text(("#define CLASSIFIES\n" if said["classes"] else "") + APP)
             for level in levels:
-                seconds, memory = cost([*compiler, f"-{level}", folder / "app.cpp", "-o", folder / "app"])
+                seconds, memory = cost([*compiler, *LEVELS[level], folder / "app.cpp", "-o", folder / "app"])
                 shutil.copy(folder / "app", folder / "named")
                 subprocess.run(["strip", folder / "app"], check=True)
                 size = (folder / "app").stat().st_size
@@ -99,7 +103,7 @@ def programs(models, functions, levels):
                     wanted = json.loads(subprocess.run([GRAFT, "classify", model, PICTURE, "--json", "-q"], capture_output=True, text=True, check=True).stdout)["results"][0]["top"][0]
                     if int(index) != wanted["index"] or float(probability) != wanted["probability"]:
                         sys.exit(f"{model}: the program says {index} {probability}, and graft classify {wanted}")
-                print(f"| {model.stem if model.stem != 'model' else model.parent.name} | {len(said['operators'])} | {said['model_bytes']:,} | {said['bytes']:,} | -{level} | {seconds:.1f} | {memory:.0f} | {size:,} | "
+                print(f"| {model.stem if model.stem != 'model' else model.parent.name} | {len(said['operators'])} | {said['model_bytes']:,} | {said['bytes']:,} | {level} | {seconds:.1f} | {memory:.0f} | {size:,} | "
                       f"{size - said['model_bytes']:,} | {float(run):.2f} | {float(whole):.2f} |", flush=True)
                 largest(folder / "named", functions)
 
@@ -194,7 +198,7 @@ def main():
     parser.add_argument("models", nargs="+", type=pathlib.Path)
     parser.add_argument("--literals", action="store_true", help="how bytes are written, by the first 14 MB of the first model")
     parser.add_argument("--functions", type=int, default=0, metavar="N", help="also the N functions that take most room")
-    parser.add_argument("--levels", nargs="+", default=["O2", "Os"], metavar="LEVEL", help="of optimisation")
+    parser.add_argument("--levels", nargs="+", choices=LEVELS, default=list(LEVELS), help="how programs are compiled")
     parser.add_argument("--half", type=pathlib.Path, metavar="PICTURES", help="what weights in half precision change")
     parser.add_argument("--preprocess", default="", metavar="SPEC", help="how pictures are prepared for --half")
     arguments = parser.parse_args()

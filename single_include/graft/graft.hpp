@@ -37107,26 +37107,24 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
         for (std::int64_t i = 0; i < wide; i += V::W) {
             const std::int64_t tile = ty * wide + i - first_tile, left = wide - i < V::W ? wide - i : V::W;
             const bool whole = tile >= 0 && tile % quantized_pixels + V::W <= quantized_pixels && tile < count;
+            // Beyond the row lie tiles that come later.
+            std::int32_t some[16 * V::W];
+            std::int32_t* const stored = whole ? to + tile / quantized_pixels * a.slot + tile % quantized_pixels : some;
+            const std::int64_t step = whole ? element : V::W;
             GRAFT_UNROLL
             for (int j = 0; j < 4; ++j) {
                 I d[4];
                 GRAFT_UNROLL
                 for (int k = 0; k < 4; ++k) d[k] = I::load(rows[(2 * ty + k) % 4][j] + i);
                 input_transform(d);
-                for (int k = 0; k < 4; ++k) {
-                    // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
-                    const I pair = (d[k] + half) ^ half;
-                    std::int32_t* const one = to + (4 * k + j) * element;
-                    if (whole) {
-                        // Beyond the row lie tiles that come later.
-                        pair.store(one + tile / quantized_pixels * a.slot + tile % quantized_pixels);
-                        continue;
-                    }
-                    std::int32_t some[V::W];
-                    pair.store(some);
-                    for (std::int64_t n = 0; n < left; ++n)
-                        if (tile + n >= 0 && tile + n < count) one[(tile + n) / quantized_pixels * a.slot + (tile + n) % quantized_pixels] = some[n];
-                }
+                // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
+                GRAFT_UNROLL
+                for (int k = 0; k < 4; ++k) ((d[k] + half) ^ half).store(stored + (4 * k + j) * step);
+            }
+            for (std::int64_t n = 0; !whole && n < left; ++n) {
+                if (tile + n < 0 || tile + n >= count) continue;
+                std::int32_t* const one = to + (tile + n) / quantized_pixels * a.slot + (tile + n) % quantized_pixels;
+                for (int e = 0; e < 16; ++e) one[e * element] = some[e * V::W + n];
             }
         }
     }
@@ -39987,26 +39985,24 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
         for (std::int64_t i = 0; i < wide; i += V::W) {
             const std::int64_t tile = ty * wide + i - first_tile, left = wide - i < V::W ? wide - i : V::W;
             const bool whole = tile >= 0 && tile % quantized_pixels + V::W <= quantized_pixels && tile < count;
+            // Beyond the row lie tiles that come later.
+            std::int32_t some[16 * V::W];
+            std::int32_t* const stored = whole ? to + tile / quantized_pixels * a.slot + tile % quantized_pixels : some;
+            const std::int64_t step = whole ? element : V::W;
             GRAFT_UNROLL
             for (int j = 0; j < 4; ++j) {
                 I d[4];
                 GRAFT_UNROLL
                 for (int k = 0; k < 4; ++k) d[k] = I::load(rows[(2 * ty + k) % 4][j] + i);
                 input_transform(d);
-                for (int k = 0; k < 4; ++k) {
-                    // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
-                    const I pair = (d[k] + half) ^ half;
-                    std::int32_t* const one = to + (4 * k + j) * element;
-                    if (whole) {
-                        // Beyond the row lie tiles that come later.
-                        pair.store(one + tile / quantized_pixels * a.slot + tile % quantized_pixels);
-                        continue;
-                    }
-                    std::int32_t some[V::W];
-                    pair.store(some);
-                    for (std::int64_t n = 0; n < left; ++n)
-                        if (tile + n >= 0 && tile + n < count) one[(tile + n) / quantized_pixels * a.slot + (tile + n) % quantized_pixels] = some[n];
-                }
+                // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
+                GRAFT_UNROLL
+                for (int k = 0; k < 4; ++k) ((d[k] + half) ^ half).store(stored + (4 * k + j) * step);
+            }
+            for (std::int64_t n = 0; !whole && n < left; ++n) {
+                if (tile + n < 0 || tile + n >= count) continue;
+                std::int32_t* const one = to + (tile + n) / quantized_pixels * a.slot + (tile + n) % quantized_pixels;
+                for (int e = 0; e < 16; ++e) one[e * element] = some[e * V::W + n];
             }
         }
     }
@@ -42887,26 +42883,24 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
         for (std::int64_t i = 0; i < wide; i += V::W) {
             const std::int64_t tile = ty * wide + i - first_tile, left = wide - i < V::W ? wide - i : V::W;
             const bool whole = tile >= 0 && tile % quantized_pixels + V::W <= quantized_pixels && tile < count;
+            // Beyond the row lie tiles that come later.
+            std::int32_t some[16 * V::W];
+            std::int32_t* const stored = whole ? to + tile / quantized_pixels * a.slot + tile % quantized_pixels : some;
+            const std::int64_t step = whole ? element : V::W;
             GRAFT_UNROLL
             for (int j = 0; j < 4; ++j) {
                 I d[4];
                 GRAFT_UNROLL
                 for (int k = 0; k < 4; ++k) d[k] = I::load(rows[(2 * ty + k) % 4][j] + i);
                 input_transform(d);
-                for (int k = 0; k < 4; ++k) {
-                    // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
-                    const I pair = (d[k] + half) ^ half;
-                    std::int32_t* const one = to + (4 * k + j) * element;
-                    if (whole) {
-                        // Beyond the row lie tiles that come later.
-                        pair.store(one + tile / quantized_pixels * a.slot + tile % quantized_pixels);
-                        continue;
-                    }
-                    std::int32_t some[V::W];
-                    pair.store(some);
-                    for (std::int64_t n = 0; n < left; ++n)
-                        if (tile + n >= 0 && tile + n < count) one[(tile + n) / quantized_pixels * a.slot + (tile + n) % quantized_pixels] = some[n];
-                }
+                // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
+                GRAFT_UNROLL
+                for (int k = 0; k < 4; ++k) ((d[k] + half) ^ half).store(stored + (4 * k + j) * step);
+            }
+            for (std::int64_t n = 0; !whole && n < left; ++n) {
+                if (tile + n < 0 || tile + n >= count) continue;
+                std::int32_t* const one = to + (tile + n) / quantized_pixels * a.slot + (tile + n) % quantized_pixels;
+                for (int e = 0; e < 16; ++e) one[e * element] = some[e * V::W + n];
             }
         }
     }
@@ -45758,26 +45752,24 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
         for (std::int64_t i = 0; i < wide; i += V::W) {
             const std::int64_t tile = ty * wide + i - first_tile, left = wide - i < V::W ? wide - i : V::W;
             const bool whole = tile >= 0 && tile % quantized_pixels + V::W <= quantized_pixels && tile < count;
+            // Beyond the row lie tiles that come later.
+            std::int32_t some[16 * V::W];
+            std::int32_t* const stored = whole ? to + tile / quantized_pixels * a.slot + tile % quantized_pixels : some;
+            const std::int64_t step = whole ? element : V::W;
             GRAFT_UNROLL
             for (int j = 0; j < 4; ++j) {
                 I d[4];
                 GRAFT_UNROLL
                 for (int k = 0; k < 4; ++k) d[k] = I::load(rows[(2 * ty + k) % 4][j] + i);
                 input_transform(d);
-                for (int k = 0; k < 4; ++k) {
-                    // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
-                    const I pair = (d[k] + half) ^ half;
-                    std::int32_t* const one = to + (4 * k + j) * element;
-                    if (whole) {
-                        // Beyond the row lie tiles that come later.
-                        pair.store(one + tile / quantized_pixels * a.slot + tile % quantized_pixels);
-                        continue;
-                    }
-                    std::int32_t some[V::W];
-                    pair.store(some);
-                    for (std::int64_t n = 0; n < left; ++n)
-                        if (tile + n >= 0 && tile + n < count) one[(tile + n) / quantized_pixels * a.slot + (tile + n) % quantized_pixels] = some[n];
-                }
+                // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
+                GRAFT_UNROLL
+                for (int k = 0; k < 4; ++k) ((d[k] + half) ^ half).store(stored + (4 * k + j) * step);
+            }
+            for (std::int64_t n = 0; !whole && n < left; ++n) {
+                if (tile + n < 0 || tile + n >= count) continue;
+                std::int32_t* const one = to + (tile + n) / quantized_pixels * a.slot + (tile + n) % quantized_pixels;
+                for (int e = 0; e < 16; ++e) one[e * element] = some[e * V::W + n];
             }
         }
     }
@@ -48621,26 +48613,24 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
         for (std::int64_t i = 0; i < wide; i += V::W) {
             const std::int64_t tile = ty * wide + i - first_tile, left = wide - i < V::W ? wide - i : V::W;
             const bool whole = tile >= 0 && tile % quantized_pixels + V::W <= quantized_pixels && tile < count;
+            // Beyond the row lie tiles that come later.
+            std::int32_t some[16 * V::W];
+            std::int32_t* const stored = whole ? to + tile / quantized_pixels * a.slot + tile % quantized_pixels : some;
+            const std::int64_t step = whole ? element : V::W;
             GRAFT_UNROLL
             for (int j = 0; j < 4; ++j) {
                 I d[4];
                 GRAFT_UNROLL
                 for (int k = 0; k < 4; ++k) d[k] = I::load(rows[(2 * ty + k) % 4][j] + i);
                 input_transform(d);
-                for (int k = 0; k < 4; ++k) {
-                    // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
-                    const I pair = (d[k] + half) ^ half;
-                    std::int32_t* const one = to + (4 * k + j) * element;
-                    if (whole) {
-                        // Beyond the row lie tiles that come later.
-                        pair.store(one + tile / quantized_pixels * a.slot + tile % quantized_pixels);
-                        continue;
-                    }
-                    std::int32_t some[V::W];
-                    pair.store(some);
-                    for (std::int64_t n = 0; n < left; ++n)
-                        if (tile + n >= 0 && tile + n < count) one[(tile + n) / quantized_pixels * a.slot + (tile + n) % quantized_pixels] = some[n];
-                }
+                // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
+                GRAFT_UNROLL
+                for (int k = 0; k < 4; ++k) ((d[k] + half) ^ half).store(stored + (4 * k + j) * step);
+            }
+            for (std::int64_t n = 0; !whole && n < left; ++n) {
+                if (tile + n < 0 || tile + n >= count) continue;
+                std::int32_t* const one = to + (tile + n) / quantized_pixels * a.slot + (tile + n) % quantized_pixels;
+                for (int e = 0; e < 16; ++e) one[e * element] = some[e * V::W + n];
             }
         }
     }
@@ -52142,26 +52132,26 @@ GRAFT_VECTOR void move_square(const code_image& m, int channel, std::int64_t pix
     std::uint8_t* const pixels = m.pixels + pixel * code_pixel + channel;
     const auto at = [&](int i) { return m.planes + (channel + 4 * i) * m.plane + pixel * (m.lanes ? 4 : 1); };
     const auto there = [&](int i) { return m.channels - channel - 4 * i < 4 ? m.channels - channel - 4 * i : 4; };
-    std::int32_t some[V::W] = {};
-    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof *some;
-    GRAFT_UNROLL
+    std::int32_t square[V::W][V::W] = {};
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof **square;
     for (int i = 0; i < V::W; ++i) {
         if (ToPixels && there(i) > 0 && m.lanes)
-            std::memcpy(some, at(i), bytes);
+            std::memcpy(square[i], at(i), bytes);
         else if (ToPixels && there(i) > 0)
-            codes_to_lanes(at(i), m.plane, there(i), m.flip, count, some);
-        if (!ToPixels && i < count) std::memcpy(some, pixels + i * code_pixel, sizeof some);
-        lanes[i] = as_float(I::load(some));
+            codes_to_lanes(at(i), m.plane, there(i), m.flip, count, square[i]);
+        if (!ToPixels && i < count) std::memcpy(square[i], pixels + i * code_pixel, sizeof square[i]);
     }
+    GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) lanes[i] = as_float(I::load(square[i]));
     transpose(lanes);
     GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) as_int(lanes[i]).store(square[i]);
     for (int i = 0; i < V::W; ++i) {
-        as_int(lanes[i]).store(some);
-        if (ToPixels && i < count) std::memcpy(pixels + i * code_pixel, some, sizeof some);
+        if (ToPixels && i < count) std::memcpy(pixels + i * code_pixel, square[i], sizeof square[i]);
         if (!ToPixels && there(i) > 0 && m.lanes)
-            std::memcpy(at(i), some, bytes);
+            std::memcpy(at(i), square[i], bytes);
         else if (!ToPixels && there(i) > 0)
-            lanes_to_codes(some, m.plane, there(i), m.flip, count, at(i));
+            lanes_to_codes(square[i], m.plane, there(i), m.flip, count, at(i));
     }
 }
 // Some pixels of up to 64 planes.
@@ -53871,26 +53861,26 @@ GRAFT_VECTOR void move_square(const code_image& m, int channel, std::int64_t pix
     std::uint8_t* const pixels = m.pixels + pixel * code_pixel + channel;
     const auto at = [&](int i) { return m.planes + (channel + 4 * i) * m.plane + pixel * (m.lanes ? 4 : 1); };
     const auto there = [&](int i) { return m.channels - channel - 4 * i < 4 ? m.channels - channel - 4 * i : 4; };
-    std::int32_t some[V::W] = {};
-    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof *some;
-    GRAFT_UNROLL
+    std::int32_t square[V::W][V::W] = {};
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof **square;
     for (int i = 0; i < V::W; ++i) {
         if (ToPixels && there(i) > 0 && m.lanes)
-            std::memcpy(some, at(i), bytes);
+            std::memcpy(square[i], at(i), bytes);
         else if (ToPixels && there(i) > 0)
-            codes_to_lanes(at(i), m.plane, there(i), m.flip, count, some);
-        if (!ToPixels && i < count) std::memcpy(some, pixels + i * code_pixel, sizeof some);
-        lanes[i] = as_float(I::load(some));
+            codes_to_lanes(at(i), m.plane, there(i), m.flip, count, square[i]);
+        if (!ToPixels && i < count) std::memcpy(square[i], pixels + i * code_pixel, sizeof square[i]);
     }
+    GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) lanes[i] = as_float(I::load(square[i]));
     transpose(lanes);
     GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) as_int(lanes[i]).store(square[i]);
     for (int i = 0; i < V::W; ++i) {
-        as_int(lanes[i]).store(some);
-        if (ToPixels && i < count) std::memcpy(pixels + i * code_pixel, some, sizeof some);
+        if (ToPixels && i < count) std::memcpy(pixels + i * code_pixel, square[i], sizeof square[i]);
         if (!ToPixels && there(i) > 0 && m.lanes)
-            std::memcpy(at(i), some, bytes);
+            std::memcpy(at(i), square[i], bytes);
         else if (!ToPixels && there(i) > 0)
-            lanes_to_codes(some, m.plane, there(i), m.flip, count, at(i));
+            lanes_to_codes(square[i], m.plane, there(i), m.flip, count, at(i));
     }
 }
 // Some pixels of up to 64 planes.
@@ -55601,26 +55591,26 @@ GRAFT_VECTOR void move_square(const code_image& m, int channel, std::int64_t pix
     std::uint8_t* const pixels = m.pixels + pixel * code_pixel + channel;
     const auto at = [&](int i) { return m.planes + (channel + 4 * i) * m.plane + pixel * (m.lanes ? 4 : 1); };
     const auto there = [&](int i) { return m.channels - channel - 4 * i < 4 ? m.channels - channel - 4 * i : 4; };
-    std::int32_t some[V::W] = {};
-    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof *some;
-    GRAFT_UNROLL
+    std::int32_t square[V::W][V::W] = {};
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof **square;
     for (int i = 0; i < V::W; ++i) {
         if (ToPixels && there(i) > 0 && m.lanes)
-            std::memcpy(some, at(i), bytes);
+            std::memcpy(square[i], at(i), bytes);
         else if (ToPixels && there(i) > 0)
-            codes_to_lanes(at(i), m.plane, there(i), m.flip, count, some);
-        if (!ToPixels && i < count) std::memcpy(some, pixels + i * code_pixel, sizeof some);
-        lanes[i] = as_float(I::load(some));
+            codes_to_lanes(at(i), m.plane, there(i), m.flip, count, square[i]);
+        if (!ToPixels && i < count) std::memcpy(square[i], pixels + i * code_pixel, sizeof square[i]);
     }
+    GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) lanes[i] = as_float(I::load(square[i]));
     transpose(lanes);
     GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) as_int(lanes[i]).store(square[i]);
     for (int i = 0; i < V::W; ++i) {
-        as_int(lanes[i]).store(some);
-        if (ToPixels && i < count) std::memcpy(pixels + i * code_pixel, some, sizeof some);
+        if (ToPixels && i < count) std::memcpy(pixels + i * code_pixel, square[i], sizeof square[i]);
         if (!ToPixels && there(i) > 0 && m.lanes)
-            std::memcpy(at(i), some, bytes);
+            std::memcpy(at(i), square[i], bytes);
         else if (!ToPixels && there(i) > 0)
-            lanes_to_codes(some, m.plane, there(i), m.flip, count, at(i));
+            lanes_to_codes(square[i], m.plane, there(i), m.flip, count, at(i));
     }
 }
 // Some pixels of up to 64 planes.
@@ -57331,26 +57321,26 @@ GRAFT_VECTOR void move_square(const code_image& m, int channel, std::int64_t pix
     std::uint8_t* const pixels = m.pixels + pixel * code_pixel + channel;
     const auto at = [&](int i) { return m.planes + (channel + 4 * i) * m.plane + pixel * (m.lanes ? 4 : 1); };
     const auto there = [&](int i) { return m.channels - channel - 4 * i < 4 ? m.channels - channel - 4 * i : 4; };
-    std::int32_t some[V::W] = {};
-    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof *some;
-    GRAFT_UNROLL
+    std::int32_t square[V::W][V::W] = {};
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof **square;
     for (int i = 0; i < V::W; ++i) {
         if (ToPixels && there(i) > 0 && m.lanes)
-            std::memcpy(some, at(i), bytes);
+            std::memcpy(square[i], at(i), bytes);
         else if (ToPixels && there(i) > 0)
-            codes_to_lanes(at(i), m.plane, there(i), m.flip, count, some);
-        if (!ToPixels && i < count) std::memcpy(some, pixels + i * code_pixel, sizeof some);
-        lanes[i] = as_float(I::load(some));
+            codes_to_lanes(at(i), m.plane, there(i), m.flip, count, square[i]);
+        if (!ToPixels && i < count) std::memcpy(square[i], pixels + i * code_pixel, sizeof square[i]);
     }
+    GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) lanes[i] = as_float(I::load(square[i]));
     transpose(lanes);
     GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) as_int(lanes[i]).store(square[i]);
     for (int i = 0; i < V::W; ++i) {
-        as_int(lanes[i]).store(some);
-        if (ToPixels && i < count) std::memcpy(pixels + i * code_pixel, some, sizeof some);
+        if (ToPixels && i < count) std::memcpy(pixels + i * code_pixel, square[i], sizeof square[i]);
         if (!ToPixels && there(i) > 0 && m.lanes)
-            std::memcpy(at(i), some, bytes);
+            std::memcpy(at(i), square[i], bytes);
         else if (!ToPixels && there(i) > 0)
-            lanes_to_codes(some, m.plane, there(i), m.flip, count, at(i));
+            lanes_to_codes(square[i], m.plane, there(i), m.flip, count, at(i));
     }
 }
 // Some pixels of up to 64 planes.
@@ -59059,26 +59049,26 @@ GRAFT_VECTOR void move_square(const code_image& m, int channel, std::int64_t pix
     std::uint8_t* const pixels = m.pixels + pixel * code_pixel + channel;
     const auto at = [&](int i) { return m.planes + (channel + 4 * i) * m.plane + pixel * (m.lanes ? 4 : 1); };
     const auto there = [&](int i) { return m.channels - channel - 4 * i < 4 ? m.channels - channel - 4 * i : 4; };
-    std::int32_t some[V::W] = {};
-    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof *some;
-    GRAFT_UNROLL
+    std::int32_t square[V::W][V::W] = {};
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof **square;
     for (int i = 0; i < V::W; ++i) {
         if (ToPixels && there(i) > 0 && m.lanes)
-            std::memcpy(some, at(i), bytes);
+            std::memcpy(square[i], at(i), bytes);
         else if (ToPixels && there(i) > 0)
-            codes_to_lanes(at(i), m.plane, there(i), m.flip, count, some);
-        if (!ToPixels && i < count) std::memcpy(some, pixels + i * code_pixel, sizeof some);
-        lanes[i] = as_float(I::load(some));
+            codes_to_lanes(at(i), m.plane, there(i), m.flip, count, square[i]);
+        if (!ToPixels && i < count) std::memcpy(square[i], pixels + i * code_pixel, sizeof square[i]);
     }
+    GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) lanes[i] = as_float(I::load(square[i]));
     transpose(lanes);
     GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) as_int(lanes[i]).store(square[i]);
     for (int i = 0; i < V::W; ++i) {
-        as_int(lanes[i]).store(some);
-        if (ToPixels && i < count) std::memcpy(pixels + i * code_pixel, some, sizeof some);
+        if (ToPixels && i < count) std::memcpy(pixels + i * code_pixel, square[i], sizeof square[i]);
         if (!ToPixels && there(i) > 0 && m.lanes)
-            std::memcpy(at(i), some, bytes);
+            std::memcpy(at(i), square[i], bytes);
         else if (!ToPixels && there(i) > 0)
-            lanes_to_codes(some, m.plane, there(i), m.flip, count, at(i));
+            lanes_to_codes(square[i], m.plane, there(i), m.flip, count, at(i));
     }
 }
 // Some pixels of up to 64 planes.
@@ -60179,26 +60169,26 @@ GRAFT_VECTOR void move_square(const code_image& m, int channel, std::int64_t pix
     std::uint8_t* const pixels = m.pixels + pixel * code_pixel + channel;
     const auto at = [&](int i) { return m.planes + (channel + 4 * i) * m.plane + pixel * (m.lanes ? 4 : 1); };
     const auto there = [&](int i) { return m.channels - channel - 4 * i < 4 ? m.channels - channel - 4 * i : 4; };
-    std::int32_t some[V::W] = {};
-    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof *some;
-    GRAFT_UNROLL
+    std::int32_t square[V::W][V::W] = {};
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof **square;
     for (int i = 0; i < V::W; ++i) {
         if (ToPixels && there(i) > 0 && m.lanes)
-            std::memcpy(some, at(i), bytes);
+            std::memcpy(square[i], at(i), bytes);
         else if (ToPixels && there(i) > 0)
-            codes_to_lanes(at(i), m.plane, there(i), m.flip, count, some);
-        if (!ToPixels && i < count) std::memcpy(some, pixels + i * code_pixel, sizeof some);
-        lanes[i] = as_float(I::load(some));
+            codes_to_lanes(at(i), m.plane, there(i), m.flip, count, square[i]);
+        if (!ToPixels && i < count) std::memcpy(square[i], pixels + i * code_pixel, sizeof square[i]);
     }
+    GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) lanes[i] = as_float(I::load(square[i]));
     transpose(lanes);
     GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) as_int(lanes[i]).store(square[i]);
     for (int i = 0; i < V::W; ++i) {
-        as_int(lanes[i]).store(some);
-        if (ToPixels && i < count) std::memcpy(pixels + i * code_pixel, some, sizeof some);
+        if (ToPixels && i < count) std::memcpy(pixels + i * code_pixel, square[i], sizeof square[i]);
         if (!ToPixels && there(i) > 0 && m.lanes)
-            std::memcpy(at(i), some, bytes);
+            std::memcpy(at(i), square[i], bytes);
         else if (!ToPixels && there(i) > 0)
-            lanes_to_codes(some, m.plane, there(i), m.flip, count, at(i));
+            lanes_to_codes(square[i], m.plane, there(i), m.flip, count, at(i));
     }
 }
 // Some pixels of up to 64 planes.

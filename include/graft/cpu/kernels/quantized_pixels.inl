@@ -119,26 +119,26 @@ GRAFT_VECTOR void move_square(const code_image& m, int channel, std::int64_t pix
     std::uint8_t* const pixels = m.pixels + pixel * code_pixel + channel;
     const auto at = [&](int i) { return m.planes + (channel + 4 * i) * m.plane + pixel * (m.lanes ? 4 : 1); };
     const auto there = [&](int i) { return m.channels - channel - 4 * i < 4 ? m.channels - channel - 4 * i : 4; };
-    std::int32_t some[V::W] = {};
-    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof *some;
-    GRAFT_UNROLL
+    std::int32_t square[V::W][V::W] = {};
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof **square;
     for (int i = 0; i < V::W; ++i) {
         if (ToPixels && there(i) > 0 && m.lanes)
-            std::memcpy(some, at(i), bytes);
+            std::memcpy(square[i], at(i), bytes);
         else if (ToPixels && there(i) > 0)
-            codes_to_lanes(at(i), m.plane, there(i), m.flip, count, some);
-        if (!ToPixels && i < count) std::memcpy(some, pixels + i * code_pixel, sizeof some);
-        lanes[i] = as_float(I::load(some));
+            codes_to_lanes(at(i), m.plane, there(i), m.flip, count, square[i]);
+        if (!ToPixels && i < count) std::memcpy(square[i], pixels + i * code_pixel, sizeof square[i]);
     }
+    GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) lanes[i] = as_float(I::load(square[i]));
     transpose(lanes);
     GRAFT_UNROLL
+    for (int i = 0; i < V::W; ++i) as_int(lanes[i]).store(square[i]);
     for (int i = 0; i < V::W; ++i) {
-        as_int(lanes[i]).store(some);
-        if (ToPixels && i < count) std::memcpy(pixels + i * code_pixel, some, sizeof some);
+        if (ToPixels && i < count) std::memcpy(pixels + i * code_pixel, square[i], sizeof square[i]);
         if (!ToPixels && there(i) > 0 && m.lanes)
-            std::memcpy(at(i), some, bytes);
+            std::memcpy(at(i), square[i], bytes);
         else if (!ToPixels && there(i) > 0)
-            lanes_to_codes(some, m.plane, there(i), m.flip, count, at(i));
+            lanes_to_codes(square[i], m.plane, there(i), m.flip, count, at(i));
     }
 }
 // Some pixels of up to 64 planes.

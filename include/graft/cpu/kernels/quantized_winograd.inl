@@ -32,26 +32,24 @@ inline void gather_winograd(const quantized_conv_args& a, std::int64_t lane, std
         for (std::int64_t i = 0; i < wide; i += V::W) {
             const std::int64_t tile = ty * wide + i - first_tile, left = wide - i < V::W ? wide - i : V::W;
             const bool whole = tile >= 0 && tile % quantized_pixels + V::W <= quantized_pixels && tile < count;
+            // Beyond the row lie tiles that come later.
+            std::int32_t some[16 * V::W];
+            std::int32_t* const stored = whole ? to + tile / quantized_pixels * a.slot + tile % quantized_pixels : some;
+            const std::int64_t step = whole ? element : V::W;
             GRAFT_UNROLL
             for (int j = 0; j < 4; ++j) {
                 I d[4];
                 GRAFT_UNROLL
                 for (int k = 0; k < 4; ++k) d[k] = I::load(rows[(2 * ty + k) % 4][j] + i);
                 input_transform(d);
-                for (int k = 0; k < 4; ++k) {
-                    // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
-                    const I pair = (d[k] + half) ^ half;
-                    std::int32_t* const one = to + (4 * k + j) * element;
-                    if (whole) {
-                        // Beyond the row lie tiles that come later.
-                        pair.store(one + tile / quantized_pixels * a.slot + tile % quantized_pixels);
-                        continue;
-                    }
-                    std::int32_t some[V::W];
-                    pair.store(some);
-                    for (std::int64_t n = 0; n < left; ++n)
-                        if (tile + n >= 0 && tile + n < count) one[(tile + n) / quantized_pixels * a.slot + (tile + n) % quantized_pixels] = some[n];
-                }
+                // Back to two numbers of 16 bits: what the low one borrowed from the high one is returned.
+                GRAFT_UNROLL
+                for (int k = 0; k < 4; ++k) ((d[k] + half) ^ half).store(stored + (4 * k + j) * step);
+            }
+            for (std::int64_t n = 0; !whole && n < left; ++n) {
+                if (tile + n < 0 || tile + n >= count) continue;
+                std::int32_t* const one = to + (tile + n) / quantized_pixels * a.slot + (tile + n) % quantized_pixels;
+                for (int e = 0; e < 16; ++e) one[e * element] = some[e * V::W + n];
             }
         }
     }
