@@ -7,6 +7,7 @@
 #include <graft/io/onnx_write.hpp>
 #include <graft/quantize.hpp>
 #include <graft/train/batch_parts.hpp>
+#include <graft/train/training_files.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -149,12 +150,22 @@ public:
                           measure(), drop_, o_.max_drop, static_cast<int>(keep.size()));
             return graft::fail(graft::errc::quantize_accuracy, o_.model, text);
         }
+        GRAFT_TRY(renew_golden(by.model(), made));
         GRAFT_TRY(graft::write_onnx_file(made, o_.out));
         tell(made, keep);
         return exit_done;
     }
 
 private:
+    // The picture of the float network's golden sample, with the quantised one's answer.
+    graft::status renew_golden(const graft::model& of, graft::graph& made) const {
+        const std::string text = of.metadata(graft::golden_key);
+        if (text.empty()) return {};
+        graft::golden_sample sample;
+        GRAFT_TRY_ASSIGN(sample, graft::decode_golden(text, o_.model));
+        GRAFT_TRY_ASSIGN(sample, graft::add_golden(made, sample.input, common_.threads));
+        return {};
+    }
     graft::status observe(graft::quantizer& quantizer, const graft::classifier& by) {
         const std::vector<std::int64_t> seen = chosen(pictures_, o_.samples, common_.seed);
         progress bar("calibrate", static_cast<std::int64_t>(seen.size()), common_.quiet);

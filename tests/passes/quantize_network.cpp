@@ -30,6 +30,7 @@ graft::graph small_network() {
     auto made = b.finish();
     REQUIRE(made.ok());
     made->metadata.push_back({"graft.preprocess", "imagenet"});
+    made->metadata.push_back({"graft.golden", "the float network's answer"});
     return std::move(made).value();
 }
 
@@ -158,6 +159,7 @@ TEST_CASE("a quantised network answers nearly as the float one does, and holds i
     REQUIRE(made.ok());
     CHECK(count(*made, "QuantizeLinear") >= 6);
     CHECK(*made->find_metadata("graft.preprocess") == "imagenet");
+    CHECK(!made->find_metadata("graft.golden"));
     int uint8 = 0, int32 = 0;
     for (const graft::value& v : made->values) {
         uint8 += v.constant && v.constant.type() == graft::dtype::uint8 && v.constant.shape().rank() > 1;

@@ -3,8 +3,12 @@
 #include "program.hpp"
 
 #include <graft/graft.hpp>
+#include <graft/train.hpp>
 
 #include <doctest/doctest.h>
+
+#include <cstring>
+#include <vector>
 
 namespace {
 
@@ -20,6 +24,7 @@ void save_network(const std::string& path) {
     b.output(b.linear(b.flatten(b.global_average_pool(x)), 2), "y");
     graft::graph g = b.finish().value();
     g.metadata.push_back({"graft.preprocess", "resize=16x16,scale=1/255"});
+    REQUIRE(graft::add_golden(g, graft::tensor::from(std::vector<float>(3 * 16 * 16, 0.3f).data(), {1, 3, 16, 16}).value(), 1).ok());
     REQUIRE(graft::load(std::move(g))->save(path).ok());
 }
 
@@ -41,6 +46,14 @@ TEST_CASE("quantize writes a network of integers that graft reads, with its meta
     auto made = graft::load(out);
     REQUIRE(made.ok());
     CHECK(made->metadata("graft.preprocess") == "resize=16x16,scale=1/255");
+    // The picture of the golden sample stays, and its answer is the new network's.
+    const auto golden = [](const graft::model& m) { return graft::decode_golden(m.metadata(graft::golden_key), "golden").value(); };
+    const graft::golden_sample before = golden(graft::load(net).value()), after = golden(*made);
+    CHECK(std::memcmp(before.input.raw(), after.input.raw(), before.input.bytes()) == 0);
+    CHECK(!graft::check_golden(*made, before, 1).ok());
+    CHECK(graft::check_golden(*made, after, 1).ok());
+    CHECK(before.tolerance == 1e-4);
+    CHECK(after.tolerance == 0.2);
     CHECK(quantize(out + " " + data + " --out " + folder.path + "/twice.onnx -q --preprocess resize=16,crop=16").refused("quantize.nothing"));
     const done kept = quantize(net + " " + data + " --out " + out + " --keep frist -q --preprocess resize=16,crop=16");
     CHECK(kept.refused("input.name"));

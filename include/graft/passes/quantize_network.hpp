@@ -27,7 +27,8 @@ result<std::vector<value_id>> values_to_observe(const graph& g);
 /// The prepared network with pairs of QuantizeLinear and DequantizeLinear: activations uint8 with a scale and zero point for the tensor, symmetric weights
 /// with a scale for each output channel, biases int32 with the product of both. `ranges`: by value id. `keep`: names of nodes that stay float. `weights`:
 /// uint8 with zero point 128, or int8 with 0, of the same numbers; int8 is what ONNX Runtime and OpenVINO add up in 16 bits on x86 without VNNI, where
-/// sums saturate. Errors: input.name (`keep` names none that could be quantised), quantize.nothing (none is left), usage (`weights`), memory.oom.
+/// sums saturate. Metadata stay, but for `graft.golden`, which is the float network's answer. Errors: input.name (`keep` names none that could be quantised),
+/// quantize.nothing (none is left), usage (`weights`), memory.oom.
 result<graph> quantize_network(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep, dtype weights = dtype::uint8);
 
 /// The same network with its weights and biases still in float32, the weights rounded by pairs behind them: it can learn (quantisation-aware training, Jacob
