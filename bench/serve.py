@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """How `graft serve` holds under load, under slow clients, and beside a server of FastAPI and ONNX Runtime.
 
-    bench/serve.py MODEL.onnx PICTURE.jpg [--preprocess SPEC] [--part load|slow|batches|rival|clients ...] [--seconds 60] [--connections 64]
+    bench/serve.py MODEL.onnx PICTURE.jpg [--preprocess SPEC] [--part load|reload|slow|batches|rival|clients ...] [--seconds 60] [--connections 64]
 
 load     wrk posts the picture; every answer is compared with the first: wrong ones, requests a second, latencies, memory at the start and at the end
+reload   the same load, while SIGHUP has the model read anew each second
 slow     1,000 connections of slowhttptest (heads, then bodies, then readers that take their answers slowly) beside 100 good requests a second, each timed
 batches  the same load with --max-batch 1 and with the default, in turn
 rival    the same load on thirty lines of FastAPI, Pillow and ONNX Runtime, in turn
@@ -153,6 +154,22 @@ def load(o, picture):
         print(f"memory {before:.1f} -> {memory_mb(server.pid):.1f} MB, open files {files} -> {len(os.listdir(f'/proc/{server.pid}/fd'))}")
 
 
+def reload(o, picture):
+    port = free_port()
+    with serving(graft(o, port), port, ("GET", "/healthz")) as server:
+        index, done = first_index(port, picture), threading.Event()
+
+        def ask_anew():
+            while not done.wait(1):
+                server.send_signal(signal.SIGHUP)
+        thread = threading.Thread(target=ask_anew)
+        thread.start()
+        told("reload", wrk(o, port, o.seconds, index))
+        done.set()
+        thread.join()
+        print("models read:", re.findall(r'^graft_reloads_total.*$', ask(port, "GET", "/metrics")[1].decode(), re.M), f"memory {memory_mb(server.pid):.1f} MB")
+
+
 def slow(o, picture):
     port = free_port()
     kinds = {"heads": ["-H"], "bodies": ["-B", "-s", "100000"], "readers": ["-X", "-w", "10", "-y", "20", "-n", "5", "-z", "10"]}
@@ -243,13 +260,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model"), parser.add_argument("picture")
     parser.add_argument("--preprocess", default="imagenet")
-    parser.add_argument("--part", nargs="+", default=["load", "slow", "batches", "rival", "clients"])
+    parser.add_argument("--part", nargs="+", default=["load", "reload", "slow", "batches", "rival", "clients"])
     parser.add_argument("--seconds", type=int, default=60), parser.add_argument("--connections", type=int, default=64), parser.add_argument("--rounds", type=int, default=3)
     o = parser.parse_args()
     picture = pathlib.Path(o.picture).read_bytes()
     for part in o.part:
         print(f"== {part}", flush=True)
-        {"load": load, "slow": slow, "batches": batches, "rival": rival, "clients": clients}[part](o, picture)
+        {"load": load, "reload": reload, "slow": slow, "batches": batches, "rival": rival, "clients": clients}[part](o, picture)
 
 
 if __name__ == "__main__":

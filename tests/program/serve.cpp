@@ -4,9 +4,12 @@
 
 #include <graft/core/clock.hpp>
 #include <graft/dist/store_socket.hpp>
+#include <graft/io/onnx_read.hpp>
+#include <graft/io/onnx_write.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <csignal>
@@ -379,12 +382,23 @@ TEST_CASE("serve swaps a model that changed, and keeps the old one where the new
     CHECK(comes("cannot take the place of what is served", "err"));
     CHECK(version() == "1");
     CHECK(top_of(s.post("/v1/predict", "image/png", fish).body) == before);
+    // A file that can be read, of which a layer's weights are not those that were learnt.
+    graft::graph spoilt = graft::read_onnx_file(model).value();
+    const auto kernel = std::find_if(spoilt.values.begin(), spoilt.values.end(), [](const graft::value& v) { return v.constant && v.extents.rank() == 4; });
+    REQUIRE(kernel != spoilt.values.end());
+    kernel->constant = graft::tensor(graft::tensor::zeros(kernel->type, kernel->extents));
+    std::vector<std::uint8_t> others;
+    REQUIRE(graft::write_onnx(spoilt, others).ok());
+    write(std::string(others.begin(), others.end()));
+    s.signal(SIGHUP);
+    CHECK(comes("as its golden sample shows", "err"));
+    CHECK(version() == "1");
     write(bytes);
     s.signal(SIGHUP);
     CHECK(comes("2", "version"));
     CHECK(top_of(s.post("/v1/predict", "image/png", fish).body) == before);
     const std::string metrics = s.get("/metrics").body;
-    CHECK(metrics.find("graft_reloads_total{model=\"net\",done=\"false\"} 1\n") != std::string::npos);
+    CHECK(metrics.find("graft_reloads_total{model=\"net\",done=\"false\"} 2\n") != std::string::npos);
     CHECK(metrics.find("graft_reloads_total{model=\"net\",done=\"true\"} 1\n") != std::string::npos);
     CHECK(metrics.find("graft_requests_total{path=\"/v1/predict\",status=\"200\"} 3\n") != std::string::npos);
 }

@@ -2,6 +2,7 @@
 #include "served_model.hpp"
 
 #include <graft/core/clock.hpp>
+#include <graft/train/golden.hpp>
 
 #include <sys/stat.h>
 
@@ -91,6 +92,31 @@ graft::result<graft::tensor> prepared_noise(const model_version& v) {
     graft::image picture;
     GRAFT_TRY_ASSIGN(picture, noise());
     return graft::preprocess(picture, v.preprocess, v.format);
+}
+
+// Whether the network gives for the golden sample that its file holds what the sample says: weights that were spoilt do not. bfloat16 has eight bits, and what
+// a GPU takes for float32 eleven.
+graft::status check_golden(const common_options& common, model_version& v, const served_options& options, const std::string& path) {
+    constexpr double reduced = 0.2;  // of the answer's range: five times what was seen
+    const std::string text = v.model.metadata(graft::golden_key);
+    if (text.empty()) return {};
+    graft::golden_sample sample;
+    GRAFT_TRY_ASSIGN(sample, graft::decode_golden(text, path));
+    for (std::size_t w = 0; w < v.target->sessions.size(); ++w) {
+        if (first_of_device(options, w) != w) continue;
+        graft::golden_sample here = sample;
+        if (options.devices[w] || common.precision == "bfloat16") here.tolerance = std::max(here.tolerance, reduced);
+        auto outputs = v.target->sessions[w].run({{sample.input_name, sample.input}});
+        if (!outputs.ok()) return outputs.take_status();
+        graft::status answered = graft::fail(graft::errc::input_name, path, "it has no output '" + sample.output_name + "'");
+        for (const graft::named_tensor& out : *outputs)
+            if (out.name == sample.output_name) answered = graft::check_golden(here, out.value);
+        if (!answered.ok())
+            return graft::fail(answered.error().code(), path,
+                               "its weights are not those that it was written with, as its golden sample shows: " + answered.error().detail() +
+                                   "; where they were changed on purpose, take graft.golden out of its metadata");
+    }
+    return {};
 }
 
 graft::status check_version(model_version& v, const model_version* before, const served_options& options, const std::string& path) {
@@ -216,6 +242,7 @@ graft::status served_model::load(const common_options& common, served_options& o
     }
     std::shared_ptr<model_version> made;
     GRAFT_TRY_ASSIGN(made, read_version(common, options, path_));
+    GRAFT_TRY(check_golden(common, *made, options, path_));
     graft::status checked = check_version(*made, before.get(), options, path_);
     if (!checked.ok() && checked.error().code() == graft::errc::classify_output && options.labels.empty() && options.preprocess.empty() &&
         options.output.empty()) {

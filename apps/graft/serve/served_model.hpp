@@ -58,9 +58,10 @@ class served_model {
 public:
     served_model(std::string name, std::string path) : name_(std::move(name)), path_(std::move(path)) {}
 
-    /// Reads the file, runs it once on each device, and takes it if it answers as it should; else the version before stays. `Checked`: a picture of noise gives
-    /// finite numbers, the same on every device and from two copies in one batch, as many classes as the version before named. Errors: those of
-    /// loading and of a run; input.shape (another number of inputs, outputs or classes than before), internal (it does not answer alike).
+    /// Reads the file, runs it once on each device, and takes it if it answers as it should; else the version before stays. Checked: it gives for its
+    /// golden sample, where the file holds one, what the sample says; a picture of noise gives finite numbers, the same on every device and from two copies
+    /// in one batch, as many classes as the version before named. Errors: those of loading and of a run; input.shape (another number of inputs, outputs or
+    /// classes than before), op.value (another answer to its golden sample), internal (it does not answer alike).
     graft::status load(const common_options& common, served_options& options);
 
     const std::string& name() const noexcept { return name_; }
