@@ -30583,6 +30583,7 @@ GRAFT_END_NAMESPACE
 #include <cmath>
 #include <cstring>
 #include <deque>
+#include <unordered_map>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -30828,14 +30829,18 @@ GRAFT_MEMORY_CATCH("evaluate")
 GRAFT_INLINE result<std::vector<std::int64_t>> match_classes(const std::vector<std::string>& of_dataset, const std::vector<std::string>& of_network,
                                                              const std::string& where) GRAFT_MEMORY_TRY {
     constexpr std::size_t most_named = 5;
-    const auto add = [](std::string& to, const std::string& name) { to += (to.empty() ? "\"" : ", \"") + escape(name.substr(0, 40)) + "\""; };
+    const auto add = [](std::string& to, const std::string& name) { to += (to.empty() ? "\"" : ", \"") + escape(name) + "\""; };
+    std::unordered_map<std::string, std::int64_t> first_of;
+    for (std::size_t i = 0; i < of_network.size(); ++i) first_of.emplace(of_network[i], static_cast<std::int64_t>(i));
     std::vector<std::int64_t> outputs;
     std::string missing, known;
     std::size_t count = 0;
     for (const std::string& name : of_dataset) {
-        const auto at = std::find(of_network.begin(), of_network.end(), name);
-        outputs.push_back(at - of_network.begin());
-        if (at == of_network.end() && ++count <= most_named) add(missing, name);
+        const auto at = first_of.find(name);
+        if (at != first_of.end())
+            outputs.push_back(at->second);
+        else if (++count <= most_named)
+            add(missing, name);
     }
     if (!count) return outputs;
     for (std::size_t i = 0; i < std::min(of_network.size(), most_named); ++i) add(known, of_network[i]);
@@ -34772,6 +34777,7 @@ GRAFT_END_NAMESPACE
 #include <cmath>
 #include <cstring>
 #include <deque>
+#include <unordered_map>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -35017,14 +35023,18 @@ GRAFT_MEMORY_CATCH("evaluate")
 GRAFT_INLINE result<std::vector<std::int64_t>> match_classes(const std::vector<std::string>& of_dataset, const std::vector<std::string>& of_network,
                                                              const std::string& where) GRAFT_MEMORY_TRY {
     constexpr std::size_t most_named = 5;
-    const auto add = [](std::string& to, const std::string& name) { to += (to.empty() ? "\"" : ", \"") + escape(name.substr(0, 40)) + "\""; };
+    const auto add = [](std::string& to, const std::string& name) { to += (to.empty() ? "\"" : ", \"") + escape(name) + "\""; };
+    std::unordered_map<std::string, std::int64_t> first_of;
+    for (std::size_t i = 0; i < of_network.size(); ++i) first_of.emplace(of_network[i], static_cast<std::int64_t>(i));
     std::vector<std::int64_t> outputs;
     std::string missing, known;
     std::size_t count = 0;
     for (const std::string& name : of_dataset) {
-        const auto at = std::find(of_network.begin(), of_network.end(), name);
-        outputs.push_back(at - of_network.begin());
-        if (at == of_network.end() && ++count <= most_named) add(missing, name);
+        const auto at = first_of.find(name);
+        if (at != first_of.end())
+            outputs.push_back(at->second);
+        else if (++count <= most_named)
+            add(missing, name);
     }
     if (!count) return outputs;
     for (std::size_t i = 0; i < std::min(of_network.size(), most_named); ++i) add(known, of_network[i]);
