@@ -137,7 +137,7 @@ TEST_CASE("options of fine-tuning are those of the program, and what they do not
     const options_handle weighed = short_run("1");
     REQUIRE(graft_options_set(weighed.get(), "class_weights", "1:2", error.out()) == GRAFT_OK);
     CHECK(graft_finetune(data.c_str(), from.c_str(), out.path.c_str(), weighed.get(), nullptr, nullptr, nullptr, error.out()) == GRAFT_USAGE);
-    CHECK(error.message().find("one weight for each of the 4 classes") != std::string::npos);
+    CHECK(error.message().find("one weight of at least 0 for each of the 4 classes") != std::string::npos);
     REQUIRE(graft_options_set(weighed.get(), "class_weights", "balanced", error.out()) == GRAFT_OK);
     REQUIRE(graft_options_set(weighed.get(), "freeze", "trunk", error.out()) == GRAFT_OK);
     CHECK_MESSAGE(graft_finetune(data.c_str(), from.c_str(), out.path.c_str(), weighed.get(), nullptr, nullptr, nullptr, error.out()) == GRAFT_OK,
