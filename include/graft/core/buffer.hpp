@@ -61,8 +61,13 @@ public:
     std::size_t bytes() const noexcept { return bytes_; }
     /// Whether there is memory at all.
     explicit operator bool() const noexcept { return data_ || kind_ == kind::lent; }
-    /// Whether nobody else holds this memory.
-    bool unique() const noexcept { return owner_.use_count() == 1; }
+    /// Whether nobody else holds this memory. Where it is so it may be written: whoever held it has read what he would.
+    bool unique() const noexcept {
+        if (owner_.use_count() != 1) return false;
+        // The count that was read says nothing of what others did before they let go. To let go of it once more comes behind that.
+        const auto held = owner_;
+        return true;
+    }
     /// Whether this is memory of its own, or becomes it when it is asked for.
     bool allocated() const noexcept;
 
