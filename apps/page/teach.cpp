@@ -93,11 +93,9 @@ private:
     graft::result<graft::tensor> golden_picture(const graft::graph& network) const {
         graft::input_format format;
         GRAFT_TRY_ASSIGN(format, graft::picture_input(network));
-        std::string said;
-        for (const auto& entry : network.metadata)
-            if (entry.first == "graft.preprocess") said = entry.second;
+        const std::string* said = network.find_metadata("graft.preprocess");
         graft::preprocess_choice how;
-        GRAFT_TRY_ASSIGN(how, graft::choose_preprocess("", said, format));
+        GRAFT_TRY_ASSIGN(how, graft::choose_preprocess("", said ? *said : std::string(), format));
         for (std::int64_t i = 0; i < data_.validation.size(); ++i) {
             auto picture = data_.validation.read(i);
             if (!picture.ok()) continue;

@@ -873,8 +873,7 @@ GRAFT_INLINE result<graph> quantize_to_learn(const graph& g, const std::vector<v
     graph made;
     GRAFT_TRY_ASSIGN(made, rewrite.run());
     if (!rewrite.done()) return fail(errc::quantize_nothing, g.name.empty() ? "model" : g.name, "every node stays float");
-    auto& said = made.metadata;
-    said.erase(std::remove_if(said.begin(), said.end(), [](const auto& entry) { return entry.first == "graft.golden"; }), said.end());
+    made.drop_metadata("graft.golden");
     return made;
 }
 GRAFT_MEMORY_CATCH("quantize_to_learn")

@@ -32429,8 +32429,7 @@ GRAFT_INLINE result<graph> quantize_to_learn(const graph& g, const std::vector<v
     graph made;
     GRAFT_TRY_ASSIGN(made, rewrite.run());
     if (!rewrite.done()) return fail(errc::quantize_nothing, g.name.empty() ? "model" : g.name, "every node stays float");
-    auto& said = made.metadata;
-    said.erase(std::remove_if(said.begin(), said.end(), [](const auto& entry) { return entry.first == "graft.golden"; }), said.end());
+    made.drop_metadata("graft.golden");
     return made;
 }
 GRAFT_MEMORY_CATCH("quantize_to_learn")
@@ -33123,7 +33122,8 @@ void describe_classifier(graph& g, const std::vector<std::string>& classes, cons
 /// Runs a picture through the network, and keeps it and the answer in the metadata as `graft.golden`. Where values are rounded to eight bits, another
 /// machine may round one the other way: the tolerance is 20 % of the answer's range there. Errors: those of loading and running.
 result<golden_sample> add_golden(graph& g, const tensor& picture, int threads, op_table operators = {});
-/// Whether a model gives for its golden sample what the sample says. Errors: op.value, op.shape, those of running.
+/// Whether a model gives for its golden sample what the sample says. Errors: op.value, op.shape, input.name (it has no such output), those of running.
+status check_golden(session& by, const golden_sample& sample);
 status check_golden(const model& m, const golden_sample& sample, int threads);
 
 /// Runs a picture through the network, keeps it and the answer as `graft.golden`, writes the file, and holds what was written against the
@@ -33164,14 +33164,6 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE void describe_classifier(graph& g, const std::vector<std::string>& classes, const preprocess_spec& complete_spec) {
-    const auto put = [&](const char* key, std::string text) {
-        for (auto& entry : g.metadata)
-            if (entry.first == key) {
-                entry.second = std::move(text);
-                return;
-            }
-        g.metadata.emplace_back(key, std::move(text));
-    };
     json_writer labels;
     std::string lines;
     labels.begin_array();
@@ -33180,19 +33172,10 @@ GRAFT_INLINE void describe_classifier(graph& g, const std::vector<std::string>& 
         lines += (lines.empty() ? "" : "\n") + c;
     }
     labels.end_array();
-    put("graft.labels", labels.text());
-    put("class_names", lines);
-    put("graft.preprocess", text(complete_spec));
+    g.set_metadata("graft.labels", labels.text());
+    g.set_metadata("class_names", std::move(lines));
+    g.set_metadata("graft.preprocess", text(complete_spec));
 }
-
-namespace detail {
-inline result<named_tensor> golden_answer(const model& m, const std::string& input, const tensor& picture, int threads) {
-    session run(m, {threads, nullptr});
-    std::vector<named_tensor> out;
-    GRAFT_TRY_ASSIGN(out, run.run({{input, picture}}));
-    return std::move(out[0]);
-}
-}  // namespace detail
 
 GRAFT_INLINE result<golden_sample> add_golden(graph& g, const tensor& picture, int threads, op_table operators) GRAFT_MEMORY_TRY {
     golden_sample sample;
@@ -33201,26 +33184,31 @@ GRAFT_INLINE result<golden_sample> add_golden(graph& g, const tensor& picture, i
     sample.input = picture;
     model network;
     GRAFT_TRY_ASSIGN(network, load(g, on_device(nullptr, operators)));
-    named_tensor answer;
-    GRAFT_TRY_ASSIGN(answer, detail::golden_answer(network, sample.input_name, picture, threads));
-    sample.output = answer.value;
-    sample.output_name = answer.name;
+    session run(network, {threads, nullptr});
+    std::vector<named_tensor> answers;
+    GRAFT_TRY_ASSIGN(answers, run.run({{sample.input_name, picture}}));
+    sample.output = answers[0].value;
+    sample.output_name = answers[0].name;
     for (const node& n : g.nodes)
         if (n.op_type == "QuantizeLinear" || n.op_type.compare(0, 7, "QLinear") == 0) sample.tolerance = 0.2;
     std::string text;
     GRAFT_TRY_ASSIGN(text, encode_golden(sample));
-    bool there = false;
-    for (auto& entry : g.metadata)
-        if (entry.first == golden_key) entry.second = text, there = true;
-    if (!there) g.metadata.emplace_back(golden_key, std::move(text));
+    g.set_metadata(golden_key, std::move(text));
     return sample;
 }
 GRAFT_MEMORY_CATCH(golden_key)
 
+GRAFT_INLINE status check_golden(session& by, const golden_sample& sample) GRAFT_MEMORY_TRY {
+    std::vector<named_tensor> answers;
+    GRAFT_TRY_ASSIGN(answers, by.run({{sample.input_name, sample.input}}));
+    for (const named_tensor& answer : answers)
+        if (answer.name == sample.output_name) return check_golden(sample, answer.value);
+    return fail(errc::input_name, golden_key, "there is no output '" + escape(sample.output_name) + "'");
+}
+GRAFT_MEMORY_CATCH(golden_key)
 GRAFT_INLINE status check_golden(const model& m, const golden_sample& sample, int threads) GRAFT_MEMORY_TRY {
-    named_tensor again;
-    GRAFT_TRY_ASSIGN(again, detail::golden_answer(m, sample.input_name, sample.input, threads));
-    return check_golden(sample, again.value);
+    session by(m, {threads, nullptr});
+    return check_golden(by, sample);
 }
 GRAFT_MEMORY_CATCH(golden_key)
 
@@ -39420,7 +39408,8 @@ void describe_classifier(graph& g, const std::vector<std::string>& classes, cons
 /// Runs a picture through the network, and keeps it and the answer in the metadata as `graft.golden`. Where values are rounded to eight bits, another
 /// machine may round one the other way: the tolerance is 20 % of the answer's range there. Errors: those of loading and running.
 result<golden_sample> add_golden(graph& g, const tensor& picture, int threads, op_table operators = {});
-/// Whether a model gives for its golden sample what the sample says. Errors: op.value, op.shape, those of running.
+/// Whether a model gives for its golden sample what the sample says. Errors: op.value, op.shape, input.name (it has no such output), those of running.
+status check_golden(session& by, const golden_sample& sample);
 status check_golden(const model& m, const golden_sample& sample, int threads);
 
 /// Runs a picture through the network, keeps it and the answer as `graft.golden`, writes the file, and holds what was written against the
@@ -39461,14 +39450,6 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE void describe_classifier(graph& g, const std::vector<std::string>& classes, const preprocess_spec& complete_spec) {
-    const auto put = [&](const char* key, std::string text) {
-        for (auto& entry : g.metadata)
-            if (entry.first == key) {
-                entry.second = std::move(text);
-                return;
-            }
-        g.metadata.emplace_back(key, std::move(text));
-    };
     json_writer labels;
     std::string lines;
     labels.begin_array();
@@ -39477,19 +39458,10 @@ GRAFT_INLINE void describe_classifier(graph& g, const std::vector<std::string>& 
         lines += (lines.empty() ? "" : "\n") + c;
     }
     labels.end_array();
-    put("graft.labels", labels.text());
-    put("class_names", lines);
-    put("graft.preprocess", text(complete_spec));
+    g.set_metadata("graft.labels", labels.text());
+    g.set_metadata("class_names", std::move(lines));
+    g.set_metadata("graft.preprocess", text(complete_spec));
 }
-
-namespace detail {
-inline result<named_tensor> golden_answer(const model& m, const std::string& input, const tensor& picture, int threads) {
-    session run(m, {threads, nullptr});
-    std::vector<named_tensor> out;
-    GRAFT_TRY_ASSIGN(out, run.run({{input, picture}}));
-    return std::move(out[0]);
-}
-}  // namespace detail
 
 GRAFT_INLINE result<golden_sample> add_golden(graph& g, const tensor& picture, int threads, op_table operators) GRAFT_MEMORY_TRY {
     golden_sample sample;
@@ -39498,26 +39470,31 @@ GRAFT_INLINE result<golden_sample> add_golden(graph& g, const tensor& picture, i
     sample.input = picture;
     model network;
     GRAFT_TRY_ASSIGN(network, load(g, on_device(nullptr, operators)));
-    named_tensor answer;
-    GRAFT_TRY_ASSIGN(answer, detail::golden_answer(network, sample.input_name, picture, threads));
-    sample.output = answer.value;
-    sample.output_name = answer.name;
+    session run(network, {threads, nullptr});
+    std::vector<named_tensor> answers;
+    GRAFT_TRY_ASSIGN(answers, run.run({{sample.input_name, picture}}));
+    sample.output = answers[0].value;
+    sample.output_name = answers[0].name;
     for (const node& n : g.nodes)
         if (n.op_type == "QuantizeLinear" || n.op_type.compare(0, 7, "QLinear") == 0) sample.tolerance = 0.2;
     std::string text;
     GRAFT_TRY_ASSIGN(text, encode_golden(sample));
-    bool there = false;
-    for (auto& entry : g.metadata)
-        if (entry.first == golden_key) entry.second = text, there = true;
-    if (!there) g.metadata.emplace_back(golden_key, std::move(text));
+    g.set_metadata(golden_key, std::move(text));
     return sample;
 }
 GRAFT_MEMORY_CATCH(golden_key)
 
+GRAFT_INLINE status check_golden(session& by, const golden_sample& sample) GRAFT_MEMORY_TRY {
+    std::vector<named_tensor> answers;
+    GRAFT_TRY_ASSIGN(answers, by.run({{sample.input_name, sample.input}}));
+    for (const named_tensor& answer : answers)
+        if (answer.name == sample.output_name) return check_golden(sample, answer.value);
+    return fail(errc::input_name, golden_key, "there is no output '" + escape(sample.output_name) + "'");
+}
+GRAFT_MEMORY_CATCH(golden_key)
 GRAFT_INLINE status check_golden(const model& m, const golden_sample& sample, int threads) GRAFT_MEMORY_TRY {
-    named_tensor again;
-    GRAFT_TRY_ASSIGN(again, detail::golden_answer(m, sample.input_name, sample.input, threads));
-    return check_golden(sample, again.value);
+    session by(m, {threads, nullptr});
+    return check_golden(by, sample);
 }
 GRAFT_MEMORY_CATCH(golden_key)
 

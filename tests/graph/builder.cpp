@@ -134,3 +134,17 @@ TEST_CASE("Any operator can be emitted, with attributes of every kind") {
     CHECK(text.find(",...]") != std::string::npos);
     CHECK(text.find("t=float32[] {1.5}") != std::string::npos);
 }
+
+TEST_CASE("A metadata entry is set where it stands, and dropped with all others of its key") {
+    graft::graph g;
+    g.metadata = {{"a", "1"}, {"b", "2"}, {"a", "3"}};
+    g.set_metadata("a", "4");
+    g.set_metadata("c", "5");
+    CHECK(*g.find_metadata("a") == "4");
+    CHECK(g.metadata.back().first == "c");
+    CHECK(g.metadata.size() == 4);
+    g.drop_metadata("a");
+    g.drop_metadata("none");
+    CHECK(!g.find_metadata("a"));
+    CHECK(g.metadata.size() == 2);
+}

@@ -52,6 +52,9 @@ TEST_CASE("quantize writes a network of integers that graft reads, with its meta
     CHECK(std::memcmp(before.input.raw(), after.input.raw(), before.input.bytes()) == 0);
     CHECK(!graft::check_golden(*made, before, 1).ok());
     CHECK(graft::check_golden(*made, after, 1).ok());
+    graft::golden_sample elsewhere = after;
+    elsewhere.output_name = "elsewhere";
+    CHECK(graft::check_golden(*made, elsewhere, 1).error().code() == graft::errc::input_name);
     CHECK(before.tolerance == 1e-4);
     CHECK(after.tolerance == 0.2);
     CHECK(quantize(out + " " + data + " --out " + folder.path + "/twice.onnx -q --preprocess resize=16,crop=16").refused("quantize.nothing"));

@@ -18,18 +18,6 @@ namespace {
 // g++ takes 11 bytes of memory for each of these, clang++ 80.
 constexpr std::int64_t most_bytes = std::int64_t(256) << 20;
 
-void put_metadata(graft::graph& g, const std::string& key, std::string text) {
-    for (auto& entry : g.metadata)
-        if (entry.first == key) {
-            entry.second = std::move(text);
-            return;
-        }
-    g.metadata.emplace_back(key, std::move(text));
-}
-void drop_metadata(graft::graph& g, const std::string& key) {
-    g.metadata.erase(std::remove_if(g.metadata.begin(), g.metadata.end(), [&](const auto& entry) { return entry.first == key; }), g.metadata.end());
-}
-
 // Numbers in the place of names, but for those of inputs and outputs, which callers use.
 void drop_names(graft::graph& g) {
     std::set<std::string> used;
@@ -131,15 +119,15 @@ graft::result<embedded_network> embed_network(const common_options& common, cons
     made.operators = census.names();
 
     g.description.clear();
-    drop_metadata(g, graft::golden_key);
+    g.drop_metadata(graft::golden_key);
     if (!made.unfit) {
-        put_metadata(g, "graft.preprocess", made.preprocessing.text);
+        g.set_metadata("graft.preprocess", made.preprocessing.text);
         if (!made.labels.empty()) {
             graft::json_writer labels;
             labels.begin_array();
             for (const std::string& label : made.labels) labels.string(label);
-            put_metadata(g, "graft.labels", labels.end_array().text());
-            drop_metadata(g, "class_names");  // the same for other tools
+            g.set_metadata("graft.labels", labels.end_array().text());
+            g.drop_metadata("class_names");  // the same for other tools
         }
     }
     if (!options.keep_names) drop_names(g);

@@ -14,7 +14,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
@@ -62,8 +61,8 @@ graft::result<std::vector<std::uint8_t>> model_bytes(const html_options& options
         graft::preprocess_spec spec;
         GRAFT_TRY_ASSIGN(spec, graft::complete(named.preprocessing().spec, format));
         graft::describe_classifier(g, named.labels(), spec);
-        const auto nameless = [&](const auto& entry) { return named.labels().empty() && (entry.first == "graft.labels" || entry.first == "class_names"); };
-        g.metadata.erase(std::remove_if(g.metadata.begin(), g.metadata.end(), nameless), g.metadata.end());
+        if (named.labels().empty())
+            for (const char* key : {"graft.labels", "class_names"}) g.drop_metadata(key);
     }
     std::vector<std::uint8_t> bytes;
     GRAFT_TRY(graft::write_onnx(g, bytes));

@@ -119,6 +119,10 @@ struct graph {
     int version_of(const std::string& domain) const noexcept;
     /// The metadata entry of that key, or null.
     const std::string* find_metadata(const std::string& key) const noexcept;
+    /// Sets the metadata entry of that key, which becomes the last where there was none.
+    void set_metadata(const std::string& key, std::string text);
+    /// Takes the metadata entry of that key away, if there is one.
+    void drop_metadata(const std::string& key);
 };
 
 /// The opsets 7 to this one can be loaded; older forms where the operator still means the same.
@@ -127,6 +131,8 @@ constexpr int newest_opset = 28;
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include <algorithm>
+
 GRAFT_BEGIN_NAMESPACE
 GRAFT_INLINE const attribute* node::find(const char* attribute_name) const noexcept {
     for (const attribute& a : attributes)
@@ -156,6 +162,17 @@ GRAFT_INLINE const std::string* graph::find_metadata(const std::string& key) con
     for (const auto& entry : metadata)
         if (entry.first == key) return &entry.second;
     return nullptr;
+}
+GRAFT_INLINE void graph::set_metadata(const std::string& key, std::string text) {
+    for (auto& entry : metadata)
+        if (entry.first == key) {
+            entry.second = std::move(text);
+            return;
+        }
+    metadata.emplace_back(key, std::move(text));
+}
+GRAFT_INLINE void graph::drop_metadata(const std::string& key) {
+    metadata.erase(std::remove_if(metadata.begin(), metadata.end(), [&](const auto& entry) { return entry.first == key; }), metadata.end());
 }
 GRAFT_END_NAMESPACE
 #endif

@@ -22,7 +22,8 @@ void describe_classifier(graph& g, const std::vector<std::string>& classes, cons
 /// Runs a picture through the network, and keeps it and the answer in the metadata as `graft.golden`. Where values are rounded to eight bits, another
 /// machine may round one the other way: the tolerance is 20 % of the answer's range there. Errors: those of loading and running.
 result<golden_sample> add_golden(graph& g, const tensor& picture, int threads, op_table operators = {});
-/// Whether a model gives for its golden sample what the sample says. Errors: op.value, op.shape, those of running.
+/// Whether a model gives for its golden sample what the sample says. Errors: op.value, op.shape, input.name (it has no such output), those of running.
+status check_golden(session& by, const golden_sample& sample);
 status check_golden(const model& m, const golden_sample& sample, int threads);
 
 /// Runs a picture through the network, keeps it and the answer as `graft.golden`, writes the file, and holds what was written against the
@@ -67,14 +68,6 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE void describe_classifier(graph& g, const std::vector<std::string>& classes, const preprocess_spec& complete_spec) {
-    const auto put = [&](const char* key, std::string text) {
-        for (auto& entry : g.metadata)
-            if (entry.first == key) {
-                entry.second = std::move(text);
-                return;
-            }
-        g.metadata.emplace_back(key, std::move(text));
-    };
     json_writer labels;
     std::string lines;
     labels.begin_array();
@@ -83,19 +76,10 @@ GRAFT_INLINE void describe_classifier(graph& g, const std::vector<std::string>& 
         lines += (lines.empty() ? "" : "\n") + c;
     }
     labels.end_array();
-    put("graft.labels", labels.text());
-    put("class_names", lines);
-    put("graft.preprocess", text(complete_spec));
+    g.set_metadata("graft.labels", labels.text());
+    g.set_metadata("class_names", std::move(lines));
+    g.set_metadata("graft.preprocess", text(complete_spec));
 }
-
-namespace detail {
-inline result<named_tensor> golden_answer(const model& m, const std::string& input, const tensor& picture, int threads) {
-    session run(m, {threads, nullptr});
-    std::vector<named_tensor> out;
-    GRAFT_TRY_ASSIGN(out, run.run({{input, picture}}));
-    return std::move(out[0]);
-}
-}  // namespace detail
 
 GRAFT_INLINE result<golden_sample> add_golden(graph& g, const tensor& picture, int threads, op_table operators) GRAFT_MEMORY_TRY {
     golden_sample sample;
@@ -104,26 +88,31 @@ GRAFT_INLINE result<golden_sample> add_golden(graph& g, const tensor& picture, i
     sample.input = picture;
     model network;
     GRAFT_TRY_ASSIGN(network, load(g, on_device(nullptr, operators)));
-    named_tensor answer;
-    GRAFT_TRY_ASSIGN(answer, detail::golden_answer(network, sample.input_name, picture, threads));
-    sample.output = answer.value;
-    sample.output_name = answer.name;
+    session run(network, {threads, nullptr});
+    std::vector<named_tensor> answers;
+    GRAFT_TRY_ASSIGN(answers, run.run({{sample.input_name, picture}}));
+    sample.output = answers[0].value;
+    sample.output_name = answers[0].name;
     for (const node& n : g.nodes)
         if (n.op_type == "QuantizeLinear" || n.op_type.compare(0, 7, "QLinear") == 0) sample.tolerance = 0.2;
     std::string text;
     GRAFT_TRY_ASSIGN(text, encode_golden(sample));
-    bool there = false;
-    for (auto& entry : g.metadata)
-        if (entry.first == golden_key) entry.second = text, there = true;
-    if (!there) g.metadata.emplace_back(golden_key, std::move(text));
+    g.set_metadata(golden_key, std::move(text));
     return sample;
 }
 GRAFT_MEMORY_CATCH(golden_key)
 
+GRAFT_INLINE status check_golden(session& by, const golden_sample& sample) GRAFT_MEMORY_TRY {
+    std::vector<named_tensor> answers;
+    GRAFT_TRY_ASSIGN(answers, by.run({{sample.input_name, sample.input}}));
+    for (const named_tensor& answer : answers)
+        if (answer.name == sample.output_name) return check_golden(sample, answer.value);
+    return fail(errc::input_name, golden_key, "there is no output '" + escape(sample.output_name) + "'");
+}
+GRAFT_MEMORY_CATCH(golden_key)
 GRAFT_INLINE status check_golden(const model& m, const golden_sample& sample, int threads) GRAFT_MEMORY_TRY {
-    named_tensor again;
-    GRAFT_TRY_ASSIGN(again, detail::golden_answer(m, sample.input_name, sample.input, threads));
-    return check_golden(sample, again.value);
+    session by(m, {threads, nullptr});
+    return check_golden(by, sample);
 }
 GRAFT_MEMORY_CATCH(golden_key)
 
