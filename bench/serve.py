@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How `graft serve` holds under load, under slow clients, and beside a server of FastAPI and ONNX Runtime.
 
-    bench/serve.py MODEL.onnx PICTURE.jpg [--preprocess SPEC] [--part load|reload|slow|batches|rival|clients ...] [--seconds 60] [--connections 64]
+    bench/serve.py MODEL.onnx PICTURE.jpg [--preprocess SPEC] [--part load|reload|slow|batches|rival|clients ...] [--seconds 60] [--connections 64] [--precision P]
 
 load     wrk posts the picture; every answer is compared with the first: wrong ones, requests a second, latencies, memory at the start and at the end
 reload   the same load, while SIGHUP has the model read anew each second
@@ -122,7 +122,7 @@ def serving(command, port, check):
 
 
 def graft(o, port, *more):
-    return [GRAFT, "serve", o.model, "--port", str(port), "--preprocess", o.preprocess, *more]
+    return [GRAFT, "serve", o.model, "--port", str(port), "--preprocess", o.preprocess, "--precision", o.precision, *more]
 
 
 def wrk(o, port, seconds, index):
@@ -259,7 +259,7 @@ def clients(o, picture):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model"), parser.add_argument("picture")
-    parser.add_argument("--preprocess", default="imagenet")
+    parser.add_argument("--preprocess", default="imagenet"), parser.add_argument("--precision", default="auto", help="graft's; the rival's is the model's")
     parser.add_argument("--part", nargs="+", default=["load", "reload", "slow", "batches", "rival", "clients"])
     parser.add_argument("--seconds", type=int, default=60), parser.add_argument("--connections", type=int, default=64), parser.add_argument("--rounds", type=int, default=3)
     o = parser.parse_args()
