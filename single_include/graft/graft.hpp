@@ -6076,6 +6076,50 @@ private:
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_CORE_KEEP_LOADED_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_KEEP_LOADED_HPP
+// ---- graft/core/keep_loaded.hpp
+// A shared object that holds graft stays in the process once a thread that never ends runs its code.
+
+
+#if defined(_WIN32)
+struct HINSTANCE__;
+#elif !defined(__EMSCRIPTEN__)
+#include <dlfcn.h>
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+#if defined(_WIN32)
+// What is used of windows.h, declared as it does. Included, it would leave its macros (near, far, ...) to every user of graft, and
+// NOMINMAX or WIN32_LEAN_AND_MEAN would be decided here.
+namespace windows {
+#if defined(NO_STRICT)
+using module = void*;
+#else
+using module = HINSTANCE__*;
+#endif
+constexpr unsigned long by_address = 4, uncounted = 2, for_ever = 1;  // GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS, _UNCHANGED_REFCOUNT, _PIN
+extern "C" __declspec(dllimport) int __stdcall GetModuleHandleExA(unsigned long flags, const char* name, module* found);
+}  // namespace windows
+#endif
+namespace detail {
+
+// Keeps the shared object that this is compiled into loaded until the process ends, whatever closes it: dlclose(), FreeLibrary().
+GRAFT_COLD inline void keep_loaded() noexcept {
+    static const char within = 0;
+#if defined(_WIN32)
+    windows::module module = nullptr;
+    (void)windows::GetModuleHandleExA(windows::by_address | windows::for_ever, &within, &module);
+#elif !defined(__EMSCRIPTEN__)
+    // Of a program itself, which stays by itself, nothing comes of it.
+    Dl_info about;
+    if (dladdr(&within, &about) && about.dli_fname) (void)dlopen(about.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+#endif
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_CORE_START_THREAD_HPP
 #define GRAFT_SINGLE_GRAFT_CORE_START_THREAD_HPP
 // ---- graft/core/start_thread.hpp
@@ -6160,7 +6204,7 @@ public:
     thread_pool(const thread_pool&) = delete;
     thread_pool& operator=(const thread_pool&) = delete;
 
-    // That of the process. Never destroyed: threads of the app may still use it while static objects go away.
+    // That of the process, or of a shared object that holds graft. Never destroyed: threads of the app may still use it while static objects go away.
     static thread_pool& instance() {
         static std::atomic<thread_pool*> pool{nullptr};
         thread_pool* p = pool.load(std::memory_order_acquire);
@@ -6209,6 +6253,7 @@ private:
     GRAFT_COLD void add_workers(int wanted) {
         const auto now = std::chrono::steady_clock::now();
         if (now < ask_again_) return;
+        if (!owned_ && workers_ == 0) keep_loaded();  // its threads never end, so their code may not go away
         for (std::thread made; workers_ < wanted; ++workers_) {
             if (!start_thread(made, [this, member = workers_ + 1] { serve(member); })) {
                 ask_again_ = now + std::chrono::seconds(1);

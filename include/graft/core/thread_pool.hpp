@@ -5,6 +5,7 @@
 
 #include "contention.hpp"
 #include "executor.hpp"
+#include "keep_loaded.hpp"
 #include "start_thread.hpp"
 
 #include <algorithm>
@@ -55,7 +56,7 @@ public:
     thread_pool(const thread_pool&) = delete;
     thread_pool& operator=(const thread_pool&) = delete;
 
-    // That of the process. Never destroyed: threads of the app may still use it while static objects go away.
+    // That of the process, or of a shared object that holds graft. Never destroyed: threads of the app may still use it while static objects go away.
     static thread_pool& instance() {
         static std::atomic<thread_pool*> pool{nullptr};
         thread_pool* p = pool.load(std::memory_order_acquire);
@@ -104,6 +105,7 @@ private:
     GRAFT_COLD void add_workers(int wanted) {
         const auto now = std::chrono::steady_clock::now();
         if (now < ask_again_) return;
+        if (!owned_ && workers_ == 0) keep_loaded();  // its threads never end, so their code may not go away
         for (std::thread made; workers_ < wanted; ++workers_) {
             if (!start_thread(made, [this, member = workers_ + 1] { serve(member); })) {
                 ask_again_ = now + std::chrono::seconds(1);

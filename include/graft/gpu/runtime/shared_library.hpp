@@ -36,41 +36,32 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "../../core/directory.hpp"
+#include "../../core/keep_loaded.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
 #if defined(_WIN32)
 #include <cstdint>
-struct HINSTANCE__;
 #else
 #include <dlfcn.h>
 #endif
 
 GRAFT_BEGIN_NAMESPACE
-namespace gpu {
 #if defined(_WIN32)
-// What is used of windows.h, declared as it does. Included, it would leave its macros (near, far, ...) to every user of graft, and
-// NOMINMAX or WIN32_LEAN_AND_MEAN would be decided here.
 namespace windows {
-#if defined(NO_STRICT)
-using module = void*;
-#else
-using module = HINSTANCE__*;
-#endif
 using procedure = std::intptr_t(__stdcall*)();
 constexpr unsigned long search_beside_and_system = 0x1100, search_system = 0x1000;  // LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR, _DEFAULT_DIRS
-constexpr unsigned long by_address_uncounted = 6;                                   // GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS, _UNCHANGED_REFCOUNT
 extern "C" {
 __declspec(dllimport) module __stdcall LoadLibraryExA(const char* name, void* file, unsigned long flags);
 __declspec(dllimport) module __stdcall GetModuleHandleA(const char* name);
-__declspec(dllimport) int __stdcall GetModuleHandleExA(unsigned long flags, const char* name, module* found);
 __declspec(dllimport) unsigned long __stdcall GetModuleFileNameA(module of, char* path, unsigned long size);
 __declspec(dllimport) procedure __stdcall GetProcAddress(module of, const char* name);
 __declspec(dllimport) unsigned long __stdcall GetLastError();
 }
 }  // namespace windows
 #endif
+namespace gpu {
 namespace detail {
 
 #if defined(_WIN32)
@@ -278,7 +269,7 @@ GRAFT_INLINE std::string file_of(void* address) {
 #if defined(_WIN32)
     windows::module module = nullptr;
     char path[1024];
-    if (!windows::GetModuleHandleExA(windows::by_address_uncounted, static_cast<const char*>(address), &module)) return "";
+    if (!windows::GetModuleHandleExA(windows::by_address | windows::uncounted, static_cast<const char*>(address), &module)) return "";
     const unsigned long length = windows::GetModuleFileNameA(module, path, sizeof path);
     return length && length < sizeof path ? std::string(path, length) : "";
 #else
