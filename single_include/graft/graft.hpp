@@ -34138,7 +34138,7 @@ struct code_groups {
 constexpr int code_columns = 64;  ///< codes that are read at once; groups repeat within
 
 /// A two-dimensional convolution of 8-bit images, row-major, whose sums are requantised: y = clamp(rint(sum * scale) + y_zero, low, high), the sum
-/// of (x - x_zero) * w over the window plus the bias, in int32. Groups: 1, or one for each channel (depthwise).
+/// of (x - x_zero) * w over the window plus the bias, in int32. `groups` divides ic and oc.
 struct quantized_conv_problem {
     std::int64_t n = 1, ic = 1, ih = 1, iw = 1, oc = 1, oh = 1, ow = 1;
     int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
@@ -34155,7 +34155,9 @@ struct quantized_conv_problem {
     bool adds = false;           ///< of tiles: what is stored are the codes of `sum`, whose `a` the convolution's are and whose `b` lie as y does
     quantized_sum_problem sum;
 
-    bool depthwise() const noexcept { return groups != 1; }
+    bool depthwise() const noexcept { return groups != 1 && groups == ic && groups == oc; }
+    /// Groups of several channels, or with several outputs of one.
+    bool grouped() const noexcept { return groups != 1 && !depthwise(); }
     /// Whether pixels are multiplied as unsigned numbers: their zero point is the bias's to take back.
     bool unsigned_pixels() const noexcept { return bytes || depthwise(); }
     /// Whether neighbours are read where they lie: one tap, no border, no steps.
@@ -34170,6 +34172,12 @@ struct quantized_conv_problem {
     /// Output channels that are computed together.
     int rows() const noexcept;
     std::int64_t blocks() const noexcept { return (oc + rows() - 1) / rows(); }
+    /// Lanes of channels that a block of output channels reads, which are neighbours, and the first of them: where there are groups, those of the groups that
+    /// it has outputs of. Weights from channels of other groups are zeros.
+    std::int64_t lanes_of_block() const noexcept;
+    std::int64_t first_lane(std::int64_t block) const noexcept;
+    /// Products of a sum.
+    std::int64_t products() const noexcept { return ic / groups * kh * kw; }
     /// Tiles of 2 x 2 outputs.
     std::int64_t winograd_tiles_high() const noexcept { return (oh + 1) / 2; }
     std::int64_t winograd_tiles_wide() const noexcept { return (ow + 1) / 2; }
@@ -34201,6 +34209,20 @@ constexpr int quantized_depthwise_pixels = 8192;  ///< of a channel's image that
 constexpr int quantized_pixels_of_few = 50;  ///< of a task where vectors are of output channels, ten at a time
 
 inline int quantized_conv_problem::rows() const noexcept { return tiles && depthwise() ? code_pixel : tiles || few ? quantized_rows_of_tiles : quantized_rows; }
+inline std::int64_t quantized_conv_problem::lanes_of_block() const noexcept {
+    const std::int64_t all = lanes_of_channels(), beside = channels_a_lane(), inputs = ic / groups, outputs = oc / groups, r = rows();
+    if (!grouped()) return all;
+    // A block touches one group, some whole ones, or parts of the first and of the last; its channels begin with a lane, or within one.
+    const std::int64_t touched = outputs % r == 0 ? 1 : r % outputs == 0 ? r / outputs : (r + outputs - 2) / outputs + 1, channels = touched * inputs;
+    const bool whole = (outputs % r != 0 && r % outputs == 0 ? channels : inputs) % beside == 0;
+    const std::int64_t lanes = (channels + beside - 1 + (whole ? 0 : beside - 1)) / beside;
+    return lanes < all ? lanes : all;
+}
+inline std::int64_t quantized_conv_problem::first_lane(std::int64_t block) const noexcept {
+    if (!grouped()) return 0;
+    const std::int64_t first = block * rows() / (oc / groups) * (ic / groups) / channels_a_lane(), last = lanes_of_channels() - lanes_of_block();
+    return first < last ? first : last;
+}
 /// Where the weights of a pixel's channel stand, four taps a word: of each sixteen channels the first four are beside those of the other sixteens.
 constexpr int word_of_channel(int channel) { return channel % 16 / 4 * 16 + channel / 16 * 4 + channel % 4; }
 
@@ -34219,11 +34241,11 @@ struct quantized_conv_args {
     image_planes from;
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
-    const std::int32_t* weights =
-        nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles those of pixel_args, of few pixels [oc / 32][lanes][taps][32];
-                  // depthwise: [oc][taps / 2], of bytes [oc / 4][fours of taps][4], of tiles [oc / 64][fours of taps][64 words of channels]
-    const float* scale = nullptr;        // [oc]
-    const std::int32_t* bias = nullptr;  // [oc]
+    const std::int32_t* weights = nullptr;  // [oc / 8][lanes of a block][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles those of pixel_args, of few
+                                            // pixels [oc / 32][lanes][taps][32]; depthwise: [oc][taps / 2], of bytes [oc / 4][fours of taps][4], of tiles [oc /
+                                            // 64][fours of taps][64 words of channels]
+    const float* scale = nullptr;           // [oc]
+    const std::int32_t* bias = nullptr;     // [oc]
     std::int32_t* gathered =
         nullptr;  // of bytes [lanes][planes], of a matrix [rows][lanes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
     std::int64_t slot = 0;                // numbers of a slot
@@ -37007,12 +37029,12 @@ GRAFT_VECTOR block_span blocks_of_task(const quantized_conv_args& a, std::int64_
 // A task of a convolution: the tile of pixels that is gathered in `slot`, and some blocks of channels.
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw;
+    const std::int64_t pixels = p.oh * p.ow, taps = p.kh * p.kw, steps = p.lanes_of_block() * taps;
     const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
     const auto [begin, end] = blocks_of_task(a, part);
     alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
-        sum_tile(a.gathered + slot * a.slot, steps, a.weights + block * steps * quantized_rows, count, sums);
+        sum_tile(a.gathered + slot * a.slot + p.first_lane(block) * taps * quantized_pixels, steps, a.weights + block * steps * quantized_rows, count, sums);
         for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
             store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
     }
@@ -39885,12 +39907,12 @@ GRAFT_VECTOR block_span blocks_of_task(const quantized_conv_args& a, std::int64_
 // A task of a convolution: the tile of pixels that is gathered in `slot`, and some blocks of channels.
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw;
+    const std::int64_t pixels = p.oh * p.ow, taps = p.kh * p.kw, steps = p.lanes_of_block() * taps;
     const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
     const auto [begin, end] = blocks_of_task(a, part);
     alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
-        sum_tile(a.gathered + slot * a.slot, steps, a.weights + block * steps * quantized_rows, count, sums);
+        sum_tile(a.gathered + slot * a.slot + p.first_lane(block) * taps * quantized_pixels, steps, a.weights + block * steps * quantized_rows, count, sums);
         for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
             store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
     }
@@ -42783,12 +42805,12 @@ GRAFT_VECTOR block_span blocks_of_task(const quantized_conv_args& a, std::int64_
 // A task of a convolution: the tile of pixels that is gathered in `slot`, and some blocks of channels.
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw;
+    const std::int64_t pixels = p.oh * p.ow, taps = p.kh * p.kw, steps = p.lanes_of_block() * taps;
     const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
     const auto [begin, end] = blocks_of_task(a, part);
     alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
-        sum_tile(a.gathered + slot * a.slot, steps, a.weights + block * steps * quantized_rows, count, sums);
+        sum_tile(a.gathered + slot * a.slot + p.first_lane(block) * taps * quantized_pixels, steps, a.weights + block * steps * quantized_rows, count, sums);
         for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
             store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
     }
@@ -45652,12 +45674,12 @@ GRAFT_VECTOR block_span blocks_of_task(const quantized_conv_args& a, std::int64_
 // A task of a convolution: the tile of pixels that is gathered in `slot`, and some blocks of channels.
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw;
+    const std::int64_t pixels = p.oh * p.ow, taps = p.kh * p.kw, steps = p.lanes_of_block() * taps;
     const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
     const auto [begin, end] = blocks_of_task(a, part);
     alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
-        sum_tile(a.gathered + slot * a.slot, steps, a.weights + block * steps * quantized_rows, count, sums);
+        sum_tile(a.gathered + slot * a.slot + p.first_lane(block) * taps * quantized_pixels, steps, a.weights + block * steps * quantized_rows, count, sums);
         for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
             store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
     }
@@ -48513,12 +48535,12 @@ GRAFT_VECTOR block_span blocks_of_task(const quantized_conv_args& a, std::int64_
 // A task of a convolution: the tile of pixels that is gathered in `slot`, and some blocks of channels.
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw;
+    const std::int64_t pixels = p.oh * p.ow, taps = p.kh * p.kw, steps = p.lanes_of_block() * taps;
     const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
     const auto [begin, end] = blocks_of_task(a, part);
     alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
-        sum_tile(a.gathered + slot * a.slot, steps, a.weights + block * steps * quantized_rows, count, sums);
+        sum_tile(a.gathered + slot * a.slot + p.first_lane(block) * taps * quantized_pixels, steps, a.weights + block * steps * quantized_rows, count, sums);
         for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
             store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
     }
@@ -49132,7 +49154,7 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
     constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
-    const std::int64_t steps = p.lanes_of_channels();
+    const std::int64_t steps = p.lanes_of_block();
     const int last = count - (Columns - 1) * V::W, window = p.window();
     for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
@@ -49180,12 +49202,12 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.window() * quantized_rows;
+        const std::int32_t *const w = a.weights + block * p.lanes_of_block() * p.window() * quantized_rows, *const lanes = image + p.first_lane(block) * step;
         for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
             const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
              : count > V::W   ? conv_lanes_tile<2>
-                              : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
+                              : conv_lanes_tile<1>)(a, lanes + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
         }
     }
 }
@@ -49716,7 +49738,7 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
     constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
-    const std::int64_t steps = p.lanes_of_channels();
+    const std::int64_t steps = p.lanes_of_block();
     const int last = count - (Columns - 1) * V::W, window = p.window();
     for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
@@ -49764,12 +49786,12 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.window() * quantized_rows;
+        const std::int32_t *const w = a.weights + block * p.lanes_of_block() * p.window() * quantized_rows, *const lanes = image + p.first_lane(block) * step;
         for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
             const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
              : count > V::W   ? conv_lanes_tile<2>
-                              : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
+                              : conv_lanes_tile<1>)(a, lanes + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
         }
     }
 }
@@ -50277,7 +50299,7 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
     constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
-    const std::int64_t steps = p.lanes_of_channels();
+    const std::int64_t steps = p.lanes_of_block();
     const int last = count - (Columns - 1) * V::W, window = p.window();
     for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
@@ -50325,12 +50347,12 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.window() * quantized_rows;
+        const std::int32_t *const w = a.weights + block * p.lanes_of_block() * p.window() * quantized_rows, *const lanes = image + p.first_lane(block) * step;
         for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
             const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
              : count > V::W   ? conv_lanes_tile<2>
-                              : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
+                              : conv_lanes_tile<1>)(a, lanes + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
         }
     }
 }
@@ -50904,7 +50926,7 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
     constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
-    const std::int64_t steps = p.lanes_of_channels();
+    const std::int64_t steps = p.lanes_of_block();
     const int last = count - (Columns - 1) * V::W, window = p.window();
     for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
@@ -50952,12 +50974,12 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.window() * quantized_rows;
+        const std::int32_t *const w = a.weights + block * p.lanes_of_block() * p.window() * quantized_rows, *const lanes = image + p.first_lane(block) * step;
         for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
             const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
              : count > V::W   ? conv_lanes_tile<2>
-                              : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
+                              : conv_lanes_tile<1>)(a, lanes + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
         }
     }
 }
@@ -52633,7 +52655,7 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
     constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
-    const std::int64_t steps = p.lanes_of_channels();
+    const std::int64_t steps = p.lanes_of_block();
     const int last = count - (Columns - 1) * V::W, window = p.window();
     for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
@@ -52681,12 +52703,12 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.window() * quantized_rows;
+        const std::int32_t *const w = a.weights + block * p.lanes_of_block() * p.window() * quantized_rows, *const lanes = image + p.first_lane(block) * step;
         for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
             const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
              : count > V::W   ? conv_lanes_tile<2>
-                              : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
+                              : conv_lanes_tile<1>)(a, lanes + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
         }
     }
 }
@@ -54363,7 +54385,7 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
     constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
-    const std::int64_t steps = p.lanes_of_channels();
+    const std::int64_t steps = p.lanes_of_block();
     const int last = count - (Columns - 1) * V::W, window = p.window();
     for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
@@ -54411,12 +54433,12 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.window() * quantized_rows;
+        const std::int32_t *const w = a.weights + block * p.lanes_of_block() * p.window() * quantized_rows, *const lanes = image + p.first_lane(block) * step;
         for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
             const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
              : count > V::W   ? conv_lanes_tile<2>
-                              : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
+                              : conv_lanes_tile<1>)(a, lanes + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
         }
     }
 }
@@ -56093,7 +56115,7 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
     constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
-    const std::int64_t steps = p.lanes_of_channels();
+    const std::int64_t steps = p.lanes_of_block();
     const int last = count - (Columns - 1) * V::W, window = p.window();
     for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
@@ -56141,12 +56163,12 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.window() * quantized_rows;
+        const std::int32_t *const w = a.weights + block * p.lanes_of_block() * p.window() * quantized_rows, *const lanes = image + p.first_lane(block) * step;
         for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
             const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
              : count > V::W   ? conv_lanes_tile<2>
-                              : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
+                              : conv_lanes_tile<1>)(a, lanes + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
         }
     }
 }
@@ -57821,7 +57843,7 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
     constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
-    const std::int64_t steps = p.lanes_of_channels();
+    const std::int64_t steps = p.lanes_of_block();
     const int last = count - (Columns - 1) * V::W, window = p.window();
     for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
@@ -57869,12 +57891,12 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.window() * quantized_rows;
+        const std::int32_t *const w = a.weights + block * p.lanes_of_block() * p.window() * quantized_rows, *const lanes = image + p.first_lane(block) * step;
         for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
             const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
              : count > V::W   ? conv_lanes_tile<2>
-                              : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
+                              : conv_lanes_tile<1>)(a, lanes + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
         }
     }
 }
@@ -61148,7 +61170,7 @@ struct code_groups {
 constexpr int code_columns = 64;  ///< codes that are read at once; groups repeat within
 
 /// A two-dimensional convolution of 8-bit images, row-major, whose sums are requantised: y = clamp(rint(sum * scale) + y_zero, low, high), the sum
-/// of (x - x_zero) * w over the window plus the bias, in int32. Groups: 1, or one for each channel (depthwise).
+/// of (x - x_zero) * w over the window plus the bias, in int32. `groups` divides ic and oc.
 struct quantized_conv_problem {
     std::int64_t n = 1, ic = 1, ih = 1, iw = 1, oc = 1, oh = 1, ow = 1;
     int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
@@ -61165,7 +61187,9 @@ struct quantized_conv_problem {
     bool adds = false;           ///< of tiles: what is stored are the codes of `sum`, whose `a` the convolution's are and whose `b` lie as y does
     quantized_sum_problem sum;
 
-    bool depthwise() const noexcept { return groups != 1; }
+    bool depthwise() const noexcept { return groups != 1 && groups == ic && groups == oc; }
+    /// Groups of several channels, or with several outputs of one.
+    bool grouped() const noexcept { return groups != 1 && !depthwise(); }
     /// Whether pixels are multiplied as unsigned numbers: their zero point is the bias's to take back.
     bool unsigned_pixels() const noexcept { return bytes || depthwise(); }
     /// Whether neighbours are read where they lie: one tap, no border, no steps.
@@ -61180,6 +61204,12 @@ struct quantized_conv_problem {
     /// Output channels that are computed together.
     int rows() const noexcept;
     std::int64_t blocks() const noexcept { return (oc + rows() - 1) / rows(); }
+    /// Lanes of channels that a block of output channels reads, which are neighbours, and the first of them: where there are groups, those of the groups that
+    /// it has outputs of. Weights from channels of other groups are zeros.
+    std::int64_t lanes_of_block() const noexcept;
+    std::int64_t first_lane(std::int64_t block) const noexcept;
+    /// Products of a sum.
+    std::int64_t products() const noexcept { return ic / groups * kh * kw; }
     /// Tiles of 2 x 2 outputs.
     std::int64_t winograd_tiles_high() const noexcept { return (oh + 1) / 2; }
     std::int64_t winograd_tiles_wide() const noexcept { return (ow + 1) / 2; }
@@ -61211,6 +61241,20 @@ constexpr int quantized_depthwise_pixels = 8192;  ///< of a channel's image that
 constexpr int quantized_pixels_of_few = 50;  ///< of a task where vectors are of output channels, ten at a time
 
 inline int quantized_conv_problem::rows() const noexcept { return tiles && depthwise() ? code_pixel : tiles || few ? quantized_rows_of_tiles : quantized_rows; }
+inline std::int64_t quantized_conv_problem::lanes_of_block() const noexcept {
+    const std::int64_t all = lanes_of_channels(), beside = channels_a_lane(), inputs = ic / groups, outputs = oc / groups, r = rows();
+    if (!grouped()) return all;
+    // A block touches one group, some whole ones, or parts of the first and of the last; its channels begin with a lane, or within one.
+    const std::int64_t touched = outputs % r == 0 ? 1 : r % outputs == 0 ? r / outputs : (r + outputs - 2) / outputs + 1, channels = touched * inputs;
+    const bool whole = (outputs % r != 0 && r % outputs == 0 ? channels : inputs) % beside == 0;
+    const std::int64_t lanes = (channels + beside - 1 + (whole ? 0 : beside - 1)) / beside;
+    return lanes < all ? lanes : all;
+}
+inline std::int64_t quantized_conv_problem::first_lane(std::int64_t block) const noexcept {
+    if (!grouped()) return 0;
+    const std::int64_t first = block * rows() / (oc / groups) * (ic / groups) / channels_a_lane(), last = lanes_of_channels() - lanes_of_block();
+    return first < last ? first : last;
+}
 /// Where the weights of a pixel's channel stand, four taps a word: of each sixteen channels the first four are beside those of the other sixteens.
 constexpr int word_of_channel(int channel) { return channel % 16 / 4 * 16 + channel / 16 * 4 + channel % 4; }
 
@@ -61229,11 +61273,11 @@ struct quantized_conv_args {
     image_planes from;
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
-    const std::int32_t* weights =
-        nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles those of pixel_args, of few pixels [oc / 32][lanes][taps][32];
-                  // depthwise: [oc][taps / 2], of bytes [oc / 4][fours of taps][4], of tiles [oc / 64][fours of taps][64 words of channels]
-    const float* scale = nullptr;        // [oc]
-    const std::int32_t* bias = nullptr;  // [oc]
+    const std::int32_t* weights = nullptr;  // [oc / 8][lanes of a block][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles those of pixel_args, of few
+                                            // pixels [oc / 32][lanes][taps][32]; depthwise: [oc][taps / 2], of bytes [oc / 4][fours of taps][4], of tiles [oc /
+                                            // 64][fours of taps][64 words of channels]
+    const float* scale = nullptr;           // [oc]
+    const std::int32_t* bias = nullptr;     // [oc]
     std::int32_t* gathered =
         nullptr;  // of bytes [lanes][planes], of a matrix [rows][lanes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
     std::int64_t slot = 0;                // numbers of a slot
@@ -64527,11 +64571,21 @@ template <int Width, int Rows>
 inline void pack_quantized_lanes(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
     constexpr std::int64_t rows = Rows;
     constexpr std::uint32_t mask = Width == 4 ? 0xffu : 0xffffu;
-    const std::int64_t taps = std::int64_t(p.kh) * p.kw, window = p.window(), first = block * rows, size = p.lanes_of_channels() * window * rows;
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw, window = p.window(), first = block * rows, size = p.lanes_of_block() * window * rows;
     to += block * size;
     // What rows and lanes beyond the channels hold.
     std::memset(to, 0, static_cast<std::size_t>(size) * sizeof(std::uint32_t));
     const auto shifted = [](std::int16_t w, std::int64_t c) { return (static_cast<std::uint32_t>(static_cast<std::int32_t>(w)) & mask) << (32 / Width * c); };
+    if (p.grouped()) {
+        for (std::int64_t m = 0; m < rows && first + m < p.oc; ++m)
+            for (std::int64_t c = 0; c < p.ic / p.groups; ++c)
+                for (std::int64_t tap = 0; tap < taps; ++tap, ++weights) {
+                    const std::int64_t channel = (first + m) / (p.oc / p.groups) * (p.ic / p.groups) + c, lane = channel / Width - p.first_lane(block);
+                    for (int which = 0; which < p.parts(); ++which)
+                        to[(lane * window + which * taps + tap) * rows + m] |= shifted(p.wide ? p.part(*weights, which) : *weights, channel % Width);
+                }
+        return;
+    }
     for (std::int64_t m = 0; m < rows && first + m < p.oc; ++m) {
         const std::int16_t* from = weights + m * p.ic * taps;
         std::int64_t lane = 0;
@@ -64611,7 +64665,7 @@ GRAFT_INLINE std::int64_t packed_quantized_bytes(const quantized_conv_problem& p
     if (p.tiles) return 4 * p.blocks() * p.fours() * code_pixel;
     if (p.depthwise()) return p.bytes ? 16 * p.lanes(p.oc) * p.fours() : 4 * p.oc * ((taps + 1) / 2);
     if (p.winograd) return 4 * ((p.oc + quantized_rows - 1) / quantized_rows) * quantized_rows * p.lanes_of_channels() * 16;
-    return 4 * p.blocks() * p.rows() * p.lanes_of_channels() * p.window();
+    return 4 * p.blocks() * p.rows() * p.lanes_of_block() * p.window();
 }
 
 GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, void* packed) {
@@ -64645,7 +64699,7 @@ GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int6
 GRAFT_INLINE std::int32_t quantized_bias(const quantized_conv_problem& p, const std::int16_t* weights, std::int32_t bias) {
     if (!p.unsigned_pixels()) return bias;
     constexpr std::int64_t together = 32;  // compilers make vectors of as many
-    const std::int64_t n = (p.depthwise() ? 1 : p.ic) * p.kh * p.kw;
+    const std::int64_t n = p.products();
     std::int64_t sum = 0, i = 0;
     for (; i + together <= n; i += together) {
         std::int32_t some = 0;
@@ -64748,14 +64802,14 @@ inline std::int64_t quantized_slots(const quantized_conv_problem& p) {
 }  // namespace detail
 
 GRAFT_INLINE bool takes_quantized_conv(const quantized_conv_problem& p) {
-    if (p.groups != 1 && (p.groups != p.ic || p.groups != p.oc)) return false;
     if (p.n < 1 || p.ic < 1 || p.oc < 1 || p.oh < 1 || p.ow < 1 || p.ih < 1 || p.iw < 1 || p.kh < 1 || p.kw < 1 || p.pt < 0 || p.pl < 0) return false;
+    if (p.groups < 1 || p.ic % p.groups != 0 || p.oc % p.groups != 0) return false;
     constexpr std::int64_t most = 1 << 20;
     for (const std::int64_t size :
          {p.ic, p.oc, p.ih, p.iw, p.oh, p.ow, std::int64_t(p.pt), std::int64_t(p.pl), std::int64_t(p.dh) * p.kh, std::int64_t(p.dw) * p.kw})
         if (size > most) return false;
     if (std::int64_t(p.kh) * p.kw * p.parts() > quantized_taps || p.sh > detail::most_quantized_stride || p.sw > detail::most_quantized_stride) return false;
-    if ((p.depthwise() ? 1 : p.ic) * p.kh * p.kw > detail::most_quantized_products) return false;
+    if (p.products() > detail::most_quantized_products) return false;
     const image_planes g = detail::planes_of(p);
     if (!p.depthwise()) return g.planes() <= (std::int64_t(1) << 40) / p.ic;
     return g.row_phases * g.column_phases * depthwise_pitch(g) * (g.rows - p.oh + 1) <= quantized_depthwise_pixels;
@@ -64764,26 +64818,25 @@ GRAFT_INLINE bool takes_quantized_conv(const quantized_conv_problem& p) {
 GRAFT_INLINE bool takes_quantized_winograd(const quantized_conv_problem& p) {
     // Four times the sum of a window stays in int32 for differences of nine bits on both sides.
     constexpr int most = (1 << 29) / (9 * 255 * 255);
-    return !p.bytes && !p.depthwise() && p.kh == 3 && p.kw == 3 && p.sh == 1 && p.sw == 1 && p.dh == 1 && p.dw == 1 && p.ic >= 16 && p.ic <= most &&
+    return !p.bytes && p.groups == 1 && p.kh == 3 && p.kw == 3 && p.sh == 1 && p.sw == 1 && p.dh == 1 && p.dw == 1 && p.ic >= 16 && p.ic <= most &&
            p.oc >= 16 && p.ow <= quantized_winograd_width;
 }
 GRAFT_INLINE bool multiplies_bytes(isa set) noexcept { return byte_products(set) != nullptr; }
 GRAFT_INLINE bool steps_fit_int32(const quantized_conv_problem& p, float scale, double bias) noexcept {
-    const double products = static_cast<double>(p.depthwise() ? 1 : p.ic) * p.kh * p.kw;
-    return (products * 255 * 255 + bias) * static_cast<double>(scale) < 2147483648.0 * 0.999;
+    return (static_cast<double>(p.products()) * 255 * 255 + bias) * static_cast<double>(scale) < 2147483648.0 * 0.999;
 }
 GRAFT_INLINE bool multiplies_tiles(isa set) noexcept { return byte_tiles(set) != nullptr; }
 GRAFT_INLINE bool prefers_tiles(const quantized_conv_problem& p) noexcept {
     constexpr std::int64_t few = 32;
     return p.ic > few || p.oc > few || (!p.depthwise() && p.ic * p.kh * p.kw * p.oc > 2560);
 }
-GRAFT_INLINE bool takes_quantized_tiles(const quantized_conv_problem& p) { return p.depthwise() || takes_pixels(detail::image_of_codes(p)); }
+GRAFT_INLINE bool takes_quantized_tiles(const quantized_conv_problem& p) { return p.depthwise() || (!p.grouped() && takes_pixels(detail::image_of_codes(p))); }
 GRAFT_INLINE bool takes_quantized_planes(const quantized_conv_problem& p) {
     return !p.depthwise() && p.ic <= 4 && p.kw <= 8 && p.dw == 1 && p.ic * ((p.ow + 1) * p.sw + 8) <= bfloat16_row;
 }
 
 GRAFT_INLINE bool prefers_few_pixels(const quantized_conv_problem& p) noexcept {
-    if (!p.bytes || p.tiles || p.depthwise()) return false;
+    if (!p.bytes || p.tiles || p.groups != 1) return false;
     const image_planes g = detail::planes_of(p);
     const std::int64_t pixels = p.oh * p.ow, neighbours = p.in_place() ? pixels : (p.oh - 1) * g.pitch + p.ow;
     const std::int64_t steps = p.lanes_of_channels() * p.window(), rest = pixels % 10;
@@ -64883,7 +64936,7 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
     const std::int64_t x_image = stored(p.ic) * p.ih * p.iw, y_image = stored(p.oc) * p.oh * p.ow;
     const std::int64_t tiles = detail::tiles_of(p), blocks = p.blocks();
     // About a million products a task, whatever the number of threads.
-    const std::int64_t products = p.rows() * quantized_pixels * p.ic * (p.winograd ? 16 : p.window());
+    const std::int64_t products = p.rows() * quantized_pixels * p.lanes_of_block() * p.channels_a_lane() * (p.winograd ? 16 : p.window());
     a.blocks_a_task = products ? (std::int64_t(1) << 20) / products + 1 : 1;
     a.blocks_a_task = a.blocks_a_task < blocks ? a.blocks_a_task : blocks;
     const auto conv = p.winograd ? k.winograd : p.few ? bytes->conv_few : bytes ? bytes->conv : k.conv;
@@ -65170,6 +65223,7 @@ inline GRAFT_COLD const char* choose_quantized_conv(const kernel_query& q, kerne
                   : p.tiles     ? "8 bits, by tiles"
                   : p.matrix    ? "8 bits, matrix product"
                   : p.few       ? "8 bits, four products a lane of channels"
+                  : p.grouped() ? "8 bits, in groups"
                   : p.bytes     ? "8 bits, four products a lane"
                                 : "8 bits, two products a lane";
     choice.set(p);
@@ -66339,7 +66393,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 //   QuantizeLinear(act?(Conv(DequantizeLinear(x), DequantizeLinear(W), B?)))    graft.QuantizedConv(x)
-//   QLinearConv(x, ...)                                                         graft.QuantizedConv(x); in groups of several channels, reals
+//   QLinearConv(x, ...)                                                         graft.QuantizedConv(x); of one dimension or three, reals
 //   QuantizeLinear(act?(Gemm or MatMul(DequantizeLinear(x), DequantizeLinear(W), B?)))  graft.QuantizedConv(x), where bytes are multiplied
 //   QuantizeLinear(act?(Add(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedSum(a, b)
 //   QuantizeLinear(act?(Mul(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedProduct(a, b)
@@ -66618,7 +66672,8 @@ private:
         tensor weight, scale, zero, bias;  // the bias in int32, or in reals
     };
 
-    // A QLinearConv that the kernels of integers do not take, as one of groups: sums of whole numbers in float32, which has faster kernels than the reference.
+    // A QLinearConv that the kernels of integers do not take, as one of other dimensions than two: sums of whole numbers in float32, which has faster kernels
+    // than the reference.
     //   QuantizeLinear(Conv(DequantizeLinear(x, 1), W - zero, B) * scales, 1)
     status conv_of_whole_numbers(node& n, const codes& x, const codes& y, const constants& k) {
         const shape w = k.weight.shape();
@@ -66769,7 +66824,7 @@ private:
             bias.data<std::int32_t>()[m] = static_cast<std::int32_t>(steps);
             steps_fit &= cpu::steps_fit_int32(p, scale.data<float>()[m], std::fabs(steps));
         }
-        p.tiles = !p.matrix && cpu::multiplies_tiles(level_) && cpu::prefers_tiles(p);
+        p.tiles = !p.matrix && !p.grouped() && cpu::multiplies_tiles(level_) && cpu::prefers_tiles(p);
         const bool may = steps_fit && cpu::multiplies_bytes(level_) && (!p.tiles || cpu::takes_quantized_tiles(p)),
                    fit = may && fit_bytes(k, weight, p.oc, per_channel, 1);
         p.wide = may && !fit;

@@ -41,7 +41,7 @@ int requantised(std::int64_t sum, float scale, const quantized_conv_problem& p) 
 std::vector<std::uint8_t> wanted_codes(const example& e) {
     const quantized_conv_problem& p = e.p;
     std::vector<std::uint8_t> y;
-    const std::int64_t inner = p.depthwise() ? 1 : p.ic;
+    const std::int64_t inner = p.ic / p.groups;
     for (std::int64_t n = 0; n < p.n; ++n)
         for (std::int64_t m = 0; m < p.oc; ++m)
             for (std::int64_t oy = 0; oy < p.oh; ++oy)
@@ -52,7 +52,7 @@ std::vector<std::uint8_t> wanted_codes(const example& e) {
                             for (int kx = 0; kx < p.kw; ++kx) {
                                 const std::int64_t iy = oy * p.sh - p.pt + ky * p.dh, ix = ox * p.sw - p.pl + kx * p.dw;
                                 if (iy < 0 || iy >= p.ih || ix < 0 || ix >= p.iw) continue;
-                                const std::int64_t channel = p.depthwise() ? m : c;
+                                const std::int64_t channel = m / (p.oc / p.groups) * inner + c;
                                 const std::uint8_t byte = e.x[static_cast<std::size_t>(((n * p.ic + channel) * p.ih + iy) * p.iw + ix)];
                                 sum += (code_of(byte, p.x_signed) - p.x_zero) * e.weights[static_cast<std::size_t>(((m * inner + c) * p.kh + ky) * p.kw + kx)];
                             }
@@ -89,8 +89,8 @@ std::vector<std::uint8_t> computed_codes(isa set, const example& e, executor& po
 }
 
 // Full-range codes; scales such that sums reach from one bound to the other, powers of two among them, which make exact halves.
-// `flat`: one tap, no border, no steps.
-example draw(random_source& random, bool depthwise, std::int64_t channels = 21, bool flat = false) {
+// `flat`: one tap, no border, no steps; `grouped`: in groups that are not depthwise.
+example draw(random_source& random, bool depthwise, std::int64_t channels = 21, bool flat = false, bool grouped = false) {
     example e;
     quantized_conv_problem& p = e.p;
     p.n = random.between(1, 2);
@@ -98,6 +98,10 @@ example draw(random_source& random, bool depthwise, std::int64_t channels = 21, 
     p.oc = depthwise ? p.ic : random.between(1, channels);
     p.groups = depthwise ? static_cast<int>(p.ic) : 1;
     if (depthwise && p.ic == 1) p.ic = p.oc = p.groups = 2;
+    if (grouped) {
+        p.groups = static_cast<int>(random.between(2, 7));
+        p.ic = p.groups * random.between(1, channels), p.oc = p.groups * random.between(p.ic == p.groups ? 2 : 1, channels);
+    }
     p.ih = random.between(1, 17), p.iw = random.between(1, 70);
     for (int* size : {&p.kh, &p.kw}) *size = flat ? 1 : static_cast<int>(random.between(1, 5));
     for (int* size : {&p.sh, &p.sw, &p.dh, &p.dw}) *size = flat ? 1 : static_cast<int>(random.between(1, 3));
@@ -114,7 +118,7 @@ example draw(random_source& random, bool depthwise, std::int64_t channels = 21, 
     e.x.resize(static_cast<std::size_t>(p.n * p.ic * p.ih * p.iw));
     for (std::uint8_t& byte : e.x) byte = static_cast<std::uint8_t>(random.next() >> 20);
     const bool wide = random.between(0, 2) == 0, extreme = random.between(0, 3) == 0;
-    e.weights.resize(static_cast<std::size_t>(p.oc * (depthwise ? 1 : p.ic) * p.kh * p.kw));
+    e.weights.resize(static_cast<std::size_t>(p.oc * p.products()));
     for (std::int16_t& w : e.weights)
         w = static_cast<std::int16_t>(wide ? random.between(-255, 254) : extreme ? (random.between(0, 1) ? 127 : -128) : random.between(-128, 127));
     p.bytes = true;
@@ -135,10 +139,11 @@ TEST_CASE("cpu quantized: convolutions give the codes of a loop over int32, on e
     executor alone;
     int bytes = 0, checked = 0;
     for (int round = 0; round < 160; ++round) {
-        const example e = draw(random, round % 3 == 0, 21, round % 4 == 1);
-        INFO("round " << round << ", " << e.p.ic << " to " << e.p.oc << " channels, " << e.p.ih << "x" << e.p.iw << " to " << e.p.oh << "x" << e.p.ow
-                      << ", kernel " << e.p.kh << "x" << e.p.kw << ", strides " << e.p.sh << "x" << e.p.sw << ", dilations " << e.p.dh << "x" << e.p.dw
-                      << ", pads " << e.p.pt << "," << e.p.pl);
+        const bool grouped = round % 3 == 1;
+        const example e = draw(random, round % 3 == 0, grouped ? 18 : 21, round % 4 == 1, grouped);
+        INFO("round " << round << ", " << e.p.ic << " to " << e.p.oc << " channels in " << e.p.groups << " groups, " << e.p.ih << "x" << e.p.iw << " to "
+                      << e.p.oh << "x" << e.p.ow << ", kernel " << e.p.kh << "x" << e.p.kw << ", strides " << e.p.sh << "x" << e.p.sw << ", dilations "
+                      << e.p.dh << "x" << e.p.dw << ", pads " << e.p.pt << "," << e.p.pl);
         REQUIRE(takes_quantized_conv(e.p));
         const std::vector<std::uint8_t> wanted = wanted_codes(e);
         kernel_test::on_every_isa([&](isa set) {
@@ -153,7 +158,7 @@ TEST_CASE("cpu quantized: convolutions give the codes of a loop over int32, on e
                 CHECK(computed_codes(set, e, alone) == wanted);
                 CHECK(computed_codes(set, e, three) == wanted);
                 ++bytes;
-                if (e.p.depthwise()) continue;
+                if (e.p.groups != 1) continue;
                 example few = e;
                 few.p.few = true;
                 CHECK(computed_codes(set, few, alone) == wanted);
@@ -325,7 +330,9 @@ TEST_CASE("cpu quantized: what the kernels do not count is refused") {
         change(changed);
         return !takes_quantized_conv(changed);
     };
-    CHECK(refuses([](quantized_conv_problem& q) { q.ic = q.oc = 4, q.groups = 2; }));
+    CHECK(refuses([](quantized_conv_problem& q) { q.ic = 5, q.oc = 4, q.groups = 2; }));
+    CHECK(refuses([](quantized_conv_problem& q) { q.ic = 4, q.oc = 5, q.groups = 2; }));
+    CHECK(refuses([](quantized_conv_problem& q) { q.groups = 0; }));
     CHECK(refuses([](quantized_conv_problem& q) { q.kh = 17, q.kw = 16; }));
     CHECK(refuses([](quantized_conv_problem& q) { q.ic = 16385; }));
     CHECK(refuses([](quantized_conv_problem& q) { q.ic = 2000, q.kh = q.kw = 3; }));

@@ -93,14 +93,14 @@ inline std::int64_t quantized_slots(const quantized_conv_problem& p) {
 }  // namespace detail
 
 GRAFT_INLINE bool takes_quantized_conv(const quantized_conv_problem& p) {
-    if (p.groups != 1 && (p.groups != p.ic || p.groups != p.oc)) return false;
     if (p.n < 1 || p.ic < 1 || p.oc < 1 || p.oh < 1 || p.ow < 1 || p.ih < 1 || p.iw < 1 || p.kh < 1 || p.kw < 1 || p.pt < 0 || p.pl < 0) return false;
+    if (p.groups < 1 || p.ic % p.groups != 0 || p.oc % p.groups != 0) return false;
     constexpr std::int64_t most = 1 << 20;
     for (const std::int64_t size :
          {p.ic, p.oc, p.ih, p.iw, p.oh, p.ow, std::int64_t(p.pt), std::int64_t(p.pl), std::int64_t(p.dh) * p.kh, std::int64_t(p.dw) * p.kw})
         if (size > most) return false;
     if (std::int64_t(p.kh) * p.kw * p.parts() > quantized_taps || p.sh > detail::most_quantized_stride || p.sw > detail::most_quantized_stride) return false;
-    if ((p.depthwise() ? 1 : p.ic) * p.kh * p.kw > detail::most_quantized_products) return false;
+    if (p.products() > detail::most_quantized_products) return false;
     const image_planes g = detail::planes_of(p);
     if (!p.depthwise()) return g.planes() <= (std::int64_t(1) << 40) / p.ic;
     return g.row_phases * g.column_phases * depthwise_pitch(g) * (g.rows - p.oh + 1) <= quantized_depthwise_pixels;
@@ -109,26 +109,25 @@ GRAFT_INLINE bool takes_quantized_conv(const quantized_conv_problem& p) {
 GRAFT_INLINE bool takes_quantized_winograd(const quantized_conv_problem& p) {
     // Four times the sum of a window stays in int32 for differences of nine bits on both sides.
     constexpr int most = (1 << 29) / (9 * 255 * 255);
-    return !p.bytes && !p.depthwise() && p.kh == 3 && p.kw == 3 && p.sh == 1 && p.sw == 1 && p.dh == 1 && p.dw == 1 && p.ic >= 16 && p.ic <= most &&
+    return !p.bytes && p.groups == 1 && p.kh == 3 && p.kw == 3 && p.sh == 1 && p.sw == 1 && p.dh == 1 && p.dw == 1 && p.ic >= 16 && p.ic <= most &&
            p.oc >= 16 && p.ow <= quantized_winograd_width;
 }
 GRAFT_INLINE bool multiplies_bytes(isa set) noexcept { return byte_products(set) != nullptr; }
 GRAFT_INLINE bool steps_fit_int32(const quantized_conv_problem& p, float scale, double bias) noexcept {
-    const double products = static_cast<double>(p.depthwise() ? 1 : p.ic) * p.kh * p.kw;
-    return (products * 255 * 255 + bias) * static_cast<double>(scale) < 2147483648.0 * 0.999;
+    return (static_cast<double>(p.products()) * 255 * 255 + bias) * static_cast<double>(scale) < 2147483648.0 * 0.999;
 }
 GRAFT_INLINE bool multiplies_tiles(isa set) noexcept { return byte_tiles(set) != nullptr; }
 GRAFT_INLINE bool prefers_tiles(const quantized_conv_problem& p) noexcept {
     constexpr std::int64_t few = 32;
     return p.ic > few || p.oc > few || (!p.depthwise() && p.ic * p.kh * p.kw * p.oc > 2560);
 }
-GRAFT_INLINE bool takes_quantized_tiles(const quantized_conv_problem& p) { return p.depthwise() || takes_pixels(detail::image_of_codes(p)); }
+GRAFT_INLINE bool takes_quantized_tiles(const quantized_conv_problem& p) { return p.depthwise() || (!p.grouped() && takes_pixels(detail::image_of_codes(p))); }
 GRAFT_INLINE bool takes_quantized_planes(const quantized_conv_problem& p) {
     return !p.depthwise() && p.ic <= 4 && p.kw <= 8 && p.dw == 1 && p.ic * ((p.ow + 1) * p.sw + 8) <= bfloat16_row;
 }
 
 GRAFT_INLINE bool prefers_few_pixels(const quantized_conv_problem& p) noexcept {
-    if (!p.bytes || p.tiles || p.depthwise()) return false;
+    if (!p.bytes || p.tiles || p.groups != 1) return false;
     const image_planes g = detail::planes_of(p);
     const std::int64_t pixels = p.oh * p.ow, neighbours = p.in_place() ? pixels : (p.oh - 1) * g.pitch + p.ow;
     const std::int64_t steps = p.lanes_of_channels() * p.window(), rest = pixels % 10;
@@ -228,7 +227,7 @@ GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, c
     const std::int64_t x_image = stored(p.ic) * p.ih * p.iw, y_image = stored(p.oc) * p.oh * p.ow;
     const std::int64_t tiles = detail::tiles_of(p), blocks = p.blocks();
     // About a million products a task, whatever the number of threads.
-    const std::int64_t products = p.rows() * quantized_pixels * p.ic * (p.winograd ? 16 : p.window());
+    const std::int64_t products = p.rows() * quantized_pixels * p.lanes_of_block() * p.channels_a_lane() * (p.winograd ? 16 : p.window());
     a.blocks_a_task = products ? (std::int64_t(1) << 20) / products + 1 : 1;
     a.blocks_a_task = a.blocks_a_task < blocks ? a.blocks_a_task : blocks;
     const auto conv = p.winograd ? k.winograd : p.few ? bytes->conv_few : bytes ? bytes->conv : k.conv;

@@ -95,7 +95,7 @@ struct code_groups {
 constexpr int code_columns = 64;  ///< codes that are read at once; groups repeat within
 
 /// A two-dimensional convolution of 8-bit images, row-major, whose sums are requantised: y = clamp(rint(sum * scale) + y_zero, low, high), the sum
-/// of (x - x_zero) * w over the window plus the bias, in int32. Groups: 1, or one for each channel (depthwise).
+/// of (x - x_zero) * w over the window plus the bias, in int32. `groups` divides ic and oc.
 struct quantized_conv_problem {
     std::int64_t n = 1, ic = 1, ih = 1, iw = 1, oc = 1, oh = 1, ow = 1;
     int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
@@ -112,7 +112,9 @@ struct quantized_conv_problem {
     bool adds = false;           ///< of tiles: what is stored are the codes of `sum`, whose `a` the convolution's are and whose `b` lie as y does
     quantized_sum_problem sum;
 
-    bool depthwise() const noexcept { return groups != 1; }
+    bool depthwise() const noexcept { return groups != 1 && groups == ic && groups == oc; }
+    /// Groups of several channels, or with several outputs of one.
+    bool grouped() const noexcept { return groups != 1 && !depthwise(); }
     /// Whether pixels are multiplied as unsigned numbers: their zero point is the bias's to take back.
     bool unsigned_pixels() const noexcept { return bytes || depthwise(); }
     /// Whether neighbours are read where they lie: one tap, no border, no steps.
@@ -127,6 +129,12 @@ struct quantized_conv_problem {
     /// Output channels that are computed together.
     int rows() const noexcept;
     std::int64_t blocks() const noexcept { return (oc + rows() - 1) / rows(); }
+    /// Lanes of channels that a block of output channels reads, which are neighbours, and the first of them: where there are groups, those of the groups that
+    /// it has outputs of. Weights from channels of other groups are zeros.
+    std::int64_t lanes_of_block() const noexcept;
+    std::int64_t first_lane(std::int64_t block) const noexcept;
+    /// Products of a sum.
+    std::int64_t products() const noexcept { return ic / groups * kh * kw; }
     /// Tiles of 2 x 2 outputs.
     std::int64_t winograd_tiles_high() const noexcept { return (oh + 1) / 2; }
     std::int64_t winograd_tiles_wide() const noexcept { return (ow + 1) / 2; }
@@ -158,6 +166,20 @@ constexpr int quantized_depthwise_pixels = 8192;  ///< of a channel's image that
 constexpr int quantized_pixels_of_few = 50;  ///< of a task where vectors are of output channels, ten at a time
 
 inline int quantized_conv_problem::rows() const noexcept { return tiles && depthwise() ? code_pixel : tiles || few ? quantized_rows_of_tiles : quantized_rows; }
+inline std::int64_t quantized_conv_problem::lanes_of_block() const noexcept {
+    const std::int64_t all = lanes_of_channels(), beside = channels_a_lane(), inputs = ic / groups, outputs = oc / groups, r = rows();
+    if (!grouped()) return all;
+    // A block touches one group, some whole ones, or parts of the first and of the last; its channels begin with a lane, or within one.
+    const std::int64_t touched = outputs % r == 0 ? 1 : r % outputs == 0 ? r / outputs : (r + outputs - 2) / outputs + 1, channels = touched * inputs;
+    const bool whole = (outputs % r != 0 && r % outputs == 0 ? channels : inputs) % beside == 0;
+    const std::int64_t lanes = (channels + beside - 1 + (whole ? 0 : beside - 1)) / beside;
+    return lanes < all ? lanes : all;
+}
+inline std::int64_t quantized_conv_problem::first_lane(std::int64_t block) const noexcept {
+    if (!grouped()) return 0;
+    const std::int64_t first = block * rows() / (oc / groups) * (ic / groups) / channels_a_lane(), last = lanes_of_channels() - lanes_of_block();
+    return first < last ? first : last;
+}
 /// Where the weights of a pixel's channel stand, four taps a word: of each sixteen channels the first four are beside those of the other sixteens.
 constexpr int word_of_channel(int channel) { return channel % 16 / 4 * 16 + channel / 16 * 4 + channel % 4; }
 
@@ -176,11 +198,11 @@ struct quantized_conv_args {
     image_planes from;
     const std::uint8_t* x = nullptr;
     std::uint8_t* y = nullptr;
-    const std::int32_t* weights =
-        nullptr;  // [oc / 8][lanes][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles those of pixel_args, of few pixels [oc / 32][lanes][taps][32];
-                  // depthwise: [oc][taps / 2], of bytes [oc / 4][fours of taps][4], of tiles [oc / 64][fours of taps][64 words of channels]
-    const float* scale = nullptr;        // [oc]
-    const std::int32_t* bias = nullptr;  // [oc]
+    const std::int32_t* weights = nullptr;  // [oc / 8][lanes of a block][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles those of pixel_args, of few
+                                            // pixels [oc / 32][lanes][taps][32]; depthwise: [oc][taps / 2], of bytes [oc / 4][fours of taps][4], of tiles [oc /
+                                            // 64][fours of taps][64 words of channels]
+    const float* scale = nullptr;           // [oc]
+    const std::int32_t* bias = nullptr;     // [oc]
     std::int32_t* gathered =
         nullptr;  // of bytes [lanes][planes], of a matrix [rows][lanes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
     std::int64_t slot = 0;                // numbers of a slot

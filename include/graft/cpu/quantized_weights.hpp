@@ -54,11 +54,21 @@ template <int Width, int Rows>
 inline void pack_quantized_lanes(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, std::uint32_t* to) {
     constexpr std::int64_t rows = Rows;
     constexpr std::uint32_t mask = Width == 4 ? 0xffu : 0xffffu;
-    const std::int64_t taps = std::int64_t(p.kh) * p.kw, window = p.window(), first = block * rows, size = p.lanes_of_channels() * window * rows;
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw, window = p.window(), first = block * rows, size = p.lanes_of_block() * window * rows;
     to += block * size;
     // What rows and lanes beyond the channels hold.
     std::memset(to, 0, static_cast<std::size_t>(size) * sizeof(std::uint32_t));
     const auto shifted = [](std::int16_t w, std::int64_t c) { return (static_cast<std::uint32_t>(static_cast<std::int32_t>(w)) & mask) << (32 / Width * c); };
+    if (p.grouped()) {
+        for (std::int64_t m = 0; m < rows && first + m < p.oc; ++m)
+            for (std::int64_t c = 0; c < p.ic / p.groups; ++c)
+                for (std::int64_t tap = 0; tap < taps; ++tap, ++weights) {
+                    const std::int64_t channel = (first + m) / (p.oc / p.groups) * (p.ic / p.groups) + c, lane = channel / Width - p.first_lane(block);
+                    for (int which = 0; which < p.parts(); ++which)
+                        to[(lane * window + which * taps + tap) * rows + m] |= shifted(p.wide ? p.part(*weights, which) : *weights, channel % Width);
+                }
+        return;
+    }
     for (std::int64_t m = 0; m < rows && first + m < p.oc; ++m) {
         const std::int16_t* from = weights + m * p.ic * taps;
         std::int64_t lane = 0;
@@ -138,7 +148,7 @@ GRAFT_INLINE std::int64_t packed_quantized_bytes(const quantized_conv_problem& p
     if (p.tiles) return 4 * p.blocks() * p.fours() * code_pixel;
     if (p.depthwise()) return p.bytes ? 16 * p.lanes(p.oc) * p.fours() : 4 * p.oc * ((taps + 1) / 2);
     if (p.winograd) return 4 * ((p.oc + quantized_rows - 1) / quantized_rows) * quantized_rows * p.lanes_of_channels() * 16;
-    return 4 * p.blocks() * p.rows() * p.lanes_of_channels() * p.window();
+    return 4 * p.blocks() * p.rows() * p.lanes_of_block() * p.window();
 }
 
 GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int64_t block, const std::int16_t* weights, void* packed) {
@@ -172,7 +182,7 @@ GRAFT_INLINE void pack_quantized_rows(const quantized_conv_problem& p, std::int6
 GRAFT_INLINE std::int32_t quantized_bias(const quantized_conv_problem& p, const std::int16_t* weights, std::int32_t bias) {
     if (!p.unsigned_pixels()) return bias;
     constexpr std::int64_t together = 32;  // compilers make vectors of as many
-    const std::int64_t n = (p.depthwise() ? 1 : p.ic) * p.kh * p.kw;
+    const std::int64_t n = p.products();
     std::int64_t sum = 0, i = 0;
     for (; i + together <= n; i += together) {
         std::int32_t some = 0;

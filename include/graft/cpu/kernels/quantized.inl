@@ -170,12 +170,12 @@ GRAFT_VECTOR block_span blocks_of_task(const quantized_conv_args& a, std::int64_
 // A task of a convolution: the tile of pixels that is gathered in `slot`, and some blocks of channels.
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t tile, std::int64_t slot, std::int64_t part) {
     const quantized_conv_problem& p = a.p;
-    const std::int64_t pixels = p.oh * p.ow, steps = p.lanes_of_channels() * p.kh * p.kw;
+    const std::int64_t pixels = p.oh * p.ow, taps = p.kh * p.kw, steps = p.lanes_of_block() * taps;
     const std::int64_t first = tile * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
     const auto [begin, end] = blocks_of_task(a, part);
     alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
     for (std::int64_t block = begin; block < end; ++block) {
-        sum_tile(a.gathered + slot * a.slot, steps, a.weights + block * steps * quantized_rows, count, sums);
+        sum_tile(a.gathered + slot * a.slot + p.first_lane(block) * taps * quantized_pixels, steps, a.weights + block * steps * quantized_rows, count, sums);
         for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
             store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
     }

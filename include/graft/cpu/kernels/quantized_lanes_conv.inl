@@ -7,7 +7,7 @@ GRAFT_NOINLINE inline void conv_lanes_tile(const quantized_conv_args& a, const s
                                            std::int64_t channel, std::int64_t first, int count, std::int64_t pitch, const std::int32_t* w) {
     constexpr int rows = rows_of_lanes;
     const quantized_conv_problem& p = a.p;
-    const std::int64_t steps = p.lanes_of_channels();
+    const std::int64_t steps = p.lanes_of_block();
     const int last = count - (Columns - 1) * V::W, window = p.window();
     for (int half = 0; half < quantized_rows && channel + half < p.oc; half += rows) {
         const std::int32_t* by = w + half;
@@ -55,12 +55,12 @@ inline void conv_lanes(const quantized_conv_args& a, std::int64_t tile, std::int
     const auto [begin, end] = blocks_of_task(a, part);
     const std::int64_t pixels = (p.oh - 1) * pitch + p.ow, next = tile * quantized_pixels + quantized_pixels, stop = next < pixels ? next : pixels;
     for (std::int64_t block = begin; block < end; ++block) {
-        const std::int32_t* const w = a.weights + block * p.lanes_of_channels() * p.window() * quantized_rows;
+        const std::int32_t *const w = a.weights + block * p.lanes_of_block() * p.window() * quantized_rows, *const lanes = image + p.first_lane(block) * step;
         for (std::int64_t first = tile * quantized_pixels; first < stop; first += pixels_of_lanes) {
             const int count = static_cast<int>(stop - first < pixels_of_lanes ? stop - first : pixels_of_lanes);
             (count > 2 * V::W ? conv_lanes_tile<3>
              : count > V::W   ? conv_lanes_tile<2>
-                              : conv_lanes_tile<1>)(a, image + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
+                              : conv_lanes_tile<1>)(a, lanes + first, a.from.taps, step, block * quantized_rows, first, count, pitch, w);
         }
     }
 }

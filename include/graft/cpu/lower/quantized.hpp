@@ -20,7 +20,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 //   QuantizeLinear(act?(Conv(DequantizeLinear(x), DequantizeLinear(W), B?)))    graft.QuantizedConv(x)
-//   QLinearConv(x, ...)                                                         graft.QuantizedConv(x); in groups of several channels, reals
+//   QLinearConv(x, ...)                                                         graft.QuantizedConv(x); of one dimension or three, reals
 //   QuantizeLinear(act?(Gemm or MatMul(DequantizeLinear(x), DequantizeLinear(W), B?)))  graft.QuantizedConv(x), where bytes are multiplied
 //   QuantizeLinear(act?(Add(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedSum(a, b)
 //   QuantizeLinear(act?(Mul(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedProduct(a, b)
@@ -299,7 +299,8 @@ private:
         tensor weight, scale, zero, bias;  // the bias in int32, or in reals
     };
 
-    // A QLinearConv that the kernels of integers do not take, as one of groups: sums of whole numbers in float32, which has faster kernels than the reference.
+    // A QLinearConv that the kernels of integers do not take, as one of other dimensions than two: sums of whole numbers in float32, which has faster kernels
+    // than the reference.
     //   QuantizeLinear(Conv(DequantizeLinear(x, 1), W - zero, B) * scales, 1)
     status conv_of_whole_numbers(node& n, const codes& x, const codes& y, const constants& k) {
         const shape w = k.weight.shape();
@@ -450,7 +451,7 @@ private:
             bias.data<std::int32_t>()[m] = static_cast<std::int32_t>(steps);
             steps_fit &= cpu::steps_fit_int32(p, scale.data<float>()[m], std::fabs(steps));
         }
-        p.tiles = !p.matrix && cpu::multiplies_tiles(level_) && cpu::prefers_tiles(p);
+        p.tiles = !p.matrix && !p.grouped() && cpu::multiplies_tiles(level_) && cpu::prefers_tiles(p);
         const bool may = steps_fit && cpu::multiplies_bytes(level_) && (!p.tiles || cpu::takes_quantized_tiles(p)),
                    fit = may && fit_bytes(k, weight, p.oc, per_channel, 1);
         p.wide = may && !fit;

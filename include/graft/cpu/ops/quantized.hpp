@@ -61,6 +61,7 @@ inline GRAFT_COLD const char* choose_quantized_conv(const kernel_query& q, kerne
                   : p.tiles     ? "8 bits, by tiles"
                   : p.matrix    ? "8 bits, matrix product"
                   : p.few       ? "8 bits, four products a lane of channels"
+                  : p.grouped() ? "8 bits, in groups"
                   : p.bytes     ? "8 bits, four products a lane"
                                 : "8 bits, two products a lane";
     choice.set(p);
