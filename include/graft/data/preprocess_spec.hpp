@@ -206,7 +206,8 @@ inline status apply_preprocess(const std::string& items, preprocess_spec& spec, 
             return fail(errc::usage_preprocess, item.empty() ? "empty item" : item,
                         "not an item; known are imagenet, unit, signed, raw, caffe, resize=N|HxW|none, fraction=0..1, "
                         "crop=N|HxW|none, filter=, order=rgb|bgr|gray, "
-                        "mean=, std= (not 0), scale=, layout=nchw|nhwc, dtype=float32|float16|uint8|int8, separated by commas");
+                        "mean=, std= (not 0) and scale= with a number or three, as 0.485:0.456:0.406, layout=nchw|nhwc, dtype=float32|float16|uint8|int8, "
+                        "separated by commas");
         if (end == items.size()) return {};
         at = end + 1;
     }
