@@ -35885,15 +35885,19 @@ GRAFT_VECTOR void pool_tile(const pool_args& a, const typename Pixels::number* x
     }
 }
 
-// The next outputs of a row of a plane; returns how many. Windows inside, next to each other: one load for W of them, where the stride is 1.
+// The next outputs of a row of a plane; returns how many. Of windows `inside`, next to each other: one load for up to W of them, where the stride is 1.
 template <class Reduce>
-GRAFT_VECTOR int pool_some(const pool_problem& p, const float* x, pool_span rows, bool inside, pool_span columns, float* y) {
+GRAFT_VECTOR int pool_some(const pool_problem& p, const float* x, pool_span rows, std::int64_t inside, pool_span columns, float* y) {
     Reduce r;
-    if (p.sw == 1 && inside) {
+    if (p.sw == 1 && inside > 0) {
+        const int count = inside < V::W ? static_cast<int>(inside) : V::W;
         for (int ky = rows.first; ky < rows.last; ++ky)
-            for (int kx = 0; kx < p.kw; ++kx) r.take(V::load(x + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw));
-        r.value(static_cast<float>(rows.counted * p.kw)).store(y);
-        return V::W;
+            for (int kx = 0; kx < p.kw; ++kx) {
+                const float* at = x + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw;
+                r.take(count == V::W ? V::load(at) : V::load_partial(at, count));
+            }
+        r.value(static_cast<float>(rows.counted * p.kw)).store_partial(y, count);
+        return count;
     }
     for (int ky = rows.first; ky < rows.last; ++ky)
         for (int kx = columns.first; kx < columns.last; ++kx) r.take(V::set1(x[std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw]));
@@ -35924,8 +35928,7 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
             const std::int64_t ix = ox * p.sw - p.pl;
             if constexpr (floats)
                 if (!blocked) {
-                    ox +=
-                        pool_some<Reduce>(p, row + ix, rows, ox >= left && ox + V::W <= right, window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad), y + ox);
+                    ox += pool_some<Reduce>(p, row + ix, rows, ox >= left ? right - ox : 0, window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad), y + ox);
                     continue;
                 }
             if (ox >= left && ox + 4 <= right) {
@@ -38763,15 +38766,19 @@ GRAFT_VECTOR void pool_tile(const pool_args& a, const typename Pixels::number* x
     }
 }
 
-// The next outputs of a row of a plane; returns how many. Windows inside, next to each other: one load for W of them, where the stride is 1.
+// The next outputs of a row of a plane; returns how many. Of windows `inside`, next to each other: one load for up to W of them, where the stride is 1.
 template <class Reduce>
-GRAFT_VECTOR int pool_some(const pool_problem& p, const float* x, pool_span rows, bool inside, pool_span columns, float* y) {
+GRAFT_VECTOR int pool_some(const pool_problem& p, const float* x, pool_span rows, std::int64_t inside, pool_span columns, float* y) {
     Reduce r;
-    if (p.sw == 1 && inside) {
+    if (p.sw == 1 && inside > 0) {
+        const int count = inside < V::W ? static_cast<int>(inside) : V::W;
         for (int ky = rows.first; ky < rows.last; ++ky)
-            for (int kx = 0; kx < p.kw; ++kx) r.take(V::load(x + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw));
-        r.value(static_cast<float>(rows.counted * p.kw)).store(y);
-        return V::W;
+            for (int kx = 0; kx < p.kw; ++kx) {
+                const float* at = x + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw;
+                r.take(count == V::W ? V::load(at) : V::load_partial(at, count));
+            }
+        r.value(static_cast<float>(rows.counted * p.kw)).store_partial(y, count);
+        return count;
     }
     for (int ky = rows.first; ky < rows.last; ++ky)
         for (int kx = columns.first; kx < columns.last; ++kx) r.take(V::set1(x[std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw]));
@@ -38802,8 +38809,7 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
             const std::int64_t ix = ox * p.sw - p.pl;
             if constexpr (floats)
                 if (!blocked) {
-                    ox +=
-                        pool_some<Reduce>(p, row + ix, rows, ox >= left && ox + V::W <= right, window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad), y + ox);
+                    ox += pool_some<Reduce>(p, row + ix, rows, ox >= left ? right - ox : 0, window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad), y + ox);
                     continue;
                 }
             if (ox >= left && ox + 4 <= right) {
@@ -41661,15 +41667,19 @@ GRAFT_VECTOR void pool_tile(const pool_args& a, const typename Pixels::number* x
     }
 }
 
-// The next outputs of a row of a plane; returns how many. Windows inside, next to each other: one load for W of them, where the stride is 1.
+// The next outputs of a row of a plane; returns how many. Of windows `inside`, next to each other: one load for up to W of them, where the stride is 1.
 template <class Reduce>
-GRAFT_VECTOR int pool_some(const pool_problem& p, const float* x, pool_span rows, bool inside, pool_span columns, float* y) {
+GRAFT_VECTOR int pool_some(const pool_problem& p, const float* x, pool_span rows, std::int64_t inside, pool_span columns, float* y) {
     Reduce r;
-    if (p.sw == 1 && inside) {
+    if (p.sw == 1 && inside > 0) {
+        const int count = inside < V::W ? static_cast<int>(inside) : V::W;
         for (int ky = rows.first; ky < rows.last; ++ky)
-            for (int kx = 0; kx < p.kw; ++kx) r.take(V::load(x + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw));
-        r.value(static_cast<float>(rows.counted * p.kw)).store(y);
-        return V::W;
+            for (int kx = 0; kx < p.kw; ++kx) {
+                const float* at = x + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw;
+                r.take(count == V::W ? V::load(at) : V::load_partial(at, count));
+            }
+        r.value(static_cast<float>(rows.counted * p.kw)).store_partial(y, count);
+        return count;
     }
     for (int ky = rows.first; ky < rows.last; ++ky)
         for (int kx = columns.first; kx < columns.last; ++kx) r.take(V::set1(x[std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw]));
@@ -41700,8 +41710,7 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
             const std::int64_t ix = ox * p.sw - p.pl;
             if constexpr (floats)
                 if (!blocked) {
-                    ox +=
-                        pool_some<Reduce>(p, row + ix, rows, ox >= left && ox + V::W <= right, window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad), y + ox);
+                    ox += pool_some<Reduce>(p, row + ix, rows, ox >= left ? right - ox : 0, window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad), y + ox);
                     continue;
                 }
             if (ox >= left && ox + 4 <= right) {
@@ -44530,15 +44539,19 @@ GRAFT_VECTOR void pool_tile(const pool_args& a, const typename Pixels::number* x
     }
 }
 
-// The next outputs of a row of a plane; returns how many. Windows inside, next to each other: one load for W of them, where the stride is 1.
+// The next outputs of a row of a plane; returns how many. Of windows `inside`, next to each other: one load for up to W of them, where the stride is 1.
 template <class Reduce>
-GRAFT_VECTOR int pool_some(const pool_problem& p, const float* x, pool_span rows, bool inside, pool_span columns, float* y) {
+GRAFT_VECTOR int pool_some(const pool_problem& p, const float* x, pool_span rows, std::int64_t inside, pool_span columns, float* y) {
     Reduce r;
-    if (p.sw == 1 && inside) {
+    if (p.sw == 1 && inside > 0) {
+        const int count = inside < V::W ? static_cast<int>(inside) : V::W;
         for (int ky = rows.first; ky < rows.last; ++ky)
-            for (int kx = 0; kx < p.kw; ++kx) r.take(V::load(x + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw));
-        r.value(static_cast<float>(rows.counted * p.kw)).store(y);
-        return V::W;
+            for (int kx = 0; kx < p.kw; ++kx) {
+                const float* at = x + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw;
+                r.take(count == V::W ? V::load(at) : V::load_partial(at, count));
+            }
+        r.value(static_cast<float>(rows.counted * p.kw)).store_partial(y, count);
+        return count;
     }
     for (int ky = rows.first; ky < rows.last; ++ky)
         for (int kx = columns.first; kx < columns.last; ++kx) r.take(V::set1(x[std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw]));
@@ -44569,8 +44582,7 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
             const std::int64_t ix = ox * p.sw - p.pl;
             if constexpr (floats)
                 if (!blocked) {
-                    ox +=
-                        pool_some<Reduce>(p, row + ix, rows, ox >= left && ox + V::W <= right, window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad), y + ox);
+                    ox += pool_some<Reduce>(p, row + ix, rows, ox >= left ? right - ox : 0, window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad), y + ox);
                     continue;
                 }
             if (ox >= left && ox + 4 <= right) {
@@ -47391,15 +47403,19 @@ GRAFT_VECTOR void pool_tile(const pool_args& a, const typename Pixels::number* x
     }
 }
 
-// The next outputs of a row of a plane; returns how many. Windows inside, next to each other: one load for W of them, where the stride is 1.
+// The next outputs of a row of a plane; returns how many. Of windows `inside`, next to each other: one load for up to W of them, where the stride is 1.
 template <class Reduce>
-GRAFT_VECTOR int pool_some(const pool_problem& p, const float* x, pool_span rows, bool inside, pool_span columns, float* y) {
+GRAFT_VECTOR int pool_some(const pool_problem& p, const float* x, pool_span rows, std::int64_t inside, pool_span columns, float* y) {
     Reduce r;
-    if (p.sw == 1 && inside) {
+    if (p.sw == 1 && inside > 0) {
+        const int count = inside < V::W ? static_cast<int>(inside) : V::W;
         for (int ky = rows.first; ky < rows.last; ++ky)
-            for (int kx = 0; kx < p.kw; ++kx) r.take(V::load(x + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw));
-        r.value(static_cast<float>(rows.counted * p.kw)).store(y);
-        return V::W;
+            for (int kx = 0; kx < p.kw; ++kx) {
+                const float* at = x + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw;
+                r.take(count == V::W ? V::load(at) : V::load_partial(at, count));
+            }
+        r.value(static_cast<float>(rows.counted * p.kw)).store_partial(y, count);
+        return count;
     }
     for (int ky = rows.first; ky < rows.last; ++ky)
         for (int kx = columns.first; kx < columns.last; ++kx) r.take(V::set1(x[std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw]));
@@ -47430,8 +47446,7 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
             const std::int64_t ix = ox * p.sw - p.pl;
             if constexpr (floats)
                 if (!blocked) {
-                    ox +=
-                        pool_some<Reduce>(p, row + ix, rows, ox >= left && ox + V::W <= right, window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad), y + ox);
+                    ox += pool_some<Reduce>(p, row + ix, rows, ox >= left ? right - ox : 0, window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad), y + ox);
                     continue;
                 }
             if (ox >= left && ox + 4 <= right) {
@@ -66399,6 +66414,7 @@ namespace detail {
 //   QuantizeLinear(act?(Add(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedSum(a, b)
 //   QuantizeLinear(act?(Mul(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedProduct(a, b)
 //   QuantizeLinear(act?(GlobalAveragePool(DequantizeLinear(x))))                graft.QuantizedGlobalAveragePool(x); so ReduceMean over height and width
+//   QuantizeLinear(act?(AveragePool(DequantizeLinear(x))))                      graft.QuantizedConv(x), depthwise, where all windows count as many numbers
 //   QuantizeLinear(MaxPool(DequantizeLinear(x)))                                MaxPool(x); so all operators that choose among numbers or move them. What has
 //                                                                               another scale is looked up first
 // where scales, zero points and weights are constants and nobody else reads the reals between. act is Relu or Clip: what it cuts off are codes. Pairs are
@@ -66506,11 +66522,12 @@ private:
             const char* op;
             void (quantized_lowering::*lower)(node&, const node&, const codes&, int, int);
         } operators[] = {
-            {"Conv", &quantized_lowering::conv},        {"Gemm", &quantized_lowering::product},        {"MatMul", &quantized_lowering::product},
-            {"Add", &quantized_lowering::sum},          {"Mul", &quantized_lowering::element_product}, {"GlobalAveragePool", &quantized_lowering::mean},
-            {"ReduceMean", &quantized_lowering::mean},  {"MaxPool", &quantized_lowering::choice},      {"Concat", &quantized_lowering::choice},
-            {"Transpose", &quantized_lowering::choice}, {"Reshape", &quantized_lowering::choice},      {"Flatten", &quantized_lowering::choice},
-            {"Squeeze", &quantized_lowering::choice},   {"Unsqueeze", &quantized_lowering::choice},    {"Slice", &quantized_lowering::choice}};
+            {"Conv", &quantized_lowering::conv},       {"Gemm", &quantized_lowering::product},        {"MatMul", &quantized_lowering::product},
+            {"Add", &quantized_lowering::sum},         {"Mul", &quantized_lowering::element_product}, {"GlobalAveragePool", &quantized_lowering::mean},
+            {"ReduceMean", &quantized_lowering::mean}, {"AveragePool", &quantized_lowering::average}, {"MaxPool", &quantized_lowering::choice},
+            {"Concat", &quantized_lowering::choice},   {"Transpose", &quantized_lowering::choice},    {"Reshape", &quantized_lowering::choice},
+            {"Flatten", &quantized_lowering::choice},  {"Squeeze", &quantized_lowering::choice},      {"Unsqueeze", &quantized_lowering::choice},
+            {"Slice", &quantized_lowering::choice}};
         for (const auto& one : operators)
             if (is(*m, one.op)) return (this->*one.lower)(n, *m, y, low, high);
     }
@@ -66619,6 +66636,32 @@ private:
             n.attributes.clear();
             cpu::set_problem(n, p);
         });
+    }
+
+    // By weights of one, whose scale is one over their number.
+    void average(node& n, const node& from, const codes& y, int low, int high) {
+        if constexpr (!cpu::quantized_conv_wanted()) return;
+        codes x;
+        const value_id image = dequantized_from(from.inputs[0], x);
+        if (image == no_value) return;
+        const shape &in = at(image).extents, &out = at(n.outputs[0]).extents;
+        std::int64_t kernel[2];
+        if (in.rank() != 4 || out.elements() == 0 || !cpu::window_list(from, "kernel_shape", 2, 1, kernel)) return;
+        node window = from;
+        window.attributes.push_back(integer_attribute("group", in[1]));
+        const shape w{in[1], 1, kernel[0], kernel[1]};
+        cpu::conv_problem p{};
+        if (!cpu::conv_problem_of(window, in, w, out, p) || std::int64_t(p.kh) * p.kw > cpu::quantized_taps) return;
+        // What is outside of the image counts as zero, or not at all, as what only ceil_mode has does.
+        const bool outside = p.pt > 0 || p.pl > 0 || (p.oh - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh - p.pt >= p.ih ||
+                             (p.ow - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw - p.pl >= p.iw;
+        if (outside && (!integer(from, "count_include_pad", 0) || integer(from, "ceil_mode", 0))) return;
+        auto weight = tensor::make(dtype::int8, w, with_.budget), scale = tensor::make(dtype::float32, shape{1}, with_.budget);
+        for (auto* made : {&weight, &scale})
+            if (!made->ok()) return void(failure_ = made->take_status());
+        std::fill_n(weight->data<std::int8_t>(), w.elements(), std::int8_t(1));
+        scale->data<float>()[0] = 1 / static_cast<float>(p.kh * p.kw);
+        make_conv(n, window, image, x, y, {*weight, *scale, tensor(), tensor()}, low, high);
     }
 
     void conv(node& n, const node& from, const codes& y, int low, int high) {

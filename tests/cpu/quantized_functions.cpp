@@ -95,6 +95,33 @@ TEST_CASE("cpu quantized functions: squeeze and excitation stays in codes") {
     });
 }
 
+TEST_CASE("cpu quantized functions: averages of windows that count as many numbers are depthwise convolutions") {
+    const std::vector<std::int64_t> three{3, 3}, two{2, 2}, one{1, 1}, borders{1, 1, 1, 1};
+    const struct {
+        std::vector<std::int64_t> kernel, strides, pads;
+        int counts_pads, ceil;
+        bool integers;
+    } windows[] = {{three, one, borders, 1, 0, true},  {two, two, {0, 0, 0, 0}, 0, 0, true},  {{1, 5}, one, {0, 2, 0, 2}, 1, 0, true},
+                   {three, one, borders, 0, 0, false}, {two, two, {0, 0, 0, 0}, 1, 1, false}, {two, two, {0, 0, 0, 1}, 1, 0, true}};
+    by_every_product([&] {
+        for (const dtype type : {dtype::uint8, dtype::int8})
+            for (const std::int64_t channels : {6, 40, 130})
+                for (const auto& w : windows) {
+                    INFO(channels << " channels, window " << w.kernel[0] << "x" << w.kernel[1] << ", counts pads " << w.counts_pads << ", ceil " << w.ceil);
+                    pairs n(type);
+                    const value_id x = n.b.input("x", dtype::float32, {2, 3, 11, 9});
+                    const value_id average = n.b.apply("AveragePool", {n.conv(n.pair(x, 0.01), 3, channels, 0.03)},
+                                                       {graft::integers_attribute("kernel_shape", w.kernel), graft::integers_attribute("strides", w.strides),
+                                                        graft::integers_attribute("pads", w.pads), graft::integer_attribute("count_include_pad", w.counts_pads),
+                                                        graft::integer_attribute("ceil_mode", w.ceil)});
+                    // Two steps: the convolution's one may be another of the average's scale.
+                    const answers a = check_against_reference(n.b, n.quantize(n.b.apply("Relu", {average}), 0.023, n.zero, type),
+                                                              made(dtype::float32, {2, 3, 11, 9}, 1.1), pairs_pay() ? (w.integers ? 2 : 1) : 0, 2);
+                    if (pairs_pay()) CHECK(a.reals == (w.integers ? 0 : 1));
+                }
+    });
+}
+
 TEST_CASE("cpu quantized functions: products of images of equal shapes, and what is none of these stays in reals") {
     by_every_product([] {
         for (const dtype type : {dtype::uint8, dtype::int8})

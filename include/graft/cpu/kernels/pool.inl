@@ -62,15 +62,19 @@ GRAFT_VECTOR void pool_tile(const pool_args& a, const typename Pixels::number* x
     }
 }
 
-// The next outputs of a row of a plane; returns how many. Windows inside, next to each other: one load for W of them, where the stride is 1.
+// The next outputs of a row of a plane; returns how many. Of windows `inside`, next to each other: one load for up to W of them, where the stride is 1.
 template <class Reduce>
-GRAFT_VECTOR int pool_some(const pool_problem& p, const float* x, pool_span rows, bool inside, pool_span columns, float* y) {
+GRAFT_VECTOR int pool_some(const pool_problem& p, const float* x, pool_span rows, std::int64_t inside, pool_span columns, float* y) {
     Reduce r;
-    if (p.sw == 1 && inside) {
+    if (p.sw == 1 && inside > 0) {
+        const int count = inside < V::W ? static_cast<int>(inside) : V::W;
         for (int ky = rows.first; ky < rows.last; ++ky)
-            for (int kx = 0; kx < p.kw; ++kx) r.take(V::load(x + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw));
-        r.value(static_cast<float>(rows.counted * p.kw)).store(y);
-        return V::W;
+            for (int kx = 0; kx < p.kw; ++kx) {
+                const float* at = x + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw;
+                r.take(count == V::W ? V::load(at) : V::load_partial(at, count));
+            }
+        r.value(static_cast<float>(rows.counted * p.kw)).store_partial(y, count);
+        return count;
     }
     for (int ky = rows.first; ky < rows.last; ++ky)
         for (int kx = columns.first; kx < columns.last; ++kx) r.take(V::set1(x[std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw]));
@@ -101,8 +105,7 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
             const std::int64_t ix = ox * p.sw - p.pl;
             if constexpr (floats)
                 if (!blocked) {
-                    ox +=
-                        pool_some<Reduce>(p, row + ix, rows, ox >= left && ox + V::W <= right, window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad), y + ox);
+                    ox += pool_some<Reduce>(p, row + ix, rows, ox >= left ? right - ox : 0, window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad), y + ox);
                     continue;
                 }
             if (ox >= left && ox + 4 <= right) {

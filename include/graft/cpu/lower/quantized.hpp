@@ -25,6 +25,7 @@ namespace detail {
 //   QuantizeLinear(act?(Add(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedSum(a, b)
 //   QuantizeLinear(act?(Mul(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedProduct(a, b)
 //   QuantizeLinear(act?(GlobalAveragePool(DequantizeLinear(x))))                graft.QuantizedGlobalAveragePool(x); so ReduceMean over height and width
+//   QuantizeLinear(act?(AveragePool(DequantizeLinear(x))))                      graft.QuantizedConv(x), depthwise, where all windows count as many numbers
 //   QuantizeLinear(MaxPool(DequantizeLinear(x)))                                MaxPool(x); so all operators that choose among numbers or move them. What has
 //                                                                               another scale is looked up first
 // where scales, zero points and weights are constants and nobody else reads the reals between. act is Relu or Clip: what it cuts off are codes. Pairs are
@@ -132,11 +133,12 @@ private:
             const char* op;
             void (quantized_lowering::*lower)(node&, const node&, const codes&, int, int);
         } operators[] = {
-            {"Conv", &quantized_lowering::conv},        {"Gemm", &quantized_lowering::product},        {"MatMul", &quantized_lowering::product},
-            {"Add", &quantized_lowering::sum},          {"Mul", &quantized_lowering::element_product}, {"GlobalAveragePool", &quantized_lowering::mean},
-            {"ReduceMean", &quantized_lowering::mean},  {"MaxPool", &quantized_lowering::choice},      {"Concat", &quantized_lowering::choice},
-            {"Transpose", &quantized_lowering::choice}, {"Reshape", &quantized_lowering::choice},      {"Flatten", &quantized_lowering::choice},
-            {"Squeeze", &quantized_lowering::choice},   {"Unsqueeze", &quantized_lowering::choice},    {"Slice", &quantized_lowering::choice}};
+            {"Conv", &quantized_lowering::conv},       {"Gemm", &quantized_lowering::product},        {"MatMul", &quantized_lowering::product},
+            {"Add", &quantized_lowering::sum},         {"Mul", &quantized_lowering::element_product}, {"GlobalAveragePool", &quantized_lowering::mean},
+            {"ReduceMean", &quantized_lowering::mean}, {"AveragePool", &quantized_lowering::average}, {"MaxPool", &quantized_lowering::choice},
+            {"Concat", &quantized_lowering::choice},   {"Transpose", &quantized_lowering::choice},    {"Reshape", &quantized_lowering::choice},
+            {"Flatten", &quantized_lowering::choice},  {"Squeeze", &quantized_lowering::choice},      {"Unsqueeze", &quantized_lowering::choice},
+            {"Slice", &quantized_lowering::choice}};
         for (const auto& one : operators)
             if (is(*m, one.op)) return (this->*one.lower)(n, *m, y, low, high);
     }
@@ -245,6 +247,32 @@ private:
             n.attributes.clear();
             cpu::set_problem(n, p);
         });
+    }
+
+    // By weights of one, whose scale is one over their number.
+    void average(node& n, const node& from, const codes& y, int low, int high) {
+        if constexpr (!cpu::quantized_conv_wanted()) return;
+        codes x;
+        const value_id image = dequantized_from(from.inputs[0], x);
+        if (image == no_value) return;
+        const shape &in = at(image).extents, &out = at(n.outputs[0]).extents;
+        std::int64_t kernel[2];
+        if (in.rank() != 4 || out.elements() == 0 || !cpu::window_list(from, "kernel_shape", 2, 1, kernel)) return;
+        node window = from;
+        window.attributes.push_back(integer_attribute("group", in[1]));
+        const shape w{in[1], 1, kernel[0], kernel[1]};
+        cpu::conv_problem p{};
+        if (!cpu::conv_problem_of(window, in, w, out, p) || std::int64_t(p.kh) * p.kw > cpu::quantized_taps) return;
+        // What is outside of the image counts as zero, or not at all, as what only ceil_mode has does.
+        const bool outside = p.pt > 0 || p.pl > 0 || (p.oh - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh - p.pt >= p.ih ||
+                             (p.ow - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw - p.pl >= p.iw;
+        if (outside && (!integer(from, "count_include_pad", 0) || integer(from, "ceil_mode", 0))) return;
+        auto weight = tensor::make(dtype::int8, w, with_.budget), scale = tensor::make(dtype::float32, shape{1}, with_.budget);
+        for (auto* made : {&weight, &scale})
+            if (!made->ok()) return void(failure_ = made->take_status());
+        std::fill_n(weight->data<std::int8_t>(), w.elements(), std::int8_t(1));
+        scale->data<float>()[0] = 1 / static_cast<float>(p.kh * p.kw);
+        make_conv(n, window, image, x, y, {*weight, *scale, tensor(), tensor()}, low, high);
     }
 
     void conv(node& n, const node& from, const codes& y, int low, int high) {
