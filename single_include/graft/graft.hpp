@@ -66393,48 +66393,30 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/lower/quantized.hpp
 // Lowering of quantised networks: DequantizeLinear, an operator and QuantizeLinear become that operator on 8-bit integers.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_QUANTIZED_PAIRS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_QUANTIZED_PAIRS_HPP
+// ---- graft/cpu/lower/quantized_pairs.hpp
+// Lowering of quantised networks: what stands between DequantizeLinear and QuantizeLinear, and is the same for all operators.
+
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
+#include <cstdint>
 #include <iterator>
-#include <limits>
-#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-//   QuantizeLinear(act?(Conv(DequantizeLinear(x), DequantizeLinear(W), B?)))    graft.QuantizedConv(x)
-//   QLinearConv(x, ...)                                                         graft.QuantizedConv(x); of one dimension or three, reals
-//   QuantizeLinear(act?(Gemm or MatMul(DequantizeLinear(x), DequantizeLinear(W), B?)))  graft.QuantizedConv(x), where bytes are multiplied
-//   QuantizeLinear(act?(Add(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedSum(a, b)
-//   QuantizeLinear(act?(Mul(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedProduct(a, b)
-//   QuantizeLinear(act?(GlobalAveragePool(DequantizeLinear(x))))                graft.QuantizedGlobalAveragePool(x); so ReduceMean over height and width
-//   QuantizeLinear(act?(AveragePool(DequantizeLinear(x))))                      graft.QuantizedConv(x), depthwise, where all windows count as many numbers
-//   QuantizeLinear(MaxPool(DequantizeLinear(x)))                                MaxPool(x); so all operators that choose among numbers or move them. What has
-//                                                                               another scale is looked up first
-// where scales, zero points and weights are constants and nobody else reads the reals between. act is Relu or Clip: what it cuts off are codes. Pairs are
-// left to reals where integers are no faster.
-class quantized_lowering : public rewriter {
-public:
-    quantized_lowering(graph& target, const lowering& with, cpu::isa level) : rewriter(target, with.on), with_(with), level_(level) {}
+//   QuantizeLinear(m(DequantizeLinear(x)))                 m(x), where m chooses among numbers or moves them, as MaxPool, Concat and Reshape do. What has
+//                                                          another scale is looked up first
+//   QuantizeLinear(Split(DequantizeLinear(x)) at part i)   Slice(x)
+class quantized_pairs : public rewriter {
+protected:
+    quantized_pairs(graph& target, const lowering& with) : rewriter(target, with.on), with_(with) {}
 
-    // Whether pairs become integers, where they can.
-    bool pays() { return cpu::pairs_of_16_bits_pay(level_) || (cpu::multiplies_bytes(level_) && most_fit_bytes()); }
-    // `pays`: what that said. Errors: memory.oom; the graph is of no use then.
-    status run(bool pays) {
-        pairs_pay_ = pays;
-        static constexpr rewrite<quantized_lowering> rows[] = {{"QuantizeLinear", "", &quantized_lowering::pair},
-                                                               {"QLinearConv", "", &quantized_lowering::qlinear_conv}};
-        sweep(*this, rows);
-        return std::move(failure_);
-    }
-
-private:
     // One scale and one zero point: code = real / scale + zero.
     struct codes {
         float scale = 0;
@@ -66442,6 +66424,9 @@ private:
         bool is_signed = false;
         int low() const { return is_signed ? -128 : 0; }
         int high() const { return is_signed ? 127 : 255; }
+        dtype type() const { return is_signed ? dtype::int8 : dtype::uint8; }
+        bool operator==(const codes& o) const { return scale == o.scale && zero == o.zero && is_signed == o.is_signed; }
+        bool operator!=(const codes& o) const { return !(*this == o); }
     };
     bool codes_of(dtype type, value_id scale, value_id zero, codes& out) {
         if (!ops::is_byte(type) || !is_float32(scale) || !scalar(scale, out.scale) || !std::isnormal(out.scale) || out.scale < 0) return false;
@@ -66461,7 +66446,7 @@ private:
         return codes_of(at(x).type, input_of(*d, 1), input_of(*d, 2), out) ? x : no_value;
     }
 
-    // The codes that Relu and Clip on the way back from `real` leave; `between` are their nodes. False: another value is met that takes no bounds.
+    // The codes that Relu and Clip on the way back from `real` leave. False: another value is met that takes no bounds.
     bool bounds(value_id& real, const codes& y, int& low, int& high) {
         low = y.low(), high = y.high();
         for (node* n = maker(real); n && used_once(real) && is_float32(real); n = maker(real)) {
@@ -66492,6 +66477,155 @@ private:
         return steps <= y.low() ? y.low() : steps >= y.high() ? y.high() : static_cast<int>(steps);
     }
 
+    // Whether what comes out of an operator of ONNX are numbers that went in, or what Pad puts round them.
+    bool moves_numbers(const node& m) const {
+        if (!here(m) || !m.domain.empty()) return false;
+        if (m.op_type == "Pad") return m.version >= 11;
+        if (m.op_type == "Resize" || m.op_type == "Upsample")
+            return text(m, "mode", "nearest") == "nearest" && text(m, "coordinate_transformation_mode", "") != "tf_crop_and_resize";
+        const op_row& of = row(m);
+        return of.traits.moves != motion::none && !of.is(op_flag::converts);
+    }
+    // n, the QuantizeLinear behind `from`, becomes that operator on codes.
+    void move_codes(node& n, const node& from, const codes& y) {
+        if (from.outputs.size() != 1) return;
+        node moved = from;
+        std::vector<codes> given(row(from).traits.moves == motion::join ? from.inputs.size() : 1);
+        for (std::size_t i = 0; i < given.size(); ++i)
+            if ((moved.inputs[i] = dequantized_from(from.inputs[i], given[i])) == no_value) return;
+        const bool pads = is(from, "Pad");
+        if (pads) {
+            float border = 0;
+            if (const value_id told = input_of(from, 2); told != no_value && !scalar(told, border)) return;
+            moved.inputs.resize(std::max<std::size_t>(moved.inputs.size(), 3), no_value);
+            if ((moved.inputs[2] = number(n, y.type(), shape{}, code(border, y))) == no_value) return;
+        }
+        const bool fewer = given.size() == 1 && !pads && at(n.outputs[0]).extents.elements() < at(moved.inputs[0]).extents.elements();
+        put_codes(n, std::move(moved), given, y, fewer);
+    }
+    // n, the QuantizeLinear behind one part of a Split, becomes a Slice.
+    void slice_codes(node& n, const node& split, const codes& y) {
+        const op_row* slice = ops::find_op("", "Slice", newest_opset);
+        const auto part = std::find(split.outputs.begin(), split.outputs.end(), n.inputs[0]);
+        codes x;
+        const value_id from = dequantized_from(split.inputs[0], x);
+        if (!slice || !slice->run || from == no_value || part == split.outputs.end()) return;
+        std::int64_t axis = integer(split, "axis", 0), start = 0;
+        if (axis < 0) axis += at(from).extents.rank();
+        const auto length = [&](value_id of) { return at(of).extents[static_cast<int>(axis)]; };
+        for (auto before = split.outputs.begin(); before != part; ++before) start += length(*before);
+        node moved;
+        become(moved, "Slice", "");
+        moved.inputs = {from};
+        for (const std::int64_t of : {start, start + length(*part), axis}) {
+            moved.inputs.push_back(number(n, dtype::int64, {1}, of));
+            if (moved.inputs.back() == no_value) return;
+        }
+        put_codes(n, std::move(moved), {x}, y, true);
+    }
+
+private:
+    // In the place of n: `moved`, and what changes the scale of its numbers before it, or behind it. Each is rounded as it would be behind it.
+    void put_codes(node& n, node moved, const std::vector<codes>& given, const codes& y, bool behind) {
+        moved.name = n.name;
+        if (behind && given[0] != y) {
+            const value_id between = like_codes(n.outputs[0], "_moved", given[0]);
+            moved.outputs = {between};
+            insert_before(n, std::move(moved));
+            moved = look_up(n, between, given[0], n.outputs[0], y);
+        } else {
+            moved.outputs = n.outputs;
+            for (std::size_t i = 0; i < given.size(); ++i) {
+                if (given[i] == y) continue;
+                const value_id rescaled = like_codes(moved.inputs[i], "_rescaled", y);
+                insert_before(n, look_up(n, moved.inputs[i], given[i], rescaled, y));
+                moved.inputs[i] = rescaled;
+            }
+        }
+        if (failure_.ok()) edit(n, [&] { n = std::move(moved); });
+    }
+    value_id like_codes(value_id of, const char* suffix, const codes& with) {
+        const value_id made = like(of, suffix);
+        at(made).type = with.type();
+        return made;
+    }
+    // Codes of one scale become those of another.
+    node look_up(const node& in_place_of, value_id from, const codes& x, value_id to, const codes& y) {
+        node made;
+        auto table = tensor::make(dtype::uint8, shape{256}, with_.budget);
+        if (!table.ok()) return failure_ = table.take_status(), made;
+        for (int byte = 0; byte < 256; ++byte) {
+            const int of = x.is_signed && byte > 127 ? byte - 256 : byte;
+            table->data<std::uint8_t>()[byte] = static_cast<std::uint8_t>(code(static_cast<float>(of - x.zero) * x.scale, y));
+        }
+        become(made, "LookupTable", "graft");
+        made.name = in_place_of.name;
+        made.inputs = {from, g.add_constant(at(from).name + "_table", std::move(table).value())};
+        made.outputs = {to};
+        return made;
+    }
+    static std::string text(const node& m, const char* name, const char* otherwise) {
+        const attribute* a = m.find(name);
+        return a ? a->string : otherwise;
+    }
+    // A constant; no_value: memory is short.
+    value_id number(const node& of, dtype type, const shape& extents, std::int64_t n) {
+        auto made = tensor::make(type, extents, with_.budget);
+        if (!made.ok()) return failure_ = made.take_status(), no_value;
+        const double v = static_cast<double>(n);
+        store_from_double(type, made->raw(), 0, 1, &v);
+        return g.add_constant(of.name + "_number", std::move(made).value());
+    }
+
+protected:
+    const lowering& with_;
+    status failure_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+//   QuantizeLinear(act?(Conv(DequantizeLinear(x), DequantizeLinear(W), B?)))    graft.QuantizedConv(x)
+//   QLinearConv(x, ...)                                                         graft.QuantizedConv(x); of one dimension or three, reals
+//   QuantizeLinear(act?(Gemm or MatMul(DequantizeLinear(x), DequantizeLinear(W), B?)))  graft.QuantizedConv(x), where bytes are multiplied
+//   QuantizeLinear(act?(Add(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedSum(a, b)
+//   QuantizeLinear(act?(Mul(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedProduct(a, b)
+//   QuantizeLinear(act?(GlobalAveragePool(DequantizeLinear(x))))                graft.QuantizedGlobalAveragePool(x); so ReduceMean over height and width
+//   QuantizeLinear(act?(AveragePool(DequantizeLinear(x))))                      graft.QuantizedConv(x), depthwise, where all windows count as many numbers
+//   what moves numbers: quantized_pairs.hpp
+// where scales, zero points and weights are constants and nobody else reads the reals between. act is Relu or Clip: what it cuts off are codes. Pairs are
+// left to reals where integers are no faster.
+class quantized_lowering : public quantized_pairs {
+public:
+    quantized_lowering(graph& target, const lowering& with, cpu::isa level) : quantized_pairs(target, with), level_(level) {}
+
+    // Whether pairs become integers, where they can.
+    bool pays() { return cpu::pairs_of_16_bits_pay(level_) || (cpu::multiplies_bytes(level_) && most_fit_bytes()); }
+    // `pays`: what that said. Errors: memory.oom; the graph is of no use then.
+    status run(bool pays) {
+        pairs_pay_ = pays;
+        static constexpr rewrite<quantized_lowering> rows[] = {{"QuantizeLinear", "", &quantized_lowering::pair},
+                                                               {"QLinearConv", "", &quantized_lowering::qlinear_conv}};
+        sweep(*this, rows);
+        return std::move(failure_);
+    }
+
+private:
     // Whether three quarters of what the convolutions and quantised matrices multiply have weights of bytes. By 16 bits, as others would have it, integers are
     // no faster than reals there; and where both stand side by side, every change costs a pass over the image.
     bool most_fit_bytes() {
@@ -66521,58 +66655,17 @@ private:
         static constexpr struct {
             const char* op;
             void (quantized_lowering::*lower)(node&, const node&, const codes&, int, int);
-        } operators[] = {
-            {"Conv", &quantized_lowering::conv},       {"Gemm", &quantized_lowering::product},        {"MatMul", &quantized_lowering::product},
-            {"Add", &quantized_lowering::sum},         {"Mul", &quantized_lowering::element_product}, {"GlobalAveragePool", &quantized_lowering::mean},
-            {"ReduceMean", &quantized_lowering::mean}, {"AveragePool", &quantized_lowering::average}, {"MaxPool", &quantized_lowering::choice},
-            {"Concat", &quantized_lowering::choice},   {"Transpose", &quantized_lowering::choice},    {"Reshape", &quantized_lowering::choice},
-            {"Flatten", &quantized_lowering::choice},  {"Squeeze", &quantized_lowering::choice},      {"Unsqueeze", &quantized_lowering::choice},
-            {"Slice", &quantized_lowering::choice}};
+        } operators[] = {{"Conv", &quantized_lowering::conv},           {"Gemm", &quantized_lowering::product},
+                         {"MatMul", &quantized_lowering::product},      {"Add", &quantized_lowering::sum},
+                         {"Mul", &quantized_lowering::element_product}, {"GlobalAveragePool", &quantized_lowering::mean},
+                         {"ReduceMean", &quantized_lowering::mean},     {"AveragePool", &quantized_lowering::average}};
         for (const auto& one : operators)
             if (is(*m, one.op)) return (this->*one.lower)(n, *m, y, low, high);
-    }
-
-    // Codes of another scale.
-    value_id rescaled(const node& before, value_id from, const codes& x, const codes& y) {
-        auto table = tensor::make(dtype::uint8, shape{256});
-        if (!table.ok()) return failure_ = table.take_status(), no_value;
-        for (int byte = 0; byte < 256; ++byte) {
-            const int of = x.is_signed && byte > 127 ? byte - 256 : byte;
-            table->data<std::uint8_t>()[byte] = static_cast<std::uint8_t>(code(static_cast<float>(of - x.zero) * x.scale, y));
-        }
-        node n;
-        become(n, "LookupTable", "graft");
-        const value_id made = like(from, "_rescaled");
-        at(made).type = y.is_signed ? dtype::int8 : dtype::uint8;
-        n.name = before.name;
-        n.inputs = {from, g.add_constant(at(from).name + "_table", std::move(table).value())};
-        n.outputs = {made};
-        insert_before(before, std::move(n));
-        return made;
-    }
-
-    // What comes out are numbers that went in: codes, where all have one scale.
-    void choice(node& n, const node& from, const codes& y, int low, int high) {
-        if (low != y.low() || high != y.high() || from.outputs.size() != 1) return;
-        node chosen = from;
-        std::vector<codes> given;
-        std::vector<std::size_t> others;
-        const std::size_t numbers = is(from, "Concat") ? from.inputs.size() : 1;
-        for (std::size_t i = 0; i < numbers; ++i) {
-            codes x;
-            chosen.inputs[i] = dequantized_from(from.inputs[i], x);
-            if (chosen.inputs[i] == no_value) return;
-            if (x.scale != y.scale || x.zero != y.zero || x.is_signed != y.is_signed) others.push_back(i);
-            given.push_back(x);
-        }
-        // The scale of what is put together before it is: each number is rounded as it would be behind that.
-        for (std::size_t i : others) {
-            chosen.inputs[i] = rescaled(n, chosen.inputs[i], given[i], y);
-            if (chosen.inputs[i] == no_value) return;
-        }
-        chosen.name = n.name;
-        chosen.outputs = n.outputs;
-        edit(n, [&] { n = std::move(chosen); });
+        if (low != y.low() || high != y.high()) return;
+        if (is(*m, "Split"))
+            slice_codes(n, *m, y);
+        else if (moves_numbers(*m))
+            move_codes(n, *m, y);
     }
 
     void sum(node& n, const node& add, const codes& y, int low, int high) {
@@ -66918,10 +67011,8 @@ private:
         return {};
     }
 
-    const lowering& with_;
     cpu::isa level_;
     bool pairs_pay_ = false;
-    status failure_;
 };
 
 }  // namespace detail

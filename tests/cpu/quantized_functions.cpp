@@ -18,6 +18,8 @@ struct pairs : net {
     double zero;
 };
 
+value_id indices(net& n, const std::vector<std::int64_t>& of) { return n.constant(tensor::from(of.data(), {static_cast<std::int64_t>(of.size())}).value()); }
+
 }  // namespace
 
 TEST_CASE("cpu quantized functions: what depends on one code is looked up, and rounded as the reference rounds") {
@@ -119,6 +121,83 @@ TEST_CASE("cpu quantized functions: averages of windows that count as many numbe
                                                               made(dtype::float32, {2, 3, 11, 9}, 1.1), pairs_pay() ? (w.integers ? 2 : 1) : 0, 2);
                     if (pairs_pay()) CHECK(a.reals == (w.integers ? 0 : 1));
                 }
+    });
+}
+
+TEST_CASE("cpu quantized functions: what moves numbers moves codes") {
+    using graft::integer_attribute;
+    using graft::integers_attribute;
+    const struct {
+        const char* op;
+        bool integers;
+        value_id (*apply)(net&, value_id);
+    } moves[] = {
+        {"Pad by zeros", true,
+         [](net& n, value_id x) {
+             return n.b.apply("Pad", {x, indices(n, {0, 1, 1, 2, 0, 0, 0, 1})});
+         }},
+        {"Pad by a number", true,
+         [](net& n, value_id x) {
+             return n.b.apply("Pad", {x, indices(n, {0, 0, 1, 2, 0, 0, 0, 1}), n.scalar(dtype::float32, -0.4)});
+         }},
+        {"Pad by the border", true,
+         [](net& n, value_id x) {
+             return n.b.apply("Pad", {x, indices(n, {0, 0, 1, 2, 0, 0, 0, 1})}, {graft::string_attribute("mode", "edge")});
+         }},
+        {"Gather", true,
+         [](net& n, value_id x) {
+             return n.b.apply("Gather", {x, indices(n, {5, 0, 2, 2})}, {integer_attribute("axis", 1)});
+         }},
+        {"Expand", true,
+         [](net& n, value_id x) {
+             return n.b.apply("Expand", {x, indices(n, {3, 2, 12, 7, 5})});
+         }},
+        {"Tile", true,
+         [](net& n, value_id x) {
+             return n.b.apply("Tile", {x, indices(n, {1, 1, 2, 1})});
+         }},
+        {"DepthToSpace", true, [](net& n, value_id x) { return n.b.apply("DepthToSpace", {x}, {integer_attribute("blocksize", 2)}); }},
+        {"Resize to the nearest", true,
+         [](net& n, value_id x) {
+             return n.b.apply("Resize", {x, graft::no_value, n.constant(made(dtype::float32, {4}, 0, 2))});
+         }},
+        {"Resize between pixels", false,
+         [](net& n, value_id x) {
+             return n.b.apply("Resize", {x, graft::no_value, n.constant(made(dtype::float32, {4}, 0, 2))}, {graft::string_attribute("mode", "linear")});
+         }},
+        {"GlobalMaxPool", true, [](net& n, value_id x) { return n.b.apply("GlobalMaxPool", {x}); }},
+    };
+    by_every_product([&] {
+        for (const dtype type : {dtype::uint8, dtype::int8})
+            for (const double scale : {0.03, 0.041})
+                for (const auto& move : moves) {
+                    INFO(move.op, ", scale ", scale);
+                    pairs n(type);
+                    const value_id x = n.b.input("x", dtype::float32, {2, 3, 7, 5});
+                    const value_id y = n.quantize(move.apply(n, n.conv(n.pair(x, 0.01), 3, 12, 0.03)), scale, n.zero, type);
+                    const answers a = check_against_reference(n.b, y, made(dtype::float32, {2, 3, 7, 5}, 1.1), pairs_pay() ? 1 : 0);
+                    if (!pairs_pay()) continue;
+                    CHECK(a.reals == (move.integers ? 0 : 1));
+                    CHECK(a.functions == (move.integers && scale != 0.03 ? 1 : 0));
+                }
+    });
+}
+
+TEST_CASE("cpu quantized functions: parts of a Split have pairs of their own") {
+    by_every_product([] {
+        for (const dtype type : {dtype::uint8, dtype::int8})
+            for (const int axis : {1, -1}) {
+                pairs n(type);
+                const value_id x = n.b.input("x", dtype::float32, {2, 3, 7, 8});
+                const value_id c = n.conv(n.pair(x, 0.01), 3, 12, 0.03);
+                const std::int64_t first = axis == 1 ? 4 : 3, second = 8 - first + (axis == 1 ? 4 : 0);
+                const std::vector<value_id> parts = n.b.apply_all("Split", {c, indices(n, {first, second})}, {graft::integer_attribute("axis", axis)}, 2);
+                // One keeps its scale, the other is looked up.
+                const value_id y = n.b.apply("Concat", {n.pair(parts[1], 0.03), n.pair(parts[0], 0.041)}, {graft::integer_attribute("axis", axis)});
+                const answers a =
+                    check_against_reference(n.b, n.quantize(y, 0.041, n.zero, type), made(dtype::float32, {2, 3, 7, 8}, 1.1), pairs_pay() ? 1 : 0, 2);
+                if (pairs_pay()) CHECK(a.reals == 0);
+            }
     });
 }
 

@@ -3,7 +3,7 @@
 
 #include "../ops/conv.hpp"
 #include "../ops/quantized.hpp"
-#include "../../lower/rewriter.hpp"
+#include "quantized_pairs.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -26,13 +26,12 @@ namespace detail {
 //   QuantizeLinear(act?(Mul(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedProduct(a, b)
 //   QuantizeLinear(act?(GlobalAveragePool(DequantizeLinear(x))))                graft.QuantizedGlobalAveragePool(x); so ReduceMean over height and width
 //   QuantizeLinear(act?(AveragePool(DequantizeLinear(x))))                      graft.QuantizedConv(x), depthwise, where all windows count as many numbers
-//   QuantizeLinear(MaxPool(DequantizeLinear(x)))                                MaxPool(x); so all operators that choose among numbers or move them. What has
-//                                                                               another scale is looked up first
+//   what moves numbers: quantized_pairs.hpp
 // where scales, zero points and weights are constants and nobody else reads the reals between. act is Relu or Clip: what it cuts off are codes. Pairs are
 // left to reals where integers are no faster.
-class quantized_lowering : public rewriter {
+class quantized_lowering : public quantized_pairs {
 public:
-    quantized_lowering(graph& target, const lowering& with, cpu::isa level) : rewriter(target, with.on), with_(with), level_(level) {}
+    quantized_lowering(graph& target, const lowering& with, cpu::isa level) : quantized_pairs(target, with), level_(level) {}
 
     // Whether pairs become integers, where they can.
     bool pays() { return cpu::pairs_of_16_bits_pay(level_) || (cpu::multiplies_bytes(level_) && most_fit_bytes()); }
@@ -46,63 +45,6 @@ public:
     }
 
 private:
-    // One scale and one zero point: code = real / scale + zero.
-    struct codes {
-        float scale = 0;
-        int zero = 0;
-        bool is_signed = false;
-        int low() const { return is_signed ? -128 : 0; }
-        int high() const { return is_signed ? 127 : 255; }
-    };
-    bool codes_of(dtype type, value_id scale, value_id zero, codes& out) {
-        if (!ops::is_byte(type) || !is_float32(scale) || !scalar(scale, out.scale) || !std::isnormal(out.scale) || out.scale < 0) return false;
-        out.is_signed = type == dtype::int8;
-        if (zero == no_value) return true;
-        const value& z = at(zero);
-        if (!z.constant || z.type != type || z.constant.elements() != 1) return false;
-        out.zero = static_cast<int>(element_as_double(z.type, z.constant.raw(), 0));
-        return true;
-    }
-    static value_id input_of(const node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : no_value; }
-    // The 8-bit value that a real one is dequantised from; no_value: it is from none.
-    value_id dequantized_from(value_id real, codes& out) {
-        const node* d = maker(real);
-        if (!d || ops::row_of(*d).traits.role != op_role::dequantize || !is_float32(real) || integer(*d, "block_size", 0)) return no_value;
-        const value_id x = d->inputs[0];
-        return codes_of(at(x).type, input_of(*d, 1), input_of(*d, 2), out) ? x : no_value;
-    }
-
-    // The codes that Relu and Clip on the way back from `real` leave; `between` are their nodes. False: another value is met that takes no bounds.
-    bool bounds(value_id& real, const codes& y, int& low, int& high) {
-        low = y.low(), high = y.high();
-        for (node* n = maker(real); n && used_once(real) && is_float32(real); n = maker(real)) {
-            static constexpr struct {
-                const char* op;
-                float least;
-                bool is_told;  // its bounds
-            } cuts[] = {{"Relu", 0, false}, {"Clip", -HUGE_VALF, true}};
-            const auto* cut = std::find_if(std::begin(cuts), std::end(cuts), [&](const auto& c) { return is(*n, c.op); });
-            if (cut == std::end(cuts)) break;
-            float least = cut->least, most = HUGE_VALF;
-            if (cut->is_told) {
-                if (n->version < 11) least = rewriter::real(*n, "min", -HUGE_VALF), most = rewriter::real(*n, "max", HUGE_VALF);
-                const value_id min = input_of(*n, 1), max = input_of(*n, 2);
-                if ((min != no_value && !scalar(min, least)) || (max != no_value && !scalar(max, most))) return false;
-            }
-            if (!(least <= most)) return false;
-            // Rounding keeps the order, so that to cut reals off and round is to round and cut off.
-            low = std::max(low, code(least, y));
-            high = std::min(high, code(most, y));
-            if (low > high) return false;
-            real = n->inputs[0];
-        }
-        return true;
-    }
-    static int code(float real, const codes& y) {
-        const double steps = std::nearbyint(static_cast<double>(real / y.scale)) + y.zero;
-        return steps <= y.low() ? y.low() : steps >= y.high() ? y.high() : static_cast<int>(steps);
-    }
-
     // Whether three quarters of what the convolutions and quantised matrices multiply have weights of bytes. By 16 bits, as others would have it, integers are
     // no faster than reals there; and where both stand side by side, every change costs a pass over the image.
     bool most_fit_bytes() {
@@ -132,58 +74,17 @@ private:
         static constexpr struct {
             const char* op;
             void (quantized_lowering::*lower)(node&, const node&, const codes&, int, int);
-        } operators[] = {
-            {"Conv", &quantized_lowering::conv},       {"Gemm", &quantized_lowering::product},        {"MatMul", &quantized_lowering::product},
-            {"Add", &quantized_lowering::sum},         {"Mul", &quantized_lowering::element_product}, {"GlobalAveragePool", &quantized_lowering::mean},
-            {"ReduceMean", &quantized_lowering::mean}, {"AveragePool", &quantized_lowering::average}, {"MaxPool", &quantized_lowering::choice},
-            {"Concat", &quantized_lowering::choice},   {"Transpose", &quantized_lowering::choice},    {"Reshape", &quantized_lowering::choice},
-            {"Flatten", &quantized_lowering::choice},  {"Squeeze", &quantized_lowering::choice},      {"Unsqueeze", &quantized_lowering::choice},
-            {"Slice", &quantized_lowering::choice}};
+        } operators[] = {{"Conv", &quantized_lowering::conv},           {"Gemm", &quantized_lowering::product},
+                         {"MatMul", &quantized_lowering::product},      {"Add", &quantized_lowering::sum},
+                         {"Mul", &quantized_lowering::element_product}, {"GlobalAveragePool", &quantized_lowering::mean},
+                         {"ReduceMean", &quantized_lowering::mean},     {"AveragePool", &quantized_lowering::average}};
         for (const auto& one : operators)
             if (is(*m, one.op)) return (this->*one.lower)(n, *m, y, low, high);
-    }
-
-    // Codes of another scale.
-    value_id rescaled(const node& before, value_id from, const codes& x, const codes& y) {
-        auto table = tensor::make(dtype::uint8, shape{256});
-        if (!table.ok()) return failure_ = table.take_status(), no_value;
-        for (int byte = 0; byte < 256; ++byte) {
-            const int of = x.is_signed && byte > 127 ? byte - 256 : byte;
-            table->data<std::uint8_t>()[byte] = static_cast<std::uint8_t>(code(static_cast<float>(of - x.zero) * x.scale, y));
-        }
-        node n;
-        become(n, "LookupTable", "graft");
-        const value_id made = like(from, "_rescaled");
-        at(made).type = y.is_signed ? dtype::int8 : dtype::uint8;
-        n.name = before.name;
-        n.inputs = {from, g.add_constant(at(from).name + "_table", std::move(table).value())};
-        n.outputs = {made};
-        insert_before(before, std::move(n));
-        return made;
-    }
-
-    // What comes out are numbers that went in: codes, where all have one scale.
-    void choice(node& n, const node& from, const codes& y, int low, int high) {
-        if (low != y.low() || high != y.high() || from.outputs.size() != 1) return;
-        node chosen = from;
-        std::vector<codes> given;
-        std::vector<std::size_t> others;
-        const std::size_t numbers = is(from, "Concat") ? from.inputs.size() : 1;
-        for (std::size_t i = 0; i < numbers; ++i) {
-            codes x;
-            chosen.inputs[i] = dequantized_from(from.inputs[i], x);
-            if (chosen.inputs[i] == no_value) return;
-            if (x.scale != y.scale || x.zero != y.zero || x.is_signed != y.is_signed) others.push_back(i);
-            given.push_back(x);
-        }
-        // The scale of what is put together before it is: each number is rounded as it would be behind that.
-        for (std::size_t i : others) {
-            chosen.inputs[i] = rescaled(n, chosen.inputs[i], given[i], y);
-            if (chosen.inputs[i] == no_value) return;
-        }
-        chosen.name = n.name;
-        chosen.outputs = n.outputs;
-        edit(n, [&] { n = std::move(chosen); });
+        if (low != y.low() || high != y.high()) return;
+        if (is(*m, "Split"))
+            slice_codes(n, *m, y);
+        else if (moves_numbers(*m))
+            move_codes(n, *m, y);
     }
 
     void sum(node& n, const node& add, const codes& y, int low, int high) {
@@ -529,10 +430,8 @@ private:
         return {};
     }
 
-    const lowering& with_;
     cpu::isa level_;
     bool pairs_pay_ = false;
-    status failure_;
 };
 
 }  // namespace detail
