@@ -119,10 +119,11 @@ protected:
     bool takes_blocks(const node& n) {
         if (n.outputs.size() != 1 || n.inputs.empty()) return false;
         bool any = false;
-        for (value_id id : n.inputs) {
+        for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+            const value_id id = n.inputs[i];
             if (id == no_value) continue;
             any |= blocked(id);
-            if (!is_float32(id)) return false;
+            if (!is_float32(id) && follows_layout(n, i)) return false;
         }
         const shape& y = at(n.outputs[0]).extents;
         if (!any || y.rank() != 4 || !is_float32(n.outputs[0])) return false;
@@ -140,7 +141,8 @@ protected:
         if (lies == layout() || n.outputs.size() != 1 || at(n.outputs[0]).extents.rank() != 4) return {};
         bool may = false;
         for (const char* op : {"QuantizedSum", "QuantizedProduct", "QuantizedGlobalAveragePool", "LookupTable"}) may |= is(n, op, "graft");
-        may = may || (is(n, "MaxPool") && pool_on_blocks(n)) || (is(n, "Concat") && concat_on(n, lies));
+        may = may || (is(n, "MaxPool") && pool_on_blocks(n)) || (is(n, "Concat") && concat_on(n, lies)) ||
+              ((is(n, "Resize") || is(n, "Upsample")) && resize_on_blocks(n));
         return may && kernel_on(n, lies) ? lies : layout();
     }
     // Images put together are another operator where they lie in blocks.
@@ -200,6 +202,8 @@ protected:
                     {"Div", "", &layouter::binary_on_blocks},
                     {"Max", "", &layouter::binary_on_blocks},
                     {"Min", "", &layouter::binary_on_blocks},
+                    {"Resize", "", &layouter::resize_on_blocks},
+                    {"Upsample", "", &layouter::resize_on_blocks},
                     {"Concat", "", &layouter::concat_on_blocks}};
         for (const auto& row : rows)
             if (is(n, row.op, row.domain)) return !row.fits || (this->*row.fits)(n);
@@ -208,6 +212,12 @@ protected:
     bool pool_on_blocks(const node& n) {
         const attribute* order = n.find("storage_order");
         return !(order && order->integer);
+    }
+    // What the caller reads lies in planes: the smaller image is brought into them.
+    bool resize_on_blocks(const node& n) {
+        const value_id y = n.outputs[0];
+        const bool is_output = std::find(g.outputs.begin(), g.outputs.end(), y) != g.outputs.end();
+        return !is_output || at(y).extents.elements() <= at(n.inputs[0]).extents.elements();
     }
     // [N,C,H,W] with [N,C,H,W], [N,C,1,1], or one number, in either order.
     bool binary_on_blocks(const node& n) {
