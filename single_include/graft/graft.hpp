@@ -5302,7 +5302,7 @@ GRAFT_END_NAMESPACE
     X(hard_swish, "HardSigmoid", "HardSwish") \
     X(tanh, "Tanh", nullptr) \
     X(gelu, "Erf", "Gelu") \
-    X(gelu_tanh, "Gelu", nullptr) \
+    X(gelu_tanh, "Tanh", "Gelu") \
     X(elu, "Elu", nullptr) \
     X(softplus, "Softplus", nullptr) \
     X(mish, "Mish", nullptr)
@@ -22360,7 +22360,7 @@ GRAFT_END_NAMESPACE
     X(hard_swish, "HardSigmoid", "HardSwish") \
     X(tanh, "Tanh", nullptr) \
     X(gelu, "Erf", "Gelu") \
-    X(gelu_tanh, "Gelu", nullptr) \
+    X(gelu_tanh, "Tanh", "Gelu") \
     X(elu, "Elu", nullptr) \
     X(softplus, "Softplus", nullptr) \
     X(mish, "Mish", nullptr)
@@ -32876,27 +32876,35 @@ private:
         insert_behind(n, std::move(flatten));
     }
 
-    // Sequences that exporters write for one function of x: x * sigmoid(x), x * hard_sigmoid(x), and the orders of 0.5 * x * (1 + erf(x / sqrt 2)).
+    // Sequences that exporters write for one function of x: x * sigmoid(x), x * hard_sigmoid(x), and the orders of 0.5 * x * (1 + f(x)), where f is
+    // erf(x / sqrt 2) or what stands in for it, tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)).
     GRAFT_COLD void composites() {
+        struct composite {
+            pattern form;
+            activation act;
+            bool (fuser::*holds)(const node&, const pattern::match&);
+        };
+        static constexpr const char* orders[][2] = {{"Mul(0.5, Mul(x, Add(1, ", ")))"}, {"Mul(Mul(0.5, x), Add(1, ", "))"}, {"Mul(x, Mul(0.5, Add(1, ", ")))"}};
         static constexpr struct {
             const char* text;
             activation act;
-            bool (fuser::*holds)(const node&, const pattern::match&);
-        } known[] = {
-            {"Mul(0.5, Mul(x, Add(1, Erf(Div(x, 1.4142135623730951)))))", activation::gelu, &fuser::same_shape},
-            {"Mul(0.5, Mul(x, Add(1, Erf(Mul(x, 0.70710678118654752)))))", activation::gelu, &fuser::same_shape},
-            {"Mul(Mul(0.5, x), Add(1, Erf(Div(x, 1.4142135623730951))))", activation::gelu, &fuser::same_shape},
-            {"Mul(Mul(0.5, x), Add(1, Erf(Mul(x, 0.70710678118654752))))", activation::gelu, &fuser::same_shape},
-            {"Mul(x, Sigmoid(x))", activation::silu, &fuser::same_shape},
-            {"Mul(x, HardSigmoid(x))", activation::hard_swish, &fuser::by_sixths},
+        } functions[] = {
+            {"Erf(Div(x, 1.4142135623730951))", activation::gelu},
+            {"Erf(Mul(x, 0.70710678118654752))", activation::gelu},
+            {"Tanh(Mul(0.7978845608028654, Add(x, Mul(0.044715, Mul(x, Mul(x, x))))))", activation::gelu_tanh},
+            {"Tanh(Mul(0.7978845608028654, Add(x, Mul(0.044715, Pow(x, 3)))))", activation::gelu_tanh},
+            {"Tanh(Mul(Mul(0.7978845608028654, x), Add(1, Mul(Mul(0.044715, x), x))))", activation::gelu_tanh},
         };
-        std::vector<pattern> patterns;
-        for (const auto& c : known) patterns.emplace_back(c.text);
+        std::vector<composite> known;
+        for (const auto& f : functions)
+            for (const auto& order : orders)
+                if (activation_wanted(f.act)) known.push_back({pattern((std::string(order[0]) + f.text + order[1]).c_str()), f.act, &fuser::same_shape});
+        known.push_back({pattern("Mul(x, Sigmoid(x))"), activation::silu, &fuser::same_shape});
+        known.push_back({pattern("Mul(x, HardSigmoid(x))"), activation::hard_swish, &fuser::by_sixths});
         pattern::match m;
         for (node& n : g.nodes)
-            for (std::size_t i = 0; i < patterns.size(); ++i) {
-                const auto& c = known[i];
-                if (!is_float32(n.outputs.empty() ? no_value : n.outputs[0]) || !patterns[i].matches(*this, n, m) || !(this->*c.holds)(n, m)) continue;
+            for (const composite& c : known) {
+                if (!is_float32(n.outputs.empty() ? no_value : n.outputs[0]) || !c.form.matches(*this, n, m) || !(this->*c.holds)(n, m)) continue;
                 for (node* inner : m.inner()) drop(*inner);
                 activation_node(n, m['x'], c.act, 0, 0);
                 break;

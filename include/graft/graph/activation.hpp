@@ -18,7 +18,7 @@
     X(hard_swish, "HardSigmoid", "HardSwish") \
     X(tanh, "Tanh", nullptr) \
     X(gelu, "Erf", "Gelu") \
-    X(gelu_tanh, "Gelu", nullptr) \
+    X(gelu_tanh, "Tanh", "Gelu") \
     X(elu, "Elu", nullptr) \
     X(softplus, "Softplus", nullptr) \
     X(mish, "Mish", nullptr)

@@ -1,0 +1,119 @@
+// Forms that exporters write and that the CPU brings into others: the answers stay those of the reference kernels, and what is meant to go is gone.
+#include "../exec/nets.hpp"
+
+#include <doctest/doctest.h>
+
+#include <graft/graft.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using graft::attribute;
+using graft::dtype;
+using graft::integer_attribute;
+using graft::integers_attribute;
+using graft::string_attribute;
+using graft::value_id;
+using list = std::vector<std::int64_t>;
+
+struct network {
+    graft::builder b{"net", 1};
+    int constants = 0;
+
+    value_id constant(graft::tensor t) { return b.constant("c" + std::to_string(++constants), std::move(t)); }
+    value_id number(float f) { return constant(graft::tensor::from(&f, {})); }
+    value_id integers(const list& of) { return constant(nets::integers(of)); }
+    value_id input(const list& s) {
+        if (s.size() == 3) return b.input("x", dtype::float32, {s[0], s[1], s[2]});
+        if (s.size() == 5) return b.input("x", dtype::float32, {s[0], s[1], s[2], s[3], s[4]});
+        return b.input("x", dtype::float32, {s[0], s[1], s[2], s[3]});
+    }
+    value_id apply(const char* op, std::vector<value_id> in, std::vector<attribute> attributes = {}) {
+        return b.apply(op, std::move(in), std::move(attributes));
+    }
+    value_id conv(value_id x, const list& weight, std::vector<attribute> attributes = {}) {
+        nets::numbers random{9};
+        std::vector<value_id> in = {x, constant(nets::random_tensor(graft::shape::from(weight.begin(), weight.end()), random, -0.2, 0.2)),
+                                    constant(nets::random_tensor({weight[0]}, random))};
+        return b.apply("Conv", std::move(in), std::move(attributes));
+    }
+};
+
+// What the network runs by, "operator: kernel" of each node, once its answers are those of the reference kernels.
+std::vector<std::string> kernels(const list& x, const std::function<value_id(network&, value_id)>& build, double most = 2e-6) {
+    network n;
+    n.b.output(build(n, n.input(x)), "y");
+    const graft::graph g = n.b.finish();
+    nets::numbers random{3};
+    const graft::tensor input = nets::random_tensor(graft::shape::from(x.begin(), x.end()), random, -2, 2);
+    graft::load_options fast, slow;
+    fast.device = slow.device = "cpu";
+    slow.reference = true;
+    const graft::model m = graft::load(g, fast), reference = graft::load(g, slow);
+    const auto want = nets::run(reference, {input}), got = nets::run(m, {input}, 1), same = nets::run(m, {input}, 3);
+    CHECK(want.error == "");
+    CHECK(got.error == "");
+    CHECK(nets::same_bits(got, same));
+    CHECK(difference(got.outputs[0], want.outputs[0]) < most);
+    std::vector<std::string> all;
+    for (const graft::placement& p : m.placements({}).value()) all.push_back(p.op_type + ": " + p.kernel);
+    return all;
+}
+int count(const std::vector<std::string>& of, const std::string& begins) {
+    return static_cast<int>(std::count_if(of.begin(), of.end(), [&](const std::string& s) { return s.compare(0, begins.size(), begins) == 0; }));
+}
+
+}  // namespace
+
+TEST_CASE("rewritten: GELU, and what stands in for it, as a product of many nodes") {
+    using function = value_id (*)(network&, value_id);
+    const function functions[] = {
+        [](network& n, value_id x) {
+            return n.apply("Erf", {n.apply("Div", {x, n.number(1.41421356f)})});
+        },
+        [](network& n, value_id x) {
+            return n.apply("Erf", {n.apply("Mul", {n.number(0.70710678f), x})});
+        },
+        [](network& n, value_id x) {
+            const value_id cube = n.apply("Mul", {x, n.apply("Mul", {x, x})});
+            return n.apply("Tanh", {n.apply("Mul", {n.number(0.79788456f), n.apply("Add", {x, n.apply("Mul", {n.number(0.044715f), cube})})})});
+        },
+        [](network& n, value_id x) {
+            const value_id cube = n.apply("Pow", {x, n.number(3)});
+            return n.apply("Tanh", {n.apply("Mul", {n.apply("Add", {x, n.apply("Mul", {cube, n.number(0.044715f)})}), n.number(0.79788456f)})});
+        },
+        [](network& n, value_id x) {
+            const value_id square = n.apply("Mul", {n.apply("Mul", {n.number(0.044715f), x}), x});
+            return n.apply("Tanh", {n.apply("Mul", {n.apply("Mul", {x, n.number(0.79788456f)}), n.apply("Add", {n.number(1), square})})});
+        },
+    };
+    using order = value_id (*)(network&, value_id x, value_id f);
+    const order orders[] = {
+        [](network& n, value_id x, value_id f) {
+            return n.apply("Mul", {n.number(0.5f), n.apply("Mul", {x, n.apply("Add", {n.number(1), f})})});
+        },
+        [](network& n, value_id x, value_id f) {
+            return n.apply("Mul", {n.apply("Mul", {x, n.number(0.5f)}), n.apply("Add", {f, n.number(1)})});
+        },
+        [](network& n, value_id x, value_id f) {
+            return n.apply("Mul", {x, n.apply("Mul", {n.number(0.5f), n.apply("Add", {n.number(1), f})})});
+        },
+    };
+    for (const function f : functions)
+        for (const order o : orders) {
+            const auto by = kernels({2, 3, 7, 5}, [&](network& n, value_id x) { return o(n, x, f(n, x)); });
+            CHECK(by.size() == 1);
+            CHECK(count(by, "graft.Activation") == 1);
+        }
+    // Another number is another function.
+    const auto by = kernels({2, 3, 7, 5}, [&](network& n, value_id x) {
+        const value_id cube = n.apply("Pow", {x, n.number(3)});
+        return orders[0](n, x, n.apply("Tanh", {n.apply("Mul", {n.number(0.79788456f), n.apply("Add", {x, n.apply("Mul", {n.number(0.05f), cube})})})}));
+    });
+    CHECK(by.size() > 1);
+}
