@@ -117,3 +117,59 @@ TEST_CASE("rewritten: GELU, and what stands in for it, as a product of many node
     });
     CHECK(by.size() > 1);
 }
+
+TEST_CASE("rewritten: zeros round an image are pads of what reads it") {
+    const list image = {2, 3, 9, 8};
+    const auto pads = [](network& n, value_id x, const list& of, const char* mode = "constant", float value = 0) {
+        return n.apply("Pad", {x, n.integers(of), n.number(value)}, {string_attribute("mode", mode)});
+    };
+    const list around = {0, 0, 0, 1, 0, 0, 1, 2};
+    CHECK(count(kernels(image,
+                        [&](network& n, value_id x) {
+                            return n.conv(pads(n, x, around), {4, 3, 3, 3}, {integers_attribute("strides", {2, 2})});
+                        }),
+                "Pad") == 0);
+    CHECK(count(kernels(image,
+                        [&](network& n, value_id x) {
+                            return n.conv(pads(n, x, around), {4, 3, 3, 3}, {integers_attribute("pads", {1, 0, 2, 1})});
+                        }),
+                "Pad") == 0);
+    CHECK(count(kernels(image,
+                        [&](network& n, value_id x) {
+                            return n.conv(pads(n, x, around), {4, 3, 3, 3}, {string_attribute("auto_pad", "VALID")});
+                        }),
+                "Pad") == 0);
+    CHECK(count(kernels(image,
+                        [&](network& n, value_id x) {
+                            const value_id axes = n.integers({-1}), padded = n.apply("Pad", {x, n.integers({2, 1}), graft::no_value, axes});
+                            return n.apply("Add", {n.conv(padded, {4, 3, 3, 3}), n.conv(padded, {4, 3, 3, 3})});
+                        }),
+                "Pad") == 0);
+    const auto averages = [&](std::int64_t counted) {
+        return kernels(image, [&](network& n, value_id x) {
+            return n.apply("AveragePool", {pads(n, x, around)}, {integers_attribute("kernel_shape", {3, 3}), integer_attribute("count_include_pad", counted)});
+        });
+    };
+    CHECK(count(averages(1), "Pad") == 0);
+    CHECK(count(averages(0), "Pad") == 1);
+    // What does more than that, or is read by others too.
+    const struct {
+        list pads;
+        const char* mode;
+        float value;
+    } others[] = {{around, "edge", 0}, {around, "constant", 0.5f}, {{0, 0, 0, -1, 0, 0, 1, 2}, "constant", 0}};
+    for (const auto& other : others)
+        CHECK(count(kernels(image, [&](network& n, value_id x) { return n.conv(pads(n, x, other.pads, other.mode, other.value), {4, 3, 3, 3}); }), "Pad") == 1);
+    CHECK(count(kernels(image, [&](network& n, value_id x) { return n.conv(pads(n, x, {0, 1, 0, 0, 0, 0, 0, 0}), {4, 4, 3, 3}); }), "Pad") == 1);
+    CHECK(count(kernels(image,
+                        [&](network& n, value_id x) {
+                            return n.conv(pads(n, x, around), {4, 3, 3, 3}, {string_attribute("auto_pad", "SAME_UPPER")});
+                        }),
+                "Pad") == 1);
+    CHECK(count(kernels(image,
+                        [&](network& n, value_id x) {
+                            const value_id padded = pads(n, x, {0, 0, 1, 1, 0, 0, 1, 1});
+                            return n.apply("Add", {n.conv(padded, {3, 3, 1, 1}), padded});
+                        }),
+                "Pad") == 1);
+}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../lower/backend.hpp"
+#include "../lower/fold_pads.hpp"
 #include "../lower/fuse.hpp"
 #include "../lower/widen.hpp"
 #include "../passes/specialize.hpp"
@@ -77,6 +78,7 @@ public:
     inline status lower(graph& g, const lowering& with) override {
         if (kernels_.to_integers && !with.exact) GRAFT_TRY(kernels_.to_integers(g, with, by_.level));
         GRAFT_TRY(graft::detail::widener(g, with).run());
+        if constexpr (wanted("Pad")) graft::detail::pad_folder(g, with).run();
         GRAFT_TRY(graft::detail::fuser(g, with).run());
         if (kernels_.fuse) kernels_.fuse(g, with.on);
         GRAFT_TRY(kernels_.lay_out(g, with, by_));
