@@ -173,3 +173,20 @@ TEST_CASE("rewritten: zeros round an image are pads of what reads it") {
                         }),
                 "Pad") == 1);
 }
+
+TEST_CASE("rewritten: convolutions of large patches are products of matrices") {
+    const auto patches = [](std::int64_t height, std::int64_t width, std::int64_t kernel, std::int64_t stride) {
+        const auto build = [&](network& n, value_id x) {
+            return n.apply("Relu", {n.conv(x, {24, 3, kernel, kernel}, {integers_attribute("strides", {stride, stride})})});
+        };
+        return kernels({2, 3, height, width}, build, 1e-5);  // sums of 3,072 products
+    };
+    for (const auto& by : {patches(64, 96, 32, 32), patches(20, 40, 20, 20)}) {
+        CHECK(count(by, "graft.MatMul") == 1);
+        CHECK(count(by, "graft.Conv") == 0);
+        CHECK(count(by, "Relu") + count(by, "graft.Activation") == 0);
+    }
+    CHECK(count(patches(70, 64, 32, 32), "graft.Conv") == 1);  // rows that no window has
+    CHECK(count(patches(64, 64, 32, 16), "graft.Conv") == 1);  // windows that overlap
+    CHECK(count(patches(32, 32, 8, 8), "graft.Conv") == 1);    // small ones
+}

@@ -1,0 +1,102 @@
+// Convolutions of large patches that do not overlap, as products of matrices.
+#pragma once
+
+#include "../ops/conv.hpp"
+#include "../../lower/rewriter.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+//   Conv(x, W, B)    Reshape(Transpose(MatMul(Reshape(Transpose(Reshape(x))), W, B)))
+// where every pixel of x is in one window alone, and windows have more taps than the tables of the convolutions' kernels hold: patches of 32 x 32 pixels,
+// of which vision transformers make their tokens. A row of the product's left operand is a patch.
+class patch_products : public rewriter {
+public:
+    patch_products(graph& target, const lowering& with) : rewriter(target, with.on) {}
+
+    // Errors: memory.oom; the graph is of no use then.
+    GRAFT_COLD status run() {
+        for (const char* op : {"Reshape", "Transpose"})
+            if (const op_row* needed = ops::find_op("", op, newest_opset); !needed || !needed->run) return {};
+        static constexpr rewrite<patch_products> rows[] = {{"Conv", "graft", &patch_products::patches}};
+        sweep(*this, rows);
+        return std::move(failure_);
+    }
+
+private:
+    void patches(node& n) {
+        const value_id x = n.inputs[0], weight = n.inputs[1], y = n.outputs[0];
+        cpu::conv_problem p{};
+        if (!is_constant(weight) || n.find("residual") || !cpu::conv_problem_of(n, at(x).extents, at(weight).extents, at(y).extents, p)) return;
+        if (p.groups != 1 || std::int64_t(p.kh) * p.kw <= cpu::detail::conv_max_taps || p.kh != p.sh || p.kw != p.sw || p.dh != 1 || p.dw != 1) return;
+        if (p.pt || p.pl || p.oh * p.kh != p.ih || p.ow * p.kw != p.iw) return;
+        const std::int64_t patch = p.ic * p.kh * p.kw, pixels = p.oh * p.ow;
+
+        const value_id cut = reshaped(n, x, shape{p.n, p.ic, p.oh, p.kh, p.ow, p.kw}, "_cut");
+        const value_id turned = transposed(n, cut, {0, 2, 4, 1, 3, 5}, "_turned"), rows = reshaped(n, turned, shape{p.n, pixels, patch}, "_patches");
+        const value_id columns = g.add_constant(at(weight).name + "_rows", at(weight).constant.reshaped(shape{p.oc, patch}));
+        node product;
+        become(product, "MatMul", "graft");
+        product.name = n.name;
+        product.multiply_adds = n.multiply_adds;
+        product.inputs = {rows, columns};
+        if (n.inputs.size() > 2) product.inputs.push_back(n.inputs[2]);
+        for (const char* of_epilogue : {"activation", "alpha", "beta"})
+            if (const attribute* a = n.find(of_epilogue)) product.attributes.push_back(*a);
+        set(product, "transB", std::int64_t(1));
+        product.outputs = {made(y, shape{p.n, pixels, p.oc}, "_products")};
+        const value_id products = product.outputs[0];
+        insert_before(n, std::move(product));
+        const value_id channels = transposed(n, products, {0, 2, 1}, "_channels");
+        edit(n, [&] {
+            become(n, "Reshape", "");
+            n.inputs = {channels, extents_of(n, at(y).extents)};
+            n.attributes.clear();
+            n.multiply_adds = 0;
+        });
+    }
+
+    value_id made(value_id like_this, const shape& extents, const char* suffix) {
+        const value_id id = like(like_this, suffix);
+        at(id).extents = extents;
+        return id;
+    }
+    value_id extents_of(const node& n, const shape& s) {
+        auto made = tensor::from(s.begin(), {s.rank()});
+        if (!made.ok()) return failure_ = made.take_status(), no_value;
+        return g.add_constant(n.name + "_shape", std::move(made).value());
+    }
+    value_id reshaped(const node& before, value_id x, const shape& to, const char* suffix) {
+        node n;
+        become(n, "Reshape", "");
+        n.name = before.name;
+        n.inputs = {x, extents_of(before, to)};
+        n.outputs = {made(x, to, suffix)};
+        return put_before(before, std::move(n));
+    }
+    value_id transposed(const node& before, value_id x, const std::vector<std::int64_t>& perm, const char* suffix) {
+        node n;
+        become(n, "Transpose", "");
+        n.name = before.name;
+        n.inputs = {x};
+        n.attributes = {integers_attribute("perm", perm)};
+        shape to = at(x).extents;
+        for (int d = 0; d < to.rank(); ++d) to[d] = at(x).extents[static_cast<int>(perm[static_cast<std::size_t>(d)])];
+        n.outputs = {made(x, to, suffix)};
+        return put_before(before, std::move(n));
+    }
+    value_id put_before(const node& before, node n) {
+        const value_id made = n.outputs[0];
+        insert_before(before, std::move(n));
+        return made;
+    }
+
+    status failure_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
