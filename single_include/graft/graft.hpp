@@ -34453,6 +34453,15 @@ struct normalize_rows {
     bool centered;  ///< false: the mean is taken to be 0 (RMS norm)
 };
 
+/// Channels to divide by what their neighbours are: y = x / (bias + factor * the sum of x^2 over `before` channels before it, itself and `after` behind)^beta.
+struct neighbour_channels {
+    const float* x;  ///< of the image, [channels][n]
+    float* y;
+    std::int64_t channels, n, first, last;  ///< channels from `first` up to `last` are made
+    std::int64_t before, after;
+    float factor, bias, beta;
+};
+
 /// The row kernels of one instruction set.
 struct rows_kernels {
     /// Softmax, or its logarithm, of rows of n.
@@ -34460,6 +34469,7 @@ struct rows_kernels {
     /// The same along the first dimension of [n, inner], for `count` columns from x on.
     void (*softmax_columns)(const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count, bool logarithm);
     void (*normalize)(const normalize_rows&);
+    void (*normalize_neighbours)(const neighbour_channels&);
     void (*reduce)(reduction kind, const float* x, float* y, std::int64_t rows, std::int64_t n);
     void (*reduce_columns)(reduction kind, const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count);
     /// Places of the highest (or lowest) elements; NaN counts as beyond every number.
@@ -35251,11 +35261,11 @@ GRAFT_FORCE_INLINE void binary_loop(const binary_rows& g) {
     }
 }
 
-// Powers with one small exponent for all: exact products and roots where powf would take 50 times as long.
+// Powers with one exponent for all that is made of products and roots, in places where powf would take 50 times as long.
 inline bool power_run(const binary_rows& g) {
     if (g.b_step || (g.b_row && g.rows > 1)) return false;
     const float e = *g.b;
-    if (!(e == 2.0f || e == 3.0f || e == 0.5f || e == -1.0f) || !g.a_step) return false;
+    if (!(e == 2.0f || e == 3.0f || e == 0.5f || e == 0.75f || e == -0.5f || e == -1.0f) || !g.a_step) return false;
     const V low = V::set1(g.low), high = V::set1(g.high), infinity = V::set1(std::numeric_limits<float>::infinity());
     for (std::int64_t r = 0; r < g.rows; ++r)
         for (std::int64_t i = 0; i < g.n; i += V::W) {
@@ -35267,8 +35277,10 @@ inline bool power_run(const binary_rows& g) {
                 x = x * x * x;
             else if (e == -1.0f)
                 x = V::set1(1.0f) / x;
-            else  // powf has +0 for -0 and infinity for -infinity
-                x = sqrt(select(x == V::zero() - infinity, infinity, x + V::zero()));
+            else {  // powf has +0 for -0 and infinity for -infinity
+                const V root = sqrt(select(x == V::zero() - infinity, infinity, x + V::zero()));
+                x = e == 0.5f ? root : e == 0.75f ? root * sqrt(root) : V::set1(1.0f) / root;
+            }
             clamp(x, low, high).store_partial(g.y + r * g.y_row + i, lanes);
         }
     return true;
@@ -35584,13 +35596,44 @@ inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y,
     }
 }
 
+GRAFT_VECTOR V power_of_neighbours(V x, float exponent) {
+    if (exponent == 0.75f) return sqrt(x) * sqrt(sqrt(x));
+    if (exponent == 0.5f) return sqrt(x);
+    if (exponent == 1.0f) return x;
+    float each[V::W];
+    x.store(each);
+    for (float& e : each) e = std::pow(e, exponent);
+    return V::load(each);
+}
+inline void neighbours_run(const neighbour_channels& p) {
+    const V factor = V::set1(p.factor), bias = V::set1(p.bias);
+    for (std::int64_t c = p.first; c < p.last; ++c) {
+        const std::int64_t begin = c > p.before ? c - p.before : 0, end = c + p.after + 1 < p.channels ? c + p.after + 1 : p.channels;
+        for (std::int64_t i = 0; i < p.n; i += V::W) {
+            const int lanes = lanes_left(p.n, i);
+            V sum = V::zero();
+            for (std::int64_t k = begin; k < end; ++k) {
+                const V v = load_some(p.x + k * p.n + i, lanes);
+                sum = sum + v * v;
+            }
+            const V y = load_some(p.x + c * p.n + i, lanes) / power_of_neighbours(bias + factor * sum, p.beta);
+            store_some(y, p.y + c * p.n + i, lanes);
+        }
+    }
+}
+
 inline const rows_kernels* rows_table() {
     constexpr bool softmax = wanted("Softmax") || wanted("LogSoftmax"), arg = wanted("ArgMax") || wanted("ArgMin");
     constexpr bool normalize = wanted("LayerNormalization") || wanted("RMSNormalization") || wanted("InstanceNormalization") || wanted("GroupNormalization");
     constexpr bool reduce = wanted("ReduceSum") || wanted("ReduceMean") || wanted("ReduceMax") || wanted("ReduceMin") || wanted("ReduceL1") ||
                             wanted("ReduceL2") || wanted("ReduceSumSquare");
-    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr, softmax ? &softmax_columns : nullptr, normalize ? &normalize_run : nullptr,
-                                         reduce ? &reduce_rows : nullptr,   reduce ? &reduce_columns : nullptr,   arg ? &arg_rows : nullptr,
+    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr,
+                                         softmax ? &softmax_columns : nullptr,
+                                         normalize ? &normalize_run : nullptr,
+                                         wanted("LRN") ? &neighbours_run : nullptr,
+                                         reduce ? &reduce_rows : nullptr,
+                                         reduce ? &reduce_columns : nullptr,
+                                         arg ? &arg_rows : nullptr,
                                          arg ? &arg_columns : nullptr};
     return &all;
 }
@@ -38132,11 +38175,11 @@ GRAFT_FORCE_INLINE void binary_loop(const binary_rows& g) {
     }
 }
 
-// Powers with one small exponent for all: exact products and roots where powf would take 50 times as long.
+// Powers with one exponent for all that is made of products and roots, in places where powf would take 50 times as long.
 inline bool power_run(const binary_rows& g) {
     if (g.b_step || (g.b_row && g.rows > 1)) return false;
     const float e = *g.b;
-    if (!(e == 2.0f || e == 3.0f || e == 0.5f || e == -1.0f) || !g.a_step) return false;
+    if (!(e == 2.0f || e == 3.0f || e == 0.5f || e == 0.75f || e == -0.5f || e == -1.0f) || !g.a_step) return false;
     const V low = V::set1(g.low), high = V::set1(g.high), infinity = V::set1(std::numeric_limits<float>::infinity());
     for (std::int64_t r = 0; r < g.rows; ++r)
         for (std::int64_t i = 0; i < g.n; i += V::W) {
@@ -38148,8 +38191,10 @@ inline bool power_run(const binary_rows& g) {
                 x = x * x * x;
             else if (e == -1.0f)
                 x = V::set1(1.0f) / x;
-            else  // powf has +0 for -0 and infinity for -infinity
-                x = sqrt(select(x == V::zero() - infinity, infinity, x + V::zero()));
+            else {  // powf has +0 for -0 and infinity for -infinity
+                const V root = sqrt(select(x == V::zero() - infinity, infinity, x + V::zero()));
+                x = e == 0.5f ? root : e == 0.75f ? root * sqrt(root) : V::set1(1.0f) / root;
+            }
             clamp(x, low, high).store_partial(g.y + r * g.y_row + i, lanes);
         }
     return true;
@@ -38465,13 +38510,44 @@ inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y,
     }
 }
 
+GRAFT_VECTOR V power_of_neighbours(V x, float exponent) {
+    if (exponent == 0.75f) return sqrt(x) * sqrt(sqrt(x));
+    if (exponent == 0.5f) return sqrt(x);
+    if (exponent == 1.0f) return x;
+    float each[V::W];
+    x.store(each);
+    for (float& e : each) e = std::pow(e, exponent);
+    return V::load(each);
+}
+inline void neighbours_run(const neighbour_channels& p) {
+    const V factor = V::set1(p.factor), bias = V::set1(p.bias);
+    for (std::int64_t c = p.first; c < p.last; ++c) {
+        const std::int64_t begin = c > p.before ? c - p.before : 0, end = c + p.after + 1 < p.channels ? c + p.after + 1 : p.channels;
+        for (std::int64_t i = 0; i < p.n; i += V::W) {
+            const int lanes = lanes_left(p.n, i);
+            V sum = V::zero();
+            for (std::int64_t k = begin; k < end; ++k) {
+                const V v = load_some(p.x + k * p.n + i, lanes);
+                sum = sum + v * v;
+            }
+            const V y = load_some(p.x + c * p.n + i, lanes) / power_of_neighbours(bias + factor * sum, p.beta);
+            store_some(y, p.y + c * p.n + i, lanes);
+        }
+    }
+}
+
 inline const rows_kernels* rows_table() {
     constexpr bool softmax = wanted("Softmax") || wanted("LogSoftmax"), arg = wanted("ArgMax") || wanted("ArgMin");
     constexpr bool normalize = wanted("LayerNormalization") || wanted("RMSNormalization") || wanted("InstanceNormalization") || wanted("GroupNormalization");
     constexpr bool reduce = wanted("ReduceSum") || wanted("ReduceMean") || wanted("ReduceMax") || wanted("ReduceMin") || wanted("ReduceL1") ||
                             wanted("ReduceL2") || wanted("ReduceSumSquare");
-    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr, softmax ? &softmax_columns : nullptr, normalize ? &normalize_run : nullptr,
-                                         reduce ? &reduce_rows : nullptr,   reduce ? &reduce_columns : nullptr,   arg ? &arg_rows : nullptr,
+    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr,
+                                         softmax ? &softmax_columns : nullptr,
+                                         normalize ? &normalize_run : nullptr,
+                                         wanted("LRN") ? &neighbours_run : nullptr,
+                                         reduce ? &reduce_rows : nullptr,
+                                         reduce ? &reduce_columns : nullptr,
+                                         arg ? &arg_rows : nullptr,
                                          arg ? &arg_columns : nullptr};
     return &all;
 }
@@ -41033,11 +41109,11 @@ GRAFT_FORCE_INLINE void binary_loop(const binary_rows& g) {
     }
 }
 
-// Powers with one small exponent for all: exact products and roots where powf would take 50 times as long.
+// Powers with one exponent for all that is made of products and roots, in places where powf would take 50 times as long.
 inline bool power_run(const binary_rows& g) {
     if (g.b_step || (g.b_row && g.rows > 1)) return false;
     const float e = *g.b;
-    if (!(e == 2.0f || e == 3.0f || e == 0.5f || e == -1.0f) || !g.a_step) return false;
+    if (!(e == 2.0f || e == 3.0f || e == 0.5f || e == 0.75f || e == -0.5f || e == -1.0f) || !g.a_step) return false;
     const V low = V::set1(g.low), high = V::set1(g.high), infinity = V::set1(std::numeric_limits<float>::infinity());
     for (std::int64_t r = 0; r < g.rows; ++r)
         for (std::int64_t i = 0; i < g.n; i += V::W) {
@@ -41049,8 +41125,10 @@ inline bool power_run(const binary_rows& g) {
                 x = x * x * x;
             else if (e == -1.0f)
                 x = V::set1(1.0f) / x;
-            else  // powf has +0 for -0 and infinity for -infinity
-                x = sqrt(select(x == V::zero() - infinity, infinity, x + V::zero()));
+            else {  // powf has +0 for -0 and infinity for -infinity
+                const V root = sqrt(select(x == V::zero() - infinity, infinity, x + V::zero()));
+                x = e == 0.5f ? root : e == 0.75f ? root * sqrt(root) : V::set1(1.0f) / root;
+            }
             clamp(x, low, high).store_partial(g.y + r * g.y_row + i, lanes);
         }
     return true;
@@ -41366,13 +41444,44 @@ inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y,
     }
 }
 
+GRAFT_VECTOR V power_of_neighbours(V x, float exponent) {
+    if (exponent == 0.75f) return sqrt(x) * sqrt(sqrt(x));
+    if (exponent == 0.5f) return sqrt(x);
+    if (exponent == 1.0f) return x;
+    float each[V::W];
+    x.store(each);
+    for (float& e : each) e = std::pow(e, exponent);
+    return V::load(each);
+}
+inline void neighbours_run(const neighbour_channels& p) {
+    const V factor = V::set1(p.factor), bias = V::set1(p.bias);
+    for (std::int64_t c = p.first; c < p.last; ++c) {
+        const std::int64_t begin = c > p.before ? c - p.before : 0, end = c + p.after + 1 < p.channels ? c + p.after + 1 : p.channels;
+        for (std::int64_t i = 0; i < p.n; i += V::W) {
+            const int lanes = lanes_left(p.n, i);
+            V sum = V::zero();
+            for (std::int64_t k = begin; k < end; ++k) {
+                const V v = load_some(p.x + k * p.n + i, lanes);
+                sum = sum + v * v;
+            }
+            const V y = load_some(p.x + c * p.n + i, lanes) / power_of_neighbours(bias + factor * sum, p.beta);
+            store_some(y, p.y + c * p.n + i, lanes);
+        }
+    }
+}
+
 inline const rows_kernels* rows_table() {
     constexpr bool softmax = wanted("Softmax") || wanted("LogSoftmax"), arg = wanted("ArgMax") || wanted("ArgMin");
     constexpr bool normalize = wanted("LayerNormalization") || wanted("RMSNormalization") || wanted("InstanceNormalization") || wanted("GroupNormalization");
     constexpr bool reduce = wanted("ReduceSum") || wanted("ReduceMean") || wanted("ReduceMax") || wanted("ReduceMin") || wanted("ReduceL1") ||
                             wanted("ReduceL2") || wanted("ReduceSumSquare");
-    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr, softmax ? &softmax_columns : nullptr, normalize ? &normalize_run : nullptr,
-                                         reduce ? &reduce_rows : nullptr,   reduce ? &reduce_columns : nullptr,   arg ? &arg_rows : nullptr,
+    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr,
+                                         softmax ? &softmax_columns : nullptr,
+                                         normalize ? &normalize_run : nullptr,
+                                         wanted("LRN") ? &neighbours_run : nullptr,
+                                         reduce ? &reduce_rows : nullptr,
+                                         reduce ? &reduce_columns : nullptr,
+                                         arg ? &arg_rows : nullptr,
                                          arg ? &arg_columns : nullptr};
     return &all;
 }
@@ -43905,11 +44014,11 @@ GRAFT_FORCE_INLINE void binary_loop(const binary_rows& g) {
     }
 }
 
-// Powers with one small exponent for all: exact products and roots where powf would take 50 times as long.
+// Powers with one exponent for all that is made of products and roots, in places where powf would take 50 times as long.
 inline bool power_run(const binary_rows& g) {
     if (g.b_step || (g.b_row && g.rows > 1)) return false;
     const float e = *g.b;
-    if (!(e == 2.0f || e == 3.0f || e == 0.5f || e == -1.0f) || !g.a_step) return false;
+    if (!(e == 2.0f || e == 3.0f || e == 0.5f || e == 0.75f || e == -0.5f || e == -1.0f) || !g.a_step) return false;
     const V low = V::set1(g.low), high = V::set1(g.high), infinity = V::set1(std::numeric_limits<float>::infinity());
     for (std::int64_t r = 0; r < g.rows; ++r)
         for (std::int64_t i = 0; i < g.n; i += V::W) {
@@ -43921,8 +44030,10 @@ inline bool power_run(const binary_rows& g) {
                 x = x * x * x;
             else if (e == -1.0f)
                 x = V::set1(1.0f) / x;
-            else  // powf has +0 for -0 and infinity for -infinity
-                x = sqrt(select(x == V::zero() - infinity, infinity, x + V::zero()));
+            else {  // powf has +0 for -0 and infinity for -infinity
+                const V root = sqrt(select(x == V::zero() - infinity, infinity, x + V::zero()));
+                x = e == 0.5f ? root : e == 0.75f ? root * sqrt(root) : V::set1(1.0f) / root;
+            }
             clamp(x, low, high).store_partial(g.y + r * g.y_row + i, lanes);
         }
     return true;
@@ -44238,13 +44349,44 @@ inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y,
     }
 }
 
+GRAFT_VECTOR V power_of_neighbours(V x, float exponent) {
+    if (exponent == 0.75f) return sqrt(x) * sqrt(sqrt(x));
+    if (exponent == 0.5f) return sqrt(x);
+    if (exponent == 1.0f) return x;
+    float each[V::W];
+    x.store(each);
+    for (float& e : each) e = std::pow(e, exponent);
+    return V::load(each);
+}
+inline void neighbours_run(const neighbour_channels& p) {
+    const V factor = V::set1(p.factor), bias = V::set1(p.bias);
+    for (std::int64_t c = p.first; c < p.last; ++c) {
+        const std::int64_t begin = c > p.before ? c - p.before : 0, end = c + p.after + 1 < p.channels ? c + p.after + 1 : p.channels;
+        for (std::int64_t i = 0; i < p.n; i += V::W) {
+            const int lanes = lanes_left(p.n, i);
+            V sum = V::zero();
+            for (std::int64_t k = begin; k < end; ++k) {
+                const V v = load_some(p.x + k * p.n + i, lanes);
+                sum = sum + v * v;
+            }
+            const V y = load_some(p.x + c * p.n + i, lanes) / power_of_neighbours(bias + factor * sum, p.beta);
+            store_some(y, p.y + c * p.n + i, lanes);
+        }
+    }
+}
+
 inline const rows_kernels* rows_table() {
     constexpr bool softmax = wanted("Softmax") || wanted("LogSoftmax"), arg = wanted("ArgMax") || wanted("ArgMin");
     constexpr bool normalize = wanted("LayerNormalization") || wanted("RMSNormalization") || wanted("InstanceNormalization") || wanted("GroupNormalization");
     constexpr bool reduce = wanted("ReduceSum") || wanted("ReduceMean") || wanted("ReduceMax") || wanted("ReduceMin") || wanted("ReduceL1") ||
                             wanted("ReduceL2") || wanted("ReduceSumSquare");
-    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr, softmax ? &softmax_columns : nullptr, normalize ? &normalize_run : nullptr,
-                                         reduce ? &reduce_rows : nullptr,   reduce ? &reduce_columns : nullptr,   arg ? &arg_rows : nullptr,
+    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr,
+                                         softmax ? &softmax_columns : nullptr,
+                                         normalize ? &normalize_run : nullptr,
+                                         wanted("LRN") ? &neighbours_run : nullptr,
+                                         reduce ? &reduce_rows : nullptr,
+                                         reduce ? &reduce_columns : nullptr,
+                                         arg ? &arg_rows : nullptr,
                                          arg ? &arg_columns : nullptr};
     return &all;
 }
@@ -46769,11 +46911,11 @@ GRAFT_FORCE_INLINE void binary_loop(const binary_rows& g) {
     }
 }
 
-// Powers with one small exponent for all: exact products and roots where powf would take 50 times as long.
+// Powers with one exponent for all that is made of products and roots, in places where powf would take 50 times as long.
 inline bool power_run(const binary_rows& g) {
     if (g.b_step || (g.b_row && g.rows > 1)) return false;
     const float e = *g.b;
-    if (!(e == 2.0f || e == 3.0f || e == 0.5f || e == -1.0f) || !g.a_step) return false;
+    if (!(e == 2.0f || e == 3.0f || e == 0.5f || e == 0.75f || e == -0.5f || e == -1.0f) || !g.a_step) return false;
     const V low = V::set1(g.low), high = V::set1(g.high), infinity = V::set1(std::numeric_limits<float>::infinity());
     for (std::int64_t r = 0; r < g.rows; ++r)
         for (std::int64_t i = 0; i < g.n; i += V::W) {
@@ -46785,8 +46927,10 @@ inline bool power_run(const binary_rows& g) {
                 x = x * x * x;
             else if (e == -1.0f)
                 x = V::set1(1.0f) / x;
-            else  // powf has +0 for -0 and infinity for -infinity
-                x = sqrt(select(x == V::zero() - infinity, infinity, x + V::zero()));
+            else {  // powf has +0 for -0 and infinity for -infinity
+                const V root = sqrt(select(x == V::zero() - infinity, infinity, x + V::zero()));
+                x = e == 0.5f ? root : e == 0.75f ? root * sqrt(root) : V::set1(1.0f) / root;
+            }
             clamp(x, low, high).store_partial(g.y + r * g.y_row + i, lanes);
         }
     return true;
@@ -47102,13 +47246,44 @@ inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y,
     }
 }
 
+GRAFT_VECTOR V power_of_neighbours(V x, float exponent) {
+    if (exponent == 0.75f) return sqrt(x) * sqrt(sqrt(x));
+    if (exponent == 0.5f) return sqrt(x);
+    if (exponent == 1.0f) return x;
+    float each[V::W];
+    x.store(each);
+    for (float& e : each) e = std::pow(e, exponent);
+    return V::load(each);
+}
+inline void neighbours_run(const neighbour_channels& p) {
+    const V factor = V::set1(p.factor), bias = V::set1(p.bias);
+    for (std::int64_t c = p.first; c < p.last; ++c) {
+        const std::int64_t begin = c > p.before ? c - p.before : 0, end = c + p.after + 1 < p.channels ? c + p.after + 1 : p.channels;
+        for (std::int64_t i = 0; i < p.n; i += V::W) {
+            const int lanes = lanes_left(p.n, i);
+            V sum = V::zero();
+            for (std::int64_t k = begin; k < end; ++k) {
+                const V v = load_some(p.x + k * p.n + i, lanes);
+                sum = sum + v * v;
+            }
+            const V y = load_some(p.x + c * p.n + i, lanes) / power_of_neighbours(bias + factor * sum, p.beta);
+            store_some(y, p.y + c * p.n + i, lanes);
+        }
+    }
+}
+
 inline const rows_kernels* rows_table() {
     constexpr bool softmax = wanted("Softmax") || wanted("LogSoftmax"), arg = wanted("ArgMax") || wanted("ArgMin");
     constexpr bool normalize = wanted("LayerNormalization") || wanted("RMSNormalization") || wanted("InstanceNormalization") || wanted("GroupNormalization");
     constexpr bool reduce = wanted("ReduceSum") || wanted("ReduceMean") || wanted("ReduceMax") || wanted("ReduceMin") || wanted("ReduceL1") ||
                             wanted("ReduceL2") || wanted("ReduceSumSquare");
-    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr, softmax ? &softmax_columns : nullptr, normalize ? &normalize_run : nullptr,
-                                         reduce ? &reduce_rows : nullptr,   reduce ? &reduce_columns : nullptr,   arg ? &arg_rows : nullptr,
+    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr,
+                                         softmax ? &softmax_columns : nullptr,
+                                         normalize ? &normalize_run : nullptr,
+                                         wanted("LRN") ? &neighbours_run : nullptr,
+                                         reduce ? &reduce_rows : nullptr,
+                                         reduce ? &reduce_columns : nullptr,
+                                         arg ? &arg_rows : nullptr,
                                          arg ? &arg_columns : nullptr};
     return &all;
 }
@@ -63831,17 +64006,35 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-// The problem of a node; else why it is none.
+// The problem of a node; else why it is none. Windows of one axis, and of three where one or two of them stay as they are, have two axes once those are
+// joined: a mean over neighbouring channels is such a one.
 inline GRAFT_COLD const char* pool_problem_of(const kernel_query& q, pool_problem& p) {
-    if (q.in[0].extents.rank() != 4 || q.out[0].elements() == 0) return "it is not two-dimensional";
+    const int axes = q.in[0].extents.rank() - 2;
+    if (axes < 1 || axes > 3 || q.out[0].elements() == 0) return "its window has no axis, or more than three";
     if (q.outputs > 1 && q.wants(1)) return "its indices are wanted";
     const shape &x = q.in[0].extents, &y = q.out[0].extents;
-    std::int64_t kernel[2], stride[2], dilation[2], begin[2], end[2];
-    if (!window_list(q.n, "kernel_shape", 2, 1, kernel) || !window_list(q.n, "strides", 2, 1, stride) || !window_list(q.n, "dilations", 2, 1, dilation))
+    std::int64_t kernel[3], stride[3], dilation[3], begin[3], end[3];
+    if (!window_list(q.n, "kernel_shape", axes, 1, kernel) || !window_list(q.n, "strides", axes, 1, stride) ||
+        !window_list(q.n, "dilations", axes, 1, dilation))
         return "its attributes do not fit";
-    if (!window_pads(q.n, 2, x.begin() + 2, y.begin() + 2, kernel, stride, dilation, begin, end)) return "its pads do not fit";
-    p.n = x[0], p.c = x[1], p.ih = x[2], p.iw = x[3], p.oh = y[2], p.ow = y[3];
-    if (!narrow_window(p, kernel, stride, dilation, begin, end)) return "its window is too large";
+    if (!window_pads(q.n, axes, x.begin() + 2, y.begin() + 2, kernel, stride, dilation, begin, end)) return "its pads do not fit";
+    const auto stays = [&](int i) { return kernel[i] == 1 && stride[i] == 1 && begin[i] == 0 && end[i] == 0; };
+    p.n = x[0], p.c = x[1];
+    int first = 0;
+    if (axes == 1) {
+        kernel[1] = kernel[0], stride[1] = stride[0], dilation[1] = dilation[0], begin[1] = begin[0], end[1] = end[0];
+        kernel[0] = stride[0] = dilation[0] = 1, begin[0] = end[0] = 0;
+        p.iw = x[2], p.ow = y[2];
+    } else if (axes == 2) {
+        p.ih = x[2], p.iw = x[3], p.oh = y[2], p.ow = y[3];
+    } else if (stays(1) && stays(2)) {
+        p.ih = x[2], p.iw = x[3] * x[4], p.oh = y[2], p.ow = y[3] * y[4];
+    } else if (stays(0)) {
+        p.c *= x[2], p.ih = x[3], p.iw = x[4], p.oh = y[3], p.ow = y[4], first = 1;
+    } else {
+        return "its window spans three axes";
+    }
+    if (!narrow_window(p, kernel + first, stride + first, dilation + first, begin + first, end + first)) return "its window is too large";
     p.count_include_pad = integer_of(q.n, "count_include_pad", 0) != 0;
     p.l = q.in_layout[0].as;
     return nullptr;
@@ -65804,6 +65997,15 @@ struct normalize_rows {
     bool centered;  ///< false: the mean is taken to be 0 (RMS norm)
 };
 
+/// Channels to divide by what their neighbours are: y = x / (bias + factor * the sum of x^2 over `before` channels before it, itself and `after` behind)^beta.
+struct neighbour_channels {
+    const float* x;  ///< of the image, [channels][n]
+    float* y;
+    std::int64_t channels, n, first, last;  ///< channels from `first` up to `last` are made
+    std::int64_t before, after;
+    float factor, bias, beta;
+};
+
 /// The row kernels of one instruction set.
 struct rows_kernels {
     /// Softmax, or its logarithm, of rows of n.
@@ -65811,6 +66013,7 @@ struct rows_kernels {
     /// The same along the first dimension of [n, inner], for `count` columns from x on.
     void (*softmax_columns)(const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count, bool logarithm);
     void (*normalize)(const normalize_rows&);
+    void (*normalize_neighbours)(const neighbour_channels&);
     void (*reduce)(reduction kind, const float* x, float* y, std::int64_t rows, std::int64_t n);
     void (*reduce_columns)(reduction kind, const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count);
     /// Places of the highest (or lowest) elements; NaN counts as beyond every number.
@@ -65840,6 +66043,9 @@ constexpr std::int64_t narrow_row_numbers = 4096;
 /// be null. groups == channels: instance norm. channels is a multiple of groups; x may be y.
 void run_group_norm(isa set, const float* x, float* y, std::int64_t images, std::int64_t channels, std::int64_t area, std::int64_t groups, const float* gamma,
                     const float* beta, float epsilon, executor& pool);
+
+/// LRN-1,13 of `images` of [norm.channels, norm.n], which lie from x on; pointers and the range of channels in `norm` are not looked at. y does not overlap x.
+void run_local_response_norm(isa set, const float* x, float* y, std::int64_t images, const neighbour_channels& norm, executor& pool);
 
 /// What ReduceX gives: mean divides a sum, l2 is the root of a sum of squares. Empty sums are 0, max -infinity, min infinity.
 enum class reduce_kind { sum, mean, max, min, sum_square, l1, l2 };
@@ -65923,6 +66129,16 @@ GRAFT_INLINE void run_group_norm(isa set, const float* x, float* y, std::int64_t
     const std::int64_t n = channels / groups * area;
     detail::groups_of_rows(images * groups, n, pool, [&](std::int64_t first, std::int64_t count) {
         k.normalize({x, y, gamma, beta, nullptr, nullptr, first, count, n, area, groups, epsilon, true});
+    });
+}
+
+GRAFT_INLINE void run_local_response_norm(isa set, const float* x, float* y, std::int64_t images, const neighbour_channels& norm, executor& pool) {
+    const std::int64_t group = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, norm.n)), groups = (norm.channels + group - 1) / group;
+    parallel_for(pool, images * groups, [&](std::int64_t t) {
+        neighbour_channels some = norm;
+        some.x = x + t / groups * norm.channels * norm.n, some.y = y + t / groups * norm.channels * norm.n;
+        some.first = t % groups * group, some.last = std::min(norm.channels, some.first + group);
+        kernels(set).rows->normalize_neighbours(some);
     });
 }
 
@@ -66054,6 +66270,23 @@ inline void run_group_norm_kernel(const kernel_call& c) {
     run_group_norm(c.level, c.input(0), c.output(0), p.outer, p.n, p.inner, p.option, c.input(1), c.input(2), p.epsilon, c.pool);
 }
 
+inline GRAFT_COLD const char* choose_local_response_norm(const kernel_query& q, kernel_choice& choice) {
+    if (!q.all_float32() || !q.all_row_major()) return "it is not float32, row-major";
+    const shape& x = q.in[0].extents;
+    const std::int64_t size = integer_of(q.n, "size", 0);
+    if (x.rank() < 2 || x.elements() == 0) return "it is empty";
+    if (size < 1 || size > 64) return "its neighbours are too many";
+    const float alpha = real_of(q.n, "alpha", 1e-4f), beta = real_of(q.n, "beta", 0.75f), bias = real_of(q.n, "bias", 1);
+    const std::int64_t before = (size - 1) / 2;
+    choice.set(
+        neighbour_channels{nullptr, nullptr, x[1], x.product(2, x.rank()), 0, 0, before, size - 1 - before, alpha / static_cast<float>(size), bias, beta});
+    choice.note = "planes";
+    return nullptr;
+}
+inline void run_local_response_norm_kernel(const kernel_call& c) {
+    run_local_response_norm(c.level, c.input(0), c.output(0), c.in[0].extents[0], c.parameters<neighbour_channels>(), c.pool);
+}
+
 // Reductions over neighbouring axes.
 template <reduce_kind Kind>
 inline GRAFT_COLD const char* choose_reduce(const kernel_query& q, kernel_choice& choice) {
@@ -66101,6 +66334,7 @@ inline kernel_rows rows_kernel_rows() {
         GRAFT_ROWS("RMSNormalization", choose_layer_norm, run_layer_norm_kernel, true),
         GRAFT_ROWS("InstanceNormalization", choose_group_norm, run_group_norm_kernel, true),
         GRAFT_ROWS("GroupNormalization", choose_group_norm, run_group_norm_kernel, true),
+        GRAFT_ROWS("LRN", choose_local_response_norm, run_local_response_norm_kernel, false),
         GRAFT_ROWS("ReduceSum", choose_reduce<reduce_kind::sum>, run_reduce_kernel, false),
         GRAFT_ROWS("ReduceMean", choose_reduce<reduce_kind::mean>, run_reduce_kernel, false),
         GRAFT_ROWS("ReduceMax", choose_reduce<reduce_kind::max>, run_reduce_kernel, false),

@@ -190,3 +190,33 @@ TEST_CASE("rewritten: convolutions of large patches are products of matrices") {
     CHECK(count(patches(64, 64, 32, 16), "graft.Conv") == 1);  // windows that overlap
     CHECK(count(patches(32, 32, 8, 8), "graft.Conv") == 1);    // small ones
 }
+
+TEST_CASE("rewritten: windows of one axis, and of three of which some stay as they are, are windows of two") {
+    const auto pool = [](const char* op, const list& image, const list& kernel, const list& strides, const list& pads) {
+        return kernels(image, [&](network& n, value_id x) {
+            return n.apply(op, {x}, {integers_attribute("kernel_shape", kernel), integers_attribute("strides", strides), integers_attribute("pads", pads)});
+        });
+    };
+    for (const char* op : {"MaxPool", "AveragePool"}) {
+        const std::string fast = std::string(op) + ": pool on planes", slow = std::string(op) + ": reference";
+        CHECK(count(pool(op, {2, 5, 37}, {3}, {2}, {1, 0}), fast) == 1);
+        CHECK(count(pool(op, {2, 3, 9, 8}, {3, 2}, {2, 1}, {1, 0, 1, 1}), fast) == 1);
+        CHECK(count(pool(op, {2, 1, 11, 5, 7}, {5, 1, 1}, {1, 1, 1}, {2, 0, 0, 2, 0, 0}), fast) == 1);
+        CHECK(count(pool(op, {2, 3, 4, 9, 8}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1, 0, 1, 1}), fast) == 1);
+        CHECK(count(pool(op, {2, 3, 4, 9, 8}, {2, 3, 3}, {1, 2, 2}, {0, 1, 1, 0, 1, 1}), slow) == 1);
+        CHECK(count(pool(op, {2, 3, 4, 9, 8}, {2, 1, 3}, {1, 1, 2}, {0, 0, 1, 0, 0, 1}), slow) == 1);
+    }
+}
+
+TEST_CASE("rewritten: channels divided by what their neighbours are") {
+    for (const std::int64_t size : {1, 4, 5, 64})
+        for (const float beta : {0.75f, 0.5f, 1.0f, 0.6f}) {
+            INFO(size, " ", beta);
+            const auto by = kernels({2, 21, 5, 7}, [&](network& n, value_id x) {
+                return n.apply("LRN", {x},
+                               {integer_attribute("size", size), graft::real_attribute("alpha", 0.4f), graft::real_attribute("beta", beta),
+                                graft::real_attribute("bias", 1.5f)});
+            });
+            CHECK(count(by, "LRN: planes") == 1);
+        }
+}

@@ -24,6 +24,9 @@ constexpr std::int64_t narrow_row_numbers = 4096;
 void run_group_norm(isa set, const float* x, float* y, std::int64_t images, std::int64_t channels, std::int64_t area, std::int64_t groups, const float* gamma,
                     const float* beta, float epsilon, executor& pool);
 
+/// LRN-1,13 of `images` of [norm.channels, norm.n], which lie from x on; pointers and the range of channels in `norm` are not looked at. y does not overlap x.
+void run_local_response_norm(isa set, const float* x, float* y, std::int64_t images, const neighbour_channels& norm, executor& pool);
+
 /// What ReduceX gives: mean divides a sum, l2 is the root of a sum of squares. Empty sums are 0, max -infinity, min infinity.
 enum class reduce_kind { sum, mean, max, min, sum_square, l1, l2 };
 /// y[outer, inner] reduces the middle dimension of x[outer, n, inner].
@@ -107,6 +110,16 @@ GRAFT_INLINE void run_group_norm(isa set, const float* x, float* y, std::int64_t
     const std::int64_t n = channels / groups * area;
     detail::groups_of_rows(images * groups, n, pool, [&](std::int64_t first, std::int64_t count) {
         k.normalize({x, y, gamma, beta, nullptr, nullptr, first, count, n, area, groups, epsilon, true});
+    });
+}
+
+GRAFT_INLINE void run_local_response_norm(isa set, const float* x, float* y, std::int64_t images, const neighbour_channels& norm, executor& pool) {
+    const std::int64_t group = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, norm.n)), groups = (norm.channels + group - 1) / group;
+    parallel_for(pool, images * groups, [&](std::int64_t t) {
+        neighbour_channels some = norm;
+        some.x = x + t / groups * norm.channels * norm.n, some.y = y + t / groups * norm.channels * norm.n;
+        some.first = t % groups * group, some.last = std::min(norm.channels, some.first + group);
+        kernels(set).rows->normalize_neighbours(some);
     });
 }
 

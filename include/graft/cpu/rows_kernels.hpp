@@ -26,6 +26,15 @@ struct normalize_rows {
     bool centered;  ///< false: the mean is taken to be 0 (RMS norm)
 };
 
+/// Channels to divide by what their neighbours are: y = x / (bias + factor * the sum of x^2 over `before` channels before it, itself and `after` behind)^beta.
+struct neighbour_channels {
+    const float* x;  ///< of the image, [channels][n]
+    float* y;
+    std::int64_t channels, n, first, last;  ///< channels from `first` up to `last` are made
+    std::int64_t before, after;
+    float factor, bias, beta;
+};
+
 /// The row kernels of one instruction set.
 struct rows_kernels {
     /// Softmax, or its logarithm, of rows of n.
@@ -33,6 +42,7 @@ struct rows_kernels {
     /// The same along the first dimension of [n, inner], for `count` columns from x on.
     void (*softmax_columns)(const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count, bool logarithm);
     void (*normalize)(const normalize_rows&);
+    void (*normalize_neighbours)(const neighbour_channels&);
     void (*reduce)(reduction kind, const float* x, float* y, std::int64_t rows, std::int64_t n);
     void (*reduce_columns)(reduction kind, const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count);
     /// Places of the highest (or lowest) elements; NaN counts as beyond every number.

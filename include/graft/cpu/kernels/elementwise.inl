@@ -91,11 +91,11 @@ GRAFT_FORCE_INLINE void binary_loop(const binary_rows& g) {
     }
 }
 
-// Powers with one small exponent for all: exact products and roots where powf would take 50 times as long.
+// Powers with one exponent for all that is made of products and roots, in places where powf would take 50 times as long.
 inline bool power_run(const binary_rows& g) {
     if (g.b_step || (g.b_row && g.rows > 1)) return false;
     const float e = *g.b;
-    if (!(e == 2.0f || e == 3.0f || e == 0.5f || e == -1.0f) || !g.a_step) return false;
+    if (!(e == 2.0f || e == 3.0f || e == 0.5f || e == 0.75f || e == -0.5f || e == -1.0f) || !g.a_step) return false;
     const V low = V::set1(g.low), high = V::set1(g.high), infinity = V::set1(std::numeric_limits<float>::infinity());
     for (std::int64_t r = 0; r < g.rows; ++r)
         for (std::int64_t i = 0; i < g.n; i += V::W) {
@@ -107,8 +107,10 @@ inline bool power_run(const binary_rows& g) {
                 x = x * x * x;
             else if (e == -1.0f)
                 x = V::set1(1.0f) / x;
-            else  // powf has +0 for -0 and infinity for -infinity
-                x = sqrt(select(x == V::zero() - infinity, infinity, x + V::zero()));
+            else {  // powf has +0 for -0 and infinity for -infinity
+                const V root = sqrt(select(x == V::zero() - infinity, infinity, x + V::zero()));
+                x = e == 0.5f ? root : e == 0.75f ? root * sqrt(root) : V::set1(1.0f) / root;
+            }
             clamp(x, low, high).store_partial(g.y + r * g.y_row + i, lanes);
         }
     return true;

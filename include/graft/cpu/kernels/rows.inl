@@ -254,13 +254,44 @@ inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y,
     }
 }
 
+GRAFT_VECTOR V power_of_neighbours(V x, float exponent) {
+    if (exponent == 0.75f) return sqrt(x) * sqrt(sqrt(x));
+    if (exponent == 0.5f) return sqrt(x);
+    if (exponent == 1.0f) return x;
+    float each[V::W];
+    x.store(each);
+    for (float& e : each) e = std::pow(e, exponent);
+    return V::load(each);
+}
+inline void neighbours_run(const neighbour_channels& p) {
+    const V factor = V::set1(p.factor), bias = V::set1(p.bias);
+    for (std::int64_t c = p.first; c < p.last; ++c) {
+        const std::int64_t begin = c > p.before ? c - p.before : 0, end = c + p.after + 1 < p.channels ? c + p.after + 1 : p.channels;
+        for (std::int64_t i = 0; i < p.n; i += V::W) {
+            const int lanes = lanes_left(p.n, i);
+            V sum = V::zero();
+            for (std::int64_t k = begin; k < end; ++k) {
+                const V v = load_some(p.x + k * p.n + i, lanes);
+                sum = sum + v * v;
+            }
+            const V y = load_some(p.x + c * p.n + i, lanes) / power_of_neighbours(bias + factor * sum, p.beta);
+            store_some(y, p.y + c * p.n + i, lanes);
+        }
+    }
+}
+
 inline const rows_kernels* rows_table() {
     constexpr bool softmax = wanted("Softmax") || wanted("LogSoftmax"), arg = wanted("ArgMax") || wanted("ArgMin");
     constexpr bool normalize = wanted("LayerNormalization") || wanted("RMSNormalization") || wanted("InstanceNormalization") || wanted("GroupNormalization");
     constexpr bool reduce = wanted("ReduceSum") || wanted("ReduceMean") || wanted("ReduceMax") || wanted("ReduceMin") || wanted("ReduceL1") ||
                             wanted("ReduceL2") || wanted("ReduceSumSquare");
-    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr, softmax ? &softmax_columns : nullptr, normalize ? &normalize_run : nullptr,
-                                         reduce ? &reduce_rows : nullptr,   reduce ? &reduce_columns : nullptr,   arg ? &arg_rows : nullptr,
+    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr,
+                                         softmax ? &softmax_columns : nullptr,
+                                         normalize ? &normalize_run : nullptr,
+                                         wanted("LRN") ? &neighbours_run : nullptr,
+                                         reduce ? &reduce_rows : nullptr,
+                                         reduce ? &reduce_columns : nullptr,
+                                         arg ? &arg_rows : nullptr,
                                          arg ? &arg_columns : nullptr};
     return &all;
 }

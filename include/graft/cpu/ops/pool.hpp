@@ -8,17 +8,35 @@
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-// The problem of a node; else why it is none.
+// The problem of a node; else why it is none. Windows of one axis, and of three where one or two of them stay as they are, have two axes once those are
+// joined: a mean over neighbouring channels is such a one.
 inline GRAFT_COLD const char* pool_problem_of(const kernel_query& q, pool_problem& p) {
-    if (q.in[0].extents.rank() != 4 || q.out[0].elements() == 0) return "it is not two-dimensional";
+    const int axes = q.in[0].extents.rank() - 2;
+    if (axes < 1 || axes > 3 || q.out[0].elements() == 0) return "its window has no axis, or more than three";
     if (q.outputs > 1 && q.wants(1)) return "its indices are wanted";
     const shape &x = q.in[0].extents, &y = q.out[0].extents;
-    std::int64_t kernel[2], stride[2], dilation[2], begin[2], end[2];
-    if (!window_list(q.n, "kernel_shape", 2, 1, kernel) || !window_list(q.n, "strides", 2, 1, stride) || !window_list(q.n, "dilations", 2, 1, dilation))
+    std::int64_t kernel[3], stride[3], dilation[3], begin[3], end[3];
+    if (!window_list(q.n, "kernel_shape", axes, 1, kernel) || !window_list(q.n, "strides", axes, 1, stride) ||
+        !window_list(q.n, "dilations", axes, 1, dilation))
         return "its attributes do not fit";
-    if (!window_pads(q.n, 2, x.begin() + 2, y.begin() + 2, kernel, stride, dilation, begin, end)) return "its pads do not fit";
-    p.n = x[0], p.c = x[1], p.ih = x[2], p.iw = x[3], p.oh = y[2], p.ow = y[3];
-    if (!narrow_window(p, kernel, stride, dilation, begin, end)) return "its window is too large";
+    if (!window_pads(q.n, axes, x.begin() + 2, y.begin() + 2, kernel, stride, dilation, begin, end)) return "its pads do not fit";
+    const auto stays = [&](int i) { return kernel[i] == 1 && stride[i] == 1 && begin[i] == 0 && end[i] == 0; };
+    p.n = x[0], p.c = x[1];
+    int first = 0;
+    if (axes == 1) {
+        kernel[1] = kernel[0], stride[1] = stride[0], dilation[1] = dilation[0], begin[1] = begin[0], end[1] = end[0];
+        kernel[0] = stride[0] = dilation[0] = 1, begin[0] = end[0] = 0;
+        p.iw = x[2], p.ow = y[2];
+    } else if (axes == 2) {
+        p.ih = x[2], p.iw = x[3], p.oh = y[2], p.ow = y[3];
+    } else if (stays(1) && stays(2)) {
+        p.ih = x[2], p.iw = x[3] * x[4], p.oh = y[2], p.ow = y[3] * y[4];
+    } else if (stays(0)) {
+        p.c *= x[2], p.ih = x[3], p.iw = x[4], p.oh = y[3], p.ow = y[4], first = 1;
+    } else {
+        return "its window spans three axes";
+    }
+    if (!narrow_window(p, kernel + first, stride + first, dilation + first, begin + first, end + first)) return "its window is too large";
     p.count_include_pad = integer_of(q.n, "count_include_pad", 0) != 0;
     p.l = q.in_layout[0].as;
     return nullptr;

@@ -80,6 +80,23 @@ inline void run_group_norm_kernel(const kernel_call& c) {
     run_group_norm(c.level, c.input(0), c.output(0), p.outer, p.n, p.inner, p.option, c.input(1), c.input(2), p.epsilon, c.pool);
 }
 
+inline GRAFT_COLD const char* choose_local_response_norm(const kernel_query& q, kernel_choice& choice) {
+    if (!q.all_float32() || !q.all_row_major()) return "it is not float32, row-major";
+    const shape& x = q.in[0].extents;
+    const std::int64_t size = integer_of(q.n, "size", 0);
+    if (x.rank() < 2 || x.elements() == 0) return "it is empty";
+    if (size < 1 || size > 64) return "its neighbours are too many";
+    const float alpha = real_of(q.n, "alpha", 1e-4f), beta = real_of(q.n, "beta", 0.75f), bias = real_of(q.n, "bias", 1);
+    const std::int64_t before = (size - 1) / 2;
+    choice.set(
+        neighbour_channels{nullptr, nullptr, x[1], x.product(2, x.rank()), 0, 0, before, size - 1 - before, alpha / static_cast<float>(size), bias, beta});
+    choice.note = "planes";
+    return nullptr;
+}
+inline void run_local_response_norm_kernel(const kernel_call& c) {
+    run_local_response_norm(c.level, c.input(0), c.output(0), c.in[0].extents[0], c.parameters<neighbour_channels>(), c.pool);
+}
+
 // Reductions over neighbouring axes.
 template <reduce_kind Kind>
 inline GRAFT_COLD const char* choose_reduce(const kernel_query& q, kernel_choice& choice) {
@@ -127,6 +144,7 @@ inline kernel_rows rows_kernel_rows() {
         GRAFT_ROWS("RMSNormalization", choose_layer_norm, run_layer_norm_kernel, true),
         GRAFT_ROWS("InstanceNormalization", choose_group_norm, run_group_norm_kernel, true),
         GRAFT_ROWS("GroupNormalization", choose_group_norm, run_group_norm_kernel, true),
+        GRAFT_ROWS("LRN", choose_local_response_norm, run_local_response_norm_kernel, false),
         GRAFT_ROWS("ReduceSum", choose_reduce<reduce_kind::sum>, run_reduce_kernel, false),
         GRAFT_ROWS("ReduceMean", choose_reduce<reduce_kind::mean>, run_reduce_kernel, false),
         GRAFT_ROWS("ReduceMax", choose_reduce<reduce_kind::max>, run_reduce_kernel, false),
