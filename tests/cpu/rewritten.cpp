@@ -145,13 +145,23 @@ TEST_CASE("rewritten: zeros round an image are pads of what reads it") {
                             return n.apply("Add", {n.conv(padded, {4, 3, 3, 3}), n.conv(padded, {4, 3, 3, 3})});
                         }),
                 "Pad") == 0);
-    const auto averages = [&](std::int64_t counted) {
+    // Windows that see nothing but zeros.
+    const list far = {0, 0, 4, 5, 0, 0, 6, 7};
+    for (const std::int64_t kernel : {1, 2, 3})
+        for (const std::int64_t stride : {1, 2})
+            CHECK(count(kernels(image,
+                                [&](network& n, value_id x) {
+                                    return n.conv(pads(n, x, far), {20, 3, kernel, kernel}, {integers_attribute("strides", {stride, stride})});
+                                }),
+                        "Pad") == 0);
+    const auto averages = [&](std::int64_t counted, const list& border) {
         return kernels(image, [&](network& n, value_id x) {
-            return n.apply("AveragePool", {pads(n, x, around)}, {integers_attribute("kernel_shape", {3, 3}), integer_attribute("count_include_pad", counted)});
+            return n.apply("AveragePool", {pads(n, x, border)}, {integers_attribute("kernel_shape", {3, 3}), integer_attribute("count_include_pad", counted)});
         });
     };
-    CHECK(count(averages(1), "Pad") == 0);
-    CHECK(count(averages(0), "Pad") == 1);
+    CHECK(count(averages(1, around), "Pad") == 0);
+    CHECK(count(averages(1, far), "Pad") == 0);
+    CHECK(count(averages(0, around), "Pad") == 1);
     // What does more than that, or is read by others too.
     const struct {
         list pads;
