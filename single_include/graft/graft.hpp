@@ -33155,10 +33155,13 @@ private:
         if (m && is(*m, "Transpose") && used_once(x) && brings_channels_forward(*m)) {
             through = m;
             m = used_once(m->inputs[0]) ? maker(m->inputs[0]) : nullptr;
+        } else if (m && affine && y.rank() == 2 && row(*m).is(op_flag::view) && used_once(x) && keeps_columns(*m)) {
+            through = m;
+            m = used_once(m->inputs[0]) ? maker(m->inputs[0]) : nullptr;
         }
         const bool conv = m && !through && is(*m, "Conv", "graft"), product = m && is(*m, "MatMul", "graft");
         const int axis = conv || affine || through ? 1 : y.rank() - 1;
-        if ((conv || (product && (through || !affine))) && used_once(x) && !m->find("activation") && !m->find("residual") &&
+        if ((conv || (product && (through || !affine || y.rank() == 2))) && used_once(x) && !m->find("activation") && !m->find("residual") &&
             fits_channels(factor, y, axis, affine) && fits_channels(term, y, axis, affine) && absorb(*m, conv, y[axis], factor, term)) {
             replace(n, through ? *through : *m);
             return;
@@ -33171,6 +33174,11 @@ private:
                 become(n, "ScaleShift", "graft");
             });
         }
+    }
+    // Rows of a matrix, whatever they were rows of before.
+    bool keeps_columns(const node& n) {
+        const shape &from = at(n.inputs[0]).extents, &to = at(n.outputs[0]).extents;
+        return from.rank() > 0 && is_float32(n.inputs[0]) && from.back() == to.back();
     }
     static bool brings_channels_forward(const node& n) {
         const attribute* perm = n.find("perm");
@@ -61035,15 +61043,21 @@ inline result<std::shared_ptr<device>> open(const std::string& name, const devic
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_LOOKUP_TABLES_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_LOWER_LOOKUP_TABLES_HPP
-// ---- graft/cpu/lower/lookup_tables.hpp
-// Lowering of quantised networks: what is a function of one code is looked up in a table.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_CONV_FORMS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_CONV_FORMS_HPP
+// ---- graft/cpu/lower/conv_forms.hpp
+// Convolutions that no fast kernel takes as they are, in forms that one does.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_KERNELS_HPP
-// ---- graft/cpu/quantized_kernels.hpp
-// Arithmetic on 8-bit images as kernels see it: the problems, one run's arguments, and the table that each instruction set fills.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_CONV_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_CONV_HPP
+// ---- graft/cpu/ops/conv.hpp
+// Kernels of graft.Conv and graft.PackConvWeights.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_HPP
+// ---- graft/cpu/bfloat16.hpp
+// Convolutions and matrix products whose operands are rounded to bfloat16 and whose sums are float32, on machines that multiply tiles or pairs of them.
+// Bits depend on the shapes alone: an output is the same chain of steps, 32 channels of one tap each, on every number of threads.
 
 #ifndef GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_KERNELS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_KERNELS_HPP
@@ -61365,379 +61379,6 @@ struct bfloat16_kernels : pixel_kernels {
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
-
-#include <cstdint>
-#include <initializer_list>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// Whether this program has convolutions of 8-bit images: QLinearConv, or what pairs round Conv are made of; sums of them; and
-/// the largest of windows.
-constexpr bool quantized_pairs_wanted() noexcept { return wanted("QuantizeLinear") && wanted("DequantizeLinear"); }
-constexpr bool quantized_conv_wanted() noexcept { return wanted("QLinearConv") || (quantized_pairs_wanted() && wanted("Conv")); }
-constexpr bool quantized_sum_wanted() noexcept { return quantized_pairs_wanted() && wanted("Add"); }
-constexpr bool quantized_product_wanted() noexcept { return quantized_pairs_wanted() && wanted("Mul"); }
-constexpr bool quantized_mean_wanted() noexcept { return quantized_pairs_wanted() && (wanted("GlobalAveragePool") || wanted("ReduceMean")); }
-constexpr bool quantized_max_pool_wanted() noexcept { return quantized_pairs_wanted() && wanted("MaxPool"); }
-
-/// Codes as images in lanes and pixels hold them: signed ones stand 128 higher, as unsigned.
-inline void be_unsigned(bool& is_signed, std::initializer_list<int*> codes) noexcept {
-    for (int* code : codes) *code += is_signed ? 128 : 0;
-    is_signed = false;
-}
-
-/// A code in each byte of a lane.
-constexpr std::int32_t in_all_bytes(int code) noexcept { return static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u); }
-
-/// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
-struct quantized_sum_problem {
-    bool a_signed = false, b_signed = false, y_signed = false;
-    int a_zero = 0, b_zero = 0, y_zero = 0, low = 0, high = 255;
-    float a_scale = 1, b_scale = 1, y_scale = 1;
-    bool lanes = false;  ///< of images in lanes of four channels, all of whose codes are unsigned
-
-    /// With its operands changed round.
-    quantized_sum_problem turned() const noexcept {
-        quantized_sum_problem p = *this;
-        p.a_signed = b_signed, p.a_zero = b_zero, p.a_scale = b_scale;
-        p.b_signed = a_signed, p.b_zero = a_zero, p.b_scale = a_scale;
-        return p;
-    }
-    /// Of the same codes as images in lanes hold them: all are unsigned.
-    quantized_sum_problem in_lanes() const noexcept {
-        quantized_sum_problem p = *this;
-        p.lanes = true;
-        be_unsigned(p.a_signed, {&p.a_zero}), be_unsigned(p.b_signed, {&p.b_zero}), be_unsigned(p.y_signed, {&p.y_zero, &p.low, &p.high});
-        return p;
-    }
-    /// Whether all quotients by y_scale are far inside of int32.
-    bool fits_int32() const noexcept { return (a_scale + b_scale) * 255 < y_scale * 1e9f; }
-};
-
-/// A product of two 8-bit tensors: y = clamp(rint((a - a_zero) * (b - b_zero) * scale) + y_zero, low, high), where scale is a's by b's over y's.
-struct quantized_product_problem {
-    bool a_signed = false, b_signed = false, y_signed = false;
-    int a_zero = 0, b_zero = 0, y_zero = 0, low = 0, high = 255;
-    float scale = 1;
-    bool of_channels = false;  ///< b has one code a channel
-
-    /// The same of codes in lanes or pixels, all of which are unsigned.
-    quantized_product_problem in_lanes() const noexcept {
-        quantized_product_problem p = *this;
-        be_unsigned(p.a_signed, {&p.a_zero}), be_unsigned(p.b_signed, {&p.b_zero}), be_unsigned(p.y_signed, {&p.y_zero, &p.low, &p.high});
-        return p;
-    }
-};
-
-/// The mean of each channel of an 8-bit image: y = clamp(rint((mean - x_zero) * x_scale / y_scale) + y_zero, low, high).
-struct quantized_mean_problem {
-    bool x_signed = false, y_signed = false;
-    int x_zero = 0, y_zero = 0, low = 0, high = 255;
-    float x_scale = 1, y_scale = 1;
-
-    quantized_mean_problem in_lanes() const noexcept {
-        quantized_mean_problem p = *this;
-        be_unsigned(p.x_signed, {&p.x_zero}), be_unsigned(p.y_signed, {&p.y_zero, &p.low, &p.high});
-        return p;
-    }
-};
-
-/// Codes of an image as means and products by channel read them: `groups` of channels an image, each of `pixels` times `together` codes. In planes a channel is
-/// a group, in lanes four are, in pixels 64.
-struct code_groups {
-    std::int64_t images = 1, groups = 1, pixels = 1;
-    int together = 1;
-
-    std::int64_t codes() const noexcept { return pixels * together; }
-};
-constexpr int code_columns = 64;  ///< codes that are read at once; groups repeat within
-
-/// A two-dimensional convolution of 8-bit images, row-major, whose sums are requantised: y = clamp(rint(sum * scale) + y_zero, low, high), the sum
-/// of (x - x_zero) * w over the window plus the bias, in int32. `groups` divides ic and oc.
-struct quantized_conv_problem {
-    std::int64_t n = 1, ic = 1, ih = 1, iw = 1, oc = 1, oh = 1, ow = 1;
-    int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
-    bool x_signed = false, y_signed = false;
-    int x_zero = 0, y_zero = 0, low = 0, high = 255;
-    bool bytes = false;          ///< four 8-bit products a sum, of images in lanes of four channels; else two of 16 bits, of planes. The integers are the same
-    bool tiles = false;          ///< of bytes: by the machine's tiles, of images in pixels of 64 channels. The integers are the same
-    bool planes = false;         ///< of tiles: x is planes, row-major codes
-    bool signed_pixels = false;  ///< of bytes in lanes: the machine multiplies pixels as signed ones, 128 less than they are. The integers are the same
-    bool wide = false;           ///< of bytes: weights are the sum of two, multiplied one behind the other. The integers are the same
-    bool few = false;            ///< of bytes: vectors of output channels, not of neighbouring pixels, of which there are few. The integers are the same
-    bool matrix = false;         ///< of few: x is a matrix [ow][ic] and y [ow][oc], row-major codes; the window is one tap
-    bool winograd = false;       ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
-    bool adds = false;           ///< of tiles: what is stored are the codes of `sum`, whose `a` the convolution's are and whose `b` lie as y does
-    quantized_sum_problem sum;
-
-    bool depthwise() const noexcept { return groups != 1 && groups == ic && groups == oc; }
-    /// Groups of several channels, or with several outputs of one.
-    bool grouped() const noexcept { return groups != 1 && !depthwise(); }
-    /// Whether pixels are multiplied as unsigned numbers: their zero point is the bias's to take back.
-    bool unsigned_pixels() const noexcept { return bytes || depthwise(); }
-    /// Whether neighbours are read where they lie: one tap, no border, no steps.
-    bool in_place() const noexcept {
-        return bytes && !tiles && !matrix && !depthwise() && kh * kw == 1 && sh == 1 && sw == 1 && pt == 0 && pl == 0 && oh == ih && ow == iw;
-    }
-    /// The zero point of x as an unsigned byte.
-    int unsigned_zero() const noexcept { return x_zero + (x_signed ? 128 : 0); }
-    /// Channels that one 32-bit lane holds.
-    int channels_a_lane() const noexcept { return bytes ? 4 : 2; }
-    std::int64_t lanes_of_channels() const noexcept { return (ic + channels_a_lane() - 1) / channels_a_lane(); }
-    /// Output channels that are computed together.
-    int rows() const noexcept;
-    std::int64_t blocks() const noexcept { return (oc + rows() - 1) / rows(); }
-    /// Lanes of channels that a block of output channels reads, which are neighbours, and the first of them: where there are groups, those of the groups that
-    /// it has outputs of. Weights from channels of other groups are zeros.
-    std::int64_t lanes_of_block() const noexcept;
-    std::int64_t first_lane(std::int64_t block) const noexcept;
-    /// Products of a sum.
-    std::int64_t products() const noexcept { return ic / groups * kh * kw; }
-    /// Tiles of 2 x 2 outputs.
-    std::int64_t winograd_tiles_high() const noexcept { return (oh + 1) / 2; }
-    std::int64_t winograd_tiles_wide() const noexcept { return (ow + 1) / 2; }
-    /// Where tap t of a depthwise window of bytes stands among the four that are multiplied at once, and how many fours there are: rows of three are one each.
-    int slot_of_tap(int t) const noexcept { return kw == 3 ? t / 3 * 4 + t % 3 : t; }
-    int fours_of_taps() const noexcept { return kw == 3 ? kh : (kh * kw + 3) / 4; }
-    /// Bytes that a weight is the sum of, and products of a window, or its fours, that they make: those of the second byte stand behind those of the first.
-    int parts() const noexcept { return wide ? 2 : 1; }
-    int window() const noexcept { return kh * kw * parts(); }
-    int fours() const noexcept { return fours_of_taps() * parts(); }
-    static constexpr std::int16_t part(std::int16_t weight, int which) noexcept {
-        const std::int16_t first = weight < -128 ? std::int16_t(-128) : weight > 127 ? std::int16_t(127) : weight;
-        return which == 0 ? first : static_cast<std::int16_t>(weight - first);
-    }
-    /// Lanes of four channels that an image of so many has in memory.
-    static constexpr std::int64_t lanes(std::int64_t channels) noexcept { return (channels + 3) / 4; }
-};
-
-constexpr int quantized_rows = 8;                 ///< output channels of a tile of sums
-constexpr int quantized_rows_of_tiles = 32;       ///< the same by the machine's tiles, and of few pixels
-constexpr int code_pixel = 64;                    ///< channels, and bytes, of a pixel as tiles read it
-constexpr int code_pixels_at_once = 256;          ///< that are moved between planes and pixels
-constexpr int quantized_taps = 256;               ///< at most, of a window
-constexpr int quantized_pixels = 48;              ///< pixels of a tile, which are neighbours in the padded image
-constexpr int quantized_winograd_width = 512;     ///< of an image, at most, where the convolution is Winograd's
-constexpr int quantized_row = 4096;               ///< pixels at most that the windows of a row of pooling cover
-constexpr int quantized_depthwise_pixels = 8192;  ///< of a channel's image that a depthwise task holds at a time
-
-constexpr int quantized_pixels_of_few = 50;  ///< of a task where vectors are of output channels, ten at a time
-
-inline int quantized_conv_problem::rows() const noexcept { return tiles && depthwise() ? code_pixel : tiles || few ? quantized_rows_of_tiles : quantized_rows; }
-inline std::int64_t quantized_conv_problem::lanes_of_block() const noexcept {
-    const std::int64_t all = lanes_of_channels(), beside = channels_a_lane(), inputs = ic / groups, outputs = oc / groups, r = rows();
-    if (!grouped()) return all;
-    // A block touches one group, some whole ones, or parts of the first and of the last; its channels begin with a lane, or within one.
-    const std::int64_t touched = outputs % r == 0 ? 1 : r % outputs == 0 ? r / outputs : (r + outputs - 2) / outputs + 1, channels = touched * inputs;
-    const bool whole = (outputs % r != 0 && r % outputs == 0 ? channels : inputs) % beside == 0;
-    const std::int64_t lanes = (channels + beside - 1 + (whole ? 0 : beside - 1)) / beside;
-    return lanes < all ? lanes : all;
-}
-inline std::int64_t quantized_conv_problem::first_lane(std::int64_t block) const noexcept {
-    if (!grouped()) return 0;
-    const std::int64_t first = block * rows() / (oc / groups) * (ic / groups) / channels_a_lane(), last = lanes_of_channels() - lanes_of_block();
-    return first < last ? first : last;
-}
-/// Where the weights of a pixel's channel stand, four taps a word: of each sixteen channels the first four are beside those of the other sixteens.
-constexpr int word_of_channel(int channel) { return channel % 16 / 4 * 16 + channel / 16 * 4 + channel % 4; }
-
-/// Numbers of a row of the image that a depthwise task makes: the first pixel that is none of padding is to stand at a multiple of the lead.
-constexpr int depthwise_lead = 16;
-inline std::int64_t depthwise_pitch(const image_planes& g) { return (g.pitch + 2 * depthwise_lead - 2) / depthwise_lead * depthwise_lead; }
-
-/// Where the pixel for a tap lies, where the first output's is asked for.
-struct depthwise_tap {
-    int plane, row, column;
-};
-
-/// One run of a convolution, as its tasks read it: one image.
-struct quantized_conv_args {
-    quantized_conv_problem p;
-    image_planes from;
-    const std::uint8_t* x = nullptr;
-    std::uint8_t* y = nullptr;
-    const std::int32_t* weights = nullptr;  // [oc / 8][lanes of a block][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles those of pixel_args, of few
-                                            // pixels [oc / 32][lanes][taps][32]; depthwise: [oc][taps / 2], of bytes [oc / 4][fours of taps][4], of tiles [oc /
-                                            // 64][fours of taps][64 words of channels]
-    const float* scale = nullptr;           // [oc]
-    const std::int32_t* bias = nullptr;     // [oc]
-    std::int32_t* gathered =
-        nullptr;  // of bytes [lanes][planes], of a matrix [rows][lanes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
-    std::int64_t slot = 0;                // numbers of a slot
-    std::int64_t blocks_a_task = 1;       // of output channels
-    const depthwise_tap* tap = nullptr;   // [taps], where it is depthwise
-    const std::int32_t* moves = nullptr;  // of few pixels [lanes][taps]: from a pixel's first lane to that of a tap
-
-    /// From a lane of channels to the next, of an image in lanes.
-    std::int64_t lane_step() const noexcept { return p.in_place() ? p.ih * p.iw : p.matrix ? 1 : from.planes(); }
-};
-
-/// Tasks: `gather_winograd` takes one lane of channels of some tiles, `gather_tile` the tile of pixels for a slot of the memory, `conv` and `winograd` a tile,
-/// its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane. `product_by_channel`: 16
-/// codes of a every `pitch`, each by the same 16 of b. `column_sums`: of every code_columns-th code.
-struct quantized_kernels {
-    void (*gather_tile)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot);
-    void (*gather_winograd)(const quantized_conv_args&, std::int64_t lane, std::int64_t first, std::int64_t count);
-    void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
-    void (*winograd)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
-    void (*depthwise)(const quantized_conv_args&, std::int64_t channel);
-    void (*sum)(const quantized_sum_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
-    void (*max_pool)(const pool_problem&, bool is_signed, const std::uint8_t* x, std::uint8_t* y);
-    byte_lookup look_up;
-    void (*product)(const quantized_product_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
-    void (*product_by_channel)(const quantized_product_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n,
-                               std::int64_t pitch);
-    void (*column_sums)(bool is_signed, const std::uint8_t* x, std::int64_t n, std::int32_t* sums);
-};
-
-/// Kernels of images in lanes of four channels, [ceil(c / 4)][pixels][4], as unsigned numbers: codes that are signed stand 128 higher. Lanes past c hold
-/// anything. Tasks: `to_lanes` and `to_planes` take `count` pixels of up to four planes, `gather` one lane of channels, `gather_row` a row of a matrix, `conv`
-/// and `conv_few` a tile of pixels and a part of the blocks of channels (they have no slots), `depthwise` a lane, and so does `max_pool`; `sum` some lanes,
-/// where `fits_int32()`.
-struct byte_kernels {
-    void (*to_lanes)(const std::uint8_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::int32_t* y);
-    void (*to_planes)(const std::int32_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::uint8_t* y);
-    void (*gather)(const quantized_conv_args&, std::int64_t lane);
-    void (*gather_row)(const quantized_conv_args&, std::int64_t row);
-    void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
-    void (*conv_few)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
-    void (*depthwise)(const quantized_conv_args&, std::int64_t lane);
-    void (*sum)(const quantized_sum_problem&, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count);
-    void (*max_pool)(const pool_problem&, const std::int32_t* x, std::int32_t* y);
-};
-
-/// Codes of some channels, of one block, in planes (or lanes of four channels) and in pixels.
-struct code_image {
-    std::uint8_t *planes, *pixels;
-    std::int64_t plane;  // codes of one
-    int channels;
-    std::int32_t flip;
-    bool lanes;
-};
-/// Kernels of images in pixels of 64 channels, [ceil(c / 64)][pixels][64], as unsigned numbers; lanes past c hold anything. `to_pixels` and `to_planes` take up
-/// to code_pixels_at_once pixels from `first` on, `depthwise` some rows of a block, `max_pool` one row of it.
-struct code_pixel_kernels : pixel_kernels {
-    void (*to_pixels)(const code_image&, std::int64_t first, std::int64_t count);
-    void (*to_planes)(const code_image&, std::int64_t first, std::int64_t count);
-    void (*depthwise)(const quantized_conv_args&, std::int64_t block, std::int64_t first, std::int64_t last);
-    void (*max_pool)(const pool_problem&, std::int64_t row, const std::uint8_t* x, std::uint8_t* y);
-};
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-
-#include <string>
-#include <utility>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-//   QuantizeLinear(f(DequantizeLinear(x)))    graft.LookupTable(x)
-// where f is of elementwise operators with numbers, and of further such pairs: HardSwish as x, a pair round HardSigmoid and a product, for one; or nothing,
-// where codes get another scale. The table is what the reference kernels make of all 256 codes, so that rounding is theirs.
-class lookup_tables : public rewriter {
-public:
-    lookup_tables(graph& target, const lowering& with) : rewriter(target, with.on), with_(with), functions_(target.values.size()) {}
-
-    void run() {
-        for (node& n : g.nodes) follow(n);
-        finish();
-    }
-
-private:
-    static constexpr std::int64_t codes = 256;
-    struct function {
-        value_id of = no_value;
-        tensor results;  // of each code, in the order of bytes
-    };
-
-    // What the node makes, if that is a function of one code.
-    void follow(node& n) {
-        const op_row& op = row(n);
-        const bool reads_codes = op.traits.role == op_role::dequantize;
-        if (!op.run || n.outputs.size() != 1 || n.inputs.empty() || op.is(op_flag::random)) return;
-        if (!reads_codes && op.traits.role != op_role::quantize && !op.is(op_flag::elementwise)) return;
-        if (integer(n, "block_size", 0)) return;
-        if (reads_codes) start(n.inputs[0]);
-        value_id of = no_value;
-        std::vector<tensor_view> in;
-        for (value_id id : n.inputs) {
-            if (id == no_value) {
-                in.push_back({});
-                continue;
-            }
-            const function& f = at_value(id);
-            if (f.of != no_value) {
-                if (of != no_value && of != f.of) return;
-                of = f.of;
-                in.push_back({f.results.type(), along(at(of).extents.rank()), f.results.raw()});
-            } else {
-                if (!is_constant(id) || at(id).constant.elements() != 1 || !at(id).constant.storage().at_hand()) return;
-                in.push_back({at(id).type, {}, at(id).constant.raw()});
-            }
-        }
-        const value_id y = n.outputs[0];
-        if (of == no_value || at(y).extents != at(of).extents) return;
-        std::vector<tensor> made;
-        // What fails is left to a run, which says so.
-        if (!run_reference(n, in.data(), static_cast<int>(in.size()), made, {with_.limit, with_.pool}).ok() || made[0].elements() != codes) return;
-        function& found = at_value(y);
-        found.of = of;
-        found.results = std::move(made[0]);
-        if (op.traits.role == op_role::quantize && ops::is_byte(at(y).type)) look_up(n, found);
-    }
-    // A code as a function of itself.
-    void start(value_id id) {
-        const dtype type = at(id).type;
-        if (!ops::is_byte(type) || is_constant(id) || at_value(id).of != no_value || at(id).extents.rank() == 0) return;
-        auto made = tensor::make(type, shape{codes});
-        if (!made.ok()) return;
-        for (std::int64_t i = 0; i < codes; ++i) made->raw()[i] = static_cast<std::byte>(i);
-        at_value(id) = {id, std::move(made).value()};
-    }
-    void look_up(node& n, const function& f) {
-        auto table = tensor::from(reinterpret_cast<const std::uint8_t*>(f.results.raw()), shape{codes});
-        if (!table.ok()) return;
-        const value_id id = g.add_constant(n.name + "_table", std::move(table).value());
-        edit(n, [&] {
-            become(n, "LookupTable", "graft");
-            n.inputs = {f.of, id};
-            n.attributes.clear();
-        });
-    }
-    function& at_value(value_id id) { return functions_[static_cast<std::size_t>(id)]; }
-    static shape along(int rank) {
-        shape s = shape::filled(rank, 1);
-        s[rank - 1] = codes;
-        return s;
-    }
-
-    const lowering& with_;
-    std::vector<function> functions_;  // by value, of those that the graph had before
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_NARROW_IMAGES_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_LOWER_NARROW_IMAGES_HPP
-// ---- graft/cpu/lower/narrow_images.hpp
-// Images and matrices that stay in bfloat16 from one convolution or product to the next.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
-// ---- graft/cpu/lower/layout.hpp
-// Layout for the CPU: convolutions and what stands between them work on blocks of channels; weights are packed once.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_BFLOAT16_HPP
-// ---- graft/cpu/bfloat16.hpp
-// Convolutions and matrix products whose operands are rounded to bfloat16 and whose sums are float32, on machines that multiply tiles or pairs of them.
-// Bits depend on the shapes alone: an output is the same chain of steps, 32 channels of one tap each, on every number of threads.
-
 #ifndef GRAFT_SINGLE_GRAFT_CPU_GEMM_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_GEMM_HPP
 // ---- graft/cpu/gemm.hpp
@@ -62888,11 +62529,6 @@ GRAFT_END_NAMESPACE
 #endif
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_CONV_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_CONV_HPP
-// ---- graft/cpu/ops/conv.hpp
-// Kernels of graft.Conv and graft.PackConvWeights.
-
 #ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_ATTRIBUTES_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_OPS_ATTRIBUTES_HPP
 // ---- graft/cpu/ops/attributes.hpp
@@ -63125,6 +62761,508 @@ inline kernel_rows conv_kernel_rows() {
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
+
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+//   Conv(x, W, B)    Reshape(Transpose(MatMul(Reshape(Transpose(Reshape(x))), W, B)))
+// where every pixel of x is in one window alone, and windows have more taps than the tables of the convolutions' kernels hold: patches of 32 x 32 pixels,
+// of which vision transformers make their tokens. A row of the product's left operand is a patch.
+//   Conv(x, W, B)    Conv(Gather(x), W, B)
+// where each channel has a group of its own that makes a few channels, fewer than a vector has: of an image that has each channel as often, a depthwise
+// convolution.
+class conv_forms : public rewriter {
+public:
+    conv_forms(graph& target, const lowering& with, cpu::isa level) : rewriter(target, with.on), level_(level) {}
+
+    // Errors: memory.oom; the graph is of no use then.
+    GRAFT_COLD status run() {
+        static constexpr rewrite<conv_forms> rows[] = {{"Conv", "graft", &conv_forms::patches}, {"Conv", "graft", &conv_forms::channel_multiplier}};
+        sweep(*this, rows);
+        return std::move(failure_);
+    }
+
+private:
+    static bool has(const char* op) {
+        const op_row* needed = ops::find_op("", op, newest_opset);
+        return needed && needed->run;
+    }
+    void channel_multiplier(node& n) {
+        const value_id x = n.inputs[0];
+        cpu::conv_problem p{};
+        if (!has("Gather") || !cpu::conv_problem_of(n, at(x).extents, at(n.inputs[1]).extents, at(n.outputs[0]).extents, p)) return;
+        if (p.groups < 2 || p.groups != p.ic || p.oc <= p.ic || p.oc >= p.ic * cpu::vector_width(level_)) return;
+        auto of = tensor::make(dtype::int64, shape{p.oc});
+        if (!of.ok()) return void(failure_ = of.take_status());
+        for (std::int64_t c = 0; c < p.oc; ++c) of->data<std::int64_t>()[c] = c * p.ic / p.oc;
+        node gather;
+        become(gather, "Gather", "");
+        gather.name = n.name;
+        gather.attributes = {integer_attribute("axis", 1)};
+        gather.inputs = {x, g.add_constant(n.name + "_channels", std::move(of).value())};
+        gather.outputs = {made(x, shape{p.n, p.oc, p.ih, p.iw}, "_multiplied")};
+        edit(n, [&] {
+            n.inputs[0] = gather.outputs[0];
+            set(n, "group", p.oc);
+        });
+        insert_before(n, std::move(gather));
+    }
+    void patches(node& n) {
+        if (!has("Reshape") || !has("Transpose")) return;
+        const value_id x = n.inputs[0], weight = n.inputs[1], y = n.outputs[0];
+        cpu::conv_problem p{};
+        if (!is_constant(weight) || n.find("residual") || !cpu::conv_problem_of(n, at(x).extents, at(weight).extents, at(y).extents, p)) return;
+        if (p.groups != 1 || std::int64_t(p.kh) * p.kw <= cpu::detail::conv_max_taps || p.kh != p.sh || p.kw != p.sw || p.dh != 1 || p.dw != 1) return;
+        if (p.pt || p.pl || p.oh * p.kh != p.ih || p.ow * p.kw != p.iw) return;
+        const std::int64_t patch = p.ic * p.kh * p.kw, pixels = p.oh * p.ow;
+
+        const value_id cut = reshaped(n, x, shape{p.n, p.ic, p.oh, p.kh, p.ow, p.kw}, "_cut");
+        const value_id turned = transposed(n, cut, {0, 2, 4, 1, 3, 5}, "_turned"), rows = reshaped(n, turned, shape{p.n, pixels, patch}, "_patches");
+        const value_id columns = g.add_constant(at(weight).name + "_rows", at(weight).constant.reshaped(shape{p.oc, patch}));
+        node product;
+        become(product, "MatMul", "graft");
+        product.name = n.name;
+        product.multiply_adds = n.multiply_adds;
+        product.inputs = {rows, columns};
+        if (n.inputs.size() > 2) product.inputs.push_back(n.inputs[2]);
+        for (const char* of_epilogue : {"activation", "alpha", "beta"})
+            if (const attribute* a = n.find(of_epilogue)) product.attributes.push_back(*a);
+        set(product, "transB", std::int64_t(1));
+        product.outputs = {made(y, shape{p.n, pixels, p.oc}, "_products")};
+        const value_id products = product.outputs[0];
+        insert_before(n, std::move(product));
+        const value_id channels = transposed(n, products, {0, 2, 1}, "_channels");
+        edit(n, [&] {
+            become(n, "Reshape", "");
+            n.inputs = {channels, extents_of(n, at(y).extents)};
+            n.attributes.clear();
+            n.multiply_adds = 0;
+        });
+    }
+
+    value_id made(value_id like_this, const shape& extents, const char* suffix) {
+        const value_id id = like(like_this, suffix);
+        at(id).extents = extents;
+        return id;
+    }
+    value_id extents_of(const node& n, const shape& s) {
+        auto made = tensor::from(s.begin(), {s.rank()});
+        if (!made.ok()) return failure_ = made.take_status(), no_value;
+        return g.add_constant(n.name + "_shape", std::move(made).value());
+    }
+    value_id reshaped(const node& before, value_id x, const shape& to, const char* suffix) {
+        node n;
+        become(n, "Reshape", "");
+        n.name = before.name;
+        n.inputs = {x, extents_of(before, to)};
+        n.outputs = {made(x, to, suffix)};
+        return put_before(before, std::move(n));
+    }
+    value_id transposed(const node& before, value_id x, const std::vector<std::int64_t>& perm, const char* suffix) {
+        node n;
+        become(n, "Transpose", "");
+        n.name = before.name;
+        n.inputs = {x};
+        n.attributes = {integers_attribute("perm", perm)};
+        shape to = at(x).extents;
+        for (int d = 0; d < to.rank(); ++d) to[d] = at(x).extents[static_cast<int>(perm[static_cast<std::size_t>(d)])];
+        n.outputs = {made(x, to, suffix)};
+        return put_before(before, std::move(n));
+    }
+    value_id put_before(const node& before, node n) {
+        const value_id made = n.outputs[0];
+        insert_before(before, std::move(n));
+        return made;
+    }
+
+    cpu::isa level_;
+    status failure_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_LOOKUP_TABLES_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_LOOKUP_TABLES_HPP
+// ---- graft/cpu/lower/lookup_tables.hpp
+// Lowering of quantised networks: what is a function of one code is looked up in a table.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_KERNELS_HPP
+// ---- graft/cpu/quantized_kernels.hpp
+// Arithmetic on 8-bit images as kernels see it: the problems, one run's arguments, and the table that each instruction set fills.
+
+
+#include <cstdint>
+#include <initializer_list>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Whether this program has convolutions of 8-bit images: QLinearConv, or what pairs round Conv are made of; sums of them; and
+/// the largest of windows.
+constexpr bool quantized_pairs_wanted() noexcept { return wanted("QuantizeLinear") && wanted("DequantizeLinear"); }
+constexpr bool quantized_conv_wanted() noexcept { return wanted("QLinearConv") || (quantized_pairs_wanted() && wanted("Conv")); }
+constexpr bool quantized_sum_wanted() noexcept { return quantized_pairs_wanted() && wanted("Add"); }
+constexpr bool quantized_product_wanted() noexcept { return quantized_pairs_wanted() && wanted("Mul"); }
+constexpr bool quantized_mean_wanted() noexcept { return quantized_pairs_wanted() && (wanted("GlobalAveragePool") || wanted("ReduceMean")); }
+constexpr bool quantized_max_pool_wanted() noexcept { return quantized_pairs_wanted() && wanted("MaxPool"); }
+
+/// Codes as images in lanes and pixels hold them: signed ones stand 128 higher, as unsigned.
+inline void be_unsigned(bool& is_signed, std::initializer_list<int*> codes) noexcept {
+    for (int* code : codes) *code += is_signed ? 128 : 0;
+    is_signed = false;
+}
+
+/// A code in each byte of a lane.
+constexpr std::int32_t in_all_bytes(int code) noexcept { return static_cast<std::int32_t>(static_cast<std::uint32_t>(code) * 0x01010101u); }
+
+/// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
+struct quantized_sum_problem {
+    bool a_signed = false, b_signed = false, y_signed = false;
+    int a_zero = 0, b_zero = 0, y_zero = 0, low = 0, high = 255;
+    float a_scale = 1, b_scale = 1, y_scale = 1;
+    bool lanes = false;  ///< of images in lanes of four channels, all of whose codes are unsigned
+
+    /// With its operands changed round.
+    quantized_sum_problem turned() const noexcept {
+        quantized_sum_problem p = *this;
+        p.a_signed = b_signed, p.a_zero = b_zero, p.a_scale = b_scale;
+        p.b_signed = a_signed, p.b_zero = a_zero, p.b_scale = a_scale;
+        return p;
+    }
+    /// Of the same codes as images in lanes hold them: all are unsigned.
+    quantized_sum_problem in_lanes() const noexcept {
+        quantized_sum_problem p = *this;
+        p.lanes = true;
+        be_unsigned(p.a_signed, {&p.a_zero}), be_unsigned(p.b_signed, {&p.b_zero}), be_unsigned(p.y_signed, {&p.y_zero, &p.low, &p.high});
+        return p;
+    }
+    /// Whether all quotients by y_scale are far inside of int32.
+    bool fits_int32() const noexcept { return (a_scale + b_scale) * 255 < y_scale * 1e9f; }
+};
+
+/// A product of two 8-bit tensors: y = clamp(rint((a - a_zero) * (b - b_zero) * scale) + y_zero, low, high), where scale is a's by b's over y's.
+struct quantized_product_problem {
+    bool a_signed = false, b_signed = false, y_signed = false;
+    int a_zero = 0, b_zero = 0, y_zero = 0, low = 0, high = 255;
+    float scale = 1;
+    bool of_channels = false;  ///< b has one code a channel
+
+    /// The same of codes in lanes or pixels, all of which are unsigned.
+    quantized_product_problem in_lanes() const noexcept {
+        quantized_product_problem p = *this;
+        be_unsigned(p.a_signed, {&p.a_zero}), be_unsigned(p.b_signed, {&p.b_zero}), be_unsigned(p.y_signed, {&p.y_zero, &p.low, &p.high});
+        return p;
+    }
+};
+
+/// The mean of each channel of an 8-bit image: y = clamp(rint((mean - x_zero) * x_scale / y_scale) + y_zero, low, high).
+struct quantized_mean_problem {
+    bool x_signed = false, y_signed = false;
+    int x_zero = 0, y_zero = 0, low = 0, high = 255;
+    float x_scale = 1, y_scale = 1;
+
+    quantized_mean_problem in_lanes() const noexcept {
+        quantized_mean_problem p = *this;
+        be_unsigned(p.x_signed, {&p.x_zero}), be_unsigned(p.y_signed, {&p.y_zero, &p.low, &p.high});
+        return p;
+    }
+};
+
+/// Codes of an image as means and products by channel read them: `groups` of channels an image, each of `pixels` times `together` codes. In planes a channel is
+/// a group, in lanes four are, in pixels 64.
+struct code_groups {
+    std::int64_t images = 1, groups = 1, pixels = 1;
+    int together = 1;
+
+    std::int64_t codes() const noexcept { return pixels * together; }
+};
+constexpr int code_columns = 64;  ///< codes that are read at once; groups repeat within
+
+/// A two-dimensional convolution of 8-bit images, row-major, whose sums are requantised: y = clamp(rint(sum * scale) + y_zero, low, high), the sum
+/// of (x - x_zero) * w over the window plus the bias, in int32. `groups` divides ic and oc.
+struct quantized_conv_problem {
+    std::int64_t n = 1, ic = 1, ih = 1, iw = 1, oc = 1, oh = 1, ow = 1;
+    int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
+    bool x_signed = false, y_signed = false;
+    int x_zero = 0, y_zero = 0, low = 0, high = 255;
+    bool bytes = false;          ///< four 8-bit products a sum, of images in lanes of four channels; else two of 16 bits, of planes. The integers are the same
+    bool tiles = false;          ///< of bytes: by the machine's tiles, of images in pixels of 64 channels. The integers are the same
+    bool planes = false;         ///< of tiles: x is planes, row-major codes
+    bool signed_pixels = false;  ///< of bytes in lanes: the machine multiplies pixels as signed ones, 128 less than they are. The integers are the same
+    bool wide = false;           ///< of bytes: weights are the sum of two, multiplied one behind the other. The integers are the same
+    bool few = false;            ///< of bytes: vectors of output channels, not of neighbouring pixels, of which there are few. The integers are the same
+    bool matrix = false;         ///< of few: x is a matrix [ow][ic] and y [ow][oc], row-major codes; the window is one tap
+    bool winograd = false;       ///< by F(2 x 2, 3 x 3), with products of 16 bits. The integers are the same
+    bool adds = false;           ///< of tiles: what is stored are the codes of `sum`, whose `a` the convolution's are and whose `b` lie as y does
+    quantized_sum_problem sum;
+
+    bool depthwise() const noexcept { return groups != 1 && groups == ic && groups == oc; }
+    /// Groups of several channels, or with several outputs of one.
+    bool grouped() const noexcept { return groups != 1 && !depthwise(); }
+    /// Whether pixels are multiplied as unsigned numbers: their zero point is the bias's to take back.
+    bool unsigned_pixels() const noexcept { return bytes || depthwise(); }
+    /// Whether neighbours are read where they lie: one tap, no border, no steps.
+    bool in_place() const noexcept {
+        return bytes && !tiles && !matrix && !depthwise() && kh * kw == 1 && sh == 1 && sw == 1 && pt == 0 && pl == 0 && oh == ih && ow == iw;
+    }
+    /// The zero point of x as an unsigned byte.
+    int unsigned_zero() const noexcept { return x_zero + (x_signed ? 128 : 0); }
+    /// Channels that one 32-bit lane holds.
+    int channels_a_lane() const noexcept { return bytes ? 4 : 2; }
+    std::int64_t lanes_of_channels() const noexcept { return (ic + channels_a_lane() - 1) / channels_a_lane(); }
+    /// Output channels that are computed together.
+    int rows() const noexcept;
+    std::int64_t blocks() const noexcept { return (oc + rows() - 1) / rows(); }
+    /// Lanes of channels that a block of output channels reads, which are neighbours, and the first of them: where there are groups, those of the groups that
+    /// it has outputs of. Weights from channels of other groups are zeros.
+    std::int64_t lanes_of_block() const noexcept;
+    std::int64_t first_lane(std::int64_t block) const noexcept;
+    /// Products of a sum.
+    std::int64_t products() const noexcept { return ic / groups * kh * kw; }
+    /// Tiles of 2 x 2 outputs.
+    std::int64_t winograd_tiles_high() const noexcept { return (oh + 1) / 2; }
+    std::int64_t winograd_tiles_wide() const noexcept { return (ow + 1) / 2; }
+    /// Where tap t of a depthwise window of bytes stands among the four that are multiplied at once, and how many fours there are: rows of three are one each.
+    int slot_of_tap(int t) const noexcept { return kw == 3 ? t / 3 * 4 + t % 3 : t; }
+    int fours_of_taps() const noexcept { return kw == 3 ? kh : (kh * kw + 3) / 4; }
+    /// Bytes that a weight is the sum of, and products of a window, or its fours, that they make: those of the second byte stand behind those of the first.
+    int parts() const noexcept { return wide ? 2 : 1; }
+    int window() const noexcept { return kh * kw * parts(); }
+    int fours() const noexcept { return fours_of_taps() * parts(); }
+    static constexpr std::int16_t part(std::int16_t weight, int which) noexcept {
+        const std::int16_t first = weight < -128 ? std::int16_t(-128) : weight > 127 ? std::int16_t(127) : weight;
+        return which == 0 ? first : static_cast<std::int16_t>(weight - first);
+    }
+    /// Lanes of four channels that an image of so many has in memory.
+    static constexpr std::int64_t lanes(std::int64_t channels) noexcept { return (channels + 3) / 4; }
+};
+
+constexpr int quantized_rows = 8;                 ///< output channels of a tile of sums
+constexpr int quantized_rows_of_tiles = 32;       ///< the same by the machine's tiles, and of few pixels
+constexpr int code_pixel = 64;                    ///< channels, and bytes, of a pixel as tiles read it
+constexpr int code_pixels_at_once = 256;          ///< that are moved between planes and pixels
+constexpr int quantized_taps = 256;               ///< at most, of a window
+constexpr int quantized_pixels = 48;              ///< pixels of a tile, which are neighbours in the padded image
+constexpr int quantized_winograd_width = 512;     ///< of an image, at most, where the convolution is Winograd's
+constexpr int quantized_row = 4096;               ///< pixels at most that the windows of a row of pooling cover
+constexpr int quantized_depthwise_pixels = 8192;  ///< of a channel's image that a depthwise task holds at a time
+
+constexpr int quantized_pixels_of_few = 50;  ///< of a task where vectors are of output channels, ten at a time
+
+inline int quantized_conv_problem::rows() const noexcept { return tiles && depthwise() ? code_pixel : tiles || few ? quantized_rows_of_tiles : quantized_rows; }
+inline std::int64_t quantized_conv_problem::lanes_of_block() const noexcept {
+    const std::int64_t all = lanes_of_channels(), beside = channels_a_lane(), inputs = ic / groups, outputs = oc / groups, r = rows();
+    if (!grouped()) return all;
+    // A block touches one group, some whole ones, or parts of the first and of the last; its channels begin with a lane, or within one.
+    const std::int64_t touched = outputs % r == 0 ? 1 : r % outputs == 0 ? r / outputs : (r + outputs - 2) / outputs + 1, channels = touched * inputs;
+    const bool whole = (outputs % r != 0 && r % outputs == 0 ? channels : inputs) % beside == 0;
+    const std::int64_t lanes = (channels + beside - 1 + (whole ? 0 : beside - 1)) / beside;
+    return lanes < all ? lanes : all;
+}
+inline std::int64_t quantized_conv_problem::first_lane(std::int64_t block) const noexcept {
+    if (!grouped()) return 0;
+    const std::int64_t first = block * rows() / (oc / groups) * (ic / groups) / channels_a_lane(), last = lanes_of_channels() - lanes_of_block();
+    return first < last ? first : last;
+}
+/// Where the weights of a pixel's channel stand, four taps a word: of each sixteen channels the first four are beside those of the other sixteens.
+constexpr int word_of_channel(int channel) { return channel % 16 / 4 * 16 + channel / 16 * 4 + channel % 4; }
+
+/// Numbers of a row of the image that a depthwise task makes: the first pixel that is none of padding is to stand at a multiple of the lead.
+constexpr int depthwise_lead = 16;
+inline std::int64_t depthwise_pitch(const image_planes& g) { return (g.pitch + 2 * depthwise_lead - 2) / depthwise_lead * depthwise_lead; }
+
+/// Where the pixel for a tap lies, where the first output's is asked for.
+struct depthwise_tap {
+    int plane, row, column;
+};
+
+/// One run of a convolution, as its tasks read it: one image.
+struct quantized_conv_args {
+    quantized_conv_problem p;
+    image_planes from;
+    const std::uint8_t* x = nullptr;
+    std::uint8_t* y = nullptr;
+    const std::int32_t* weights = nullptr;  // [oc / 8][lanes of a block][taps][8], Winograd's [oc / 8][16][lanes][8], for tiles those of pixel_args, of few
+                                            // pixels [oc / 32][lanes][taps][32]; depthwise: [oc][taps / 2], of bytes [oc / 4][fours of taps][4], of tiles [oc /
+                                            // 64][fours of taps][64 words of channels]
+    const float* scale = nullptr;           // [oc]
+    const std::int32_t* bias = nullptr;     // [oc]
+    std::int32_t* gathered =
+        nullptr;  // of bytes [lanes][planes], of a matrix [rows][lanes], else [slots][lanes][taps][48 pixels]; Winograd's [slots][16][lanes][48 tiles]
+    std::int64_t slot = 0;                // numbers of a slot
+    std::int64_t blocks_a_task = 1;       // of output channels
+    const depthwise_tap* tap = nullptr;   // [taps], where it is depthwise
+    const std::int32_t* moves = nullptr;  // of few pixels [lanes][taps]: from a pixel's first lane to that of a tap
+
+    /// From a lane of channels to the next, of an image in lanes.
+    std::int64_t lane_step() const noexcept { return p.in_place() ? p.ih * p.iw : p.matrix ? 1 : from.planes(); }
+};
+
+/// Tasks: `gather_winograd` takes one lane of channels of some tiles, `gather_tile` the tile of pixels for a slot of the memory, `conv` and `winograd` a tile,
+/// its slot, and a part of the blocks of channels, `depthwise` a channel; `max_pool` takes one plane. `product_by_channel`: 16
+/// codes of a every `pitch`, each by the same 16 of b. `column_sums`: of every code_columns-th code.
+struct quantized_kernels {
+    void (*gather_tile)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot);
+    void (*gather_winograd)(const quantized_conv_args&, std::int64_t lane, std::int64_t first, std::int64_t count);
+    void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
+    void (*winograd)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
+    void (*depthwise)(const quantized_conv_args&, std::int64_t channel);
+    void (*sum)(const quantized_sum_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
+    void (*max_pool)(const pool_problem&, bool is_signed, const std::uint8_t* x, std::uint8_t* y);
+    byte_lookup look_up;
+    void (*product)(const quantized_product_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
+    void (*product_by_channel)(const quantized_product_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n,
+                               std::int64_t pitch);
+    void (*column_sums)(bool is_signed, const std::uint8_t* x, std::int64_t n, std::int32_t* sums);
+};
+
+/// Kernels of images in lanes of four channels, [ceil(c / 4)][pixels][4], as unsigned numbers: codes that are signed stand 128 higher. Lanes past c hold
+/// anything. Tasks: `to_lanes` and `to_planes` take `count` pixels of up to four planes, `gather` one lane of channels, `gather_row` a row of a matrix, `conv`
+/// and `conv_few` a tile of pixels and a part of the blocks of channels (they have no slots), `depthwise` a lane, and so does `max_pool`; `sum` some lanes,
+/// where `fits_int32()`.
+struct byte_kernels {
+    void (*to_lanes)(const std::uint8_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::int32_t* y);
+    void (*to_planes)(const std::int32_t* x, std::int64_t plane, int channels, std::int32_t flip, std::int64_t count, std::uint8_t* y);
+    void (*gather)(const quantized_conv_args&, std::int64_t lane);
+    void (*gather_row)(const quantized_conv_args&, std::int64_t row);
+    void (*conv)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
+    void (*conv_few)(const quantized_conv_args&, std::int64_t tile, std::int64_t slot, std::int64_t part);
+    void (*depthwise)(const quantized_conv_args&, std::int64_t lane);
+    void (*sum)(const quantized_sum_problem&, const std::int32_t* a, const std::int32_t* b, std::int32_t* y, std::int64_t count);
+    void (*max_pool)(const pool_problem&, const std::int32_t* x, std::int32_t* y);
+};
+
+/// Codes of some channels, of one block, in planes (or lanes of four channels) and in pixels.
+struct code_image {
+    std::uint8_t *planes, *pixels;
+    std::int64_t plane;  // codes of one
+    int channels;
+    std::int32_t flip;
+    bool lanes;
+};
+/// Kernels of images in pixels of 64 channels, [ceil(c / 64)][pixels][64], as unsigned numbers; lanes past c hold anything. `to_pixels` and `to_planes` take up
+/// to code_pixels_at_once pixels from `first` on, `depthwise` some rows of a block, `max_pool` one row of it.
+struct code_pixel_kernels : pixel_kernels {
+    void (*to_pixels)(const code_image&, std::int64_t first, std::int64_t count);
+    void (*to_planes)(const code_image&, std::int64_t first, std::int64_t count);
+    void (*depthwise)(const quantized_conv_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*max_pool)(const pool_problem&, std::int64_t row, const std::uint8_t* x, std::uint8_t* y);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+//   QuantizeLinear(f(DequantizeLinear(x)))    graft.LookupTable(x)
+// where f is of elementwise operators with numbers, and of further such pairs: HardSwish as x, a pair round HardSigmoid and a product, for one; or nothing,
+// where codes get another scale. The table is what the reference kernels make of all 256 codes, so that rounding is theirs.
+class lookup_tables : public rewriter {
+public:
+    lookup_tables(graph& target, const lowering& with) : rewriter(target, with.on), with_(with), functions_(target.values.size()) {}
+
+    void run() {
+        for (node& n : g.nodes) follow(n);
+        finish();
+    }
+
+private:
+    static constexpr std::int64_t codes = 256;
+    struct function {
+        value_id of = no_value;
+        tensor results;  // of each code, in the order of bytes
+    };
+
+    // What the node makes, if that is a function of one code.
+    void follow(node& n) {
+        const op_row& op = row(n);
+        const bool reads_codes = op.traits.role == op_role::dequantize;
+        if (!op.run || n.outputs.size() != 1 || n.inputs.empty() || op.is(op_flag::random)) return;
+        if (!reads_codes && op.traits.role != op_role::quantize && !op.is(op_flag::elementwise)) return;
+        if (integer(n, "block_size", 0)) return;
+        if (reads_codes) start(n.inputs[0]);
+        value_id of = no_value;
+        std::vector<tensor_view> in;
+        for (value_id id : n.inputs) {
+            if (id == no_value) {
+                in.push_back({});
+                continue;
+            }
+            const function& f = at_value(id);
+            if (f.of != no_value) {
+                if (of != no_value && of != f.of) return;
+                of = f.of;
+                in.push_back({f.results.type(), along(at(of).extents.rank()), f.results.raw()});
+            } else {
+                if (!is_constant(id) || at(id).constant.elements() != 1 || !at(id).constant.storage().at_hand()) return;
+                in.push_back({at(id).type, {}, at(id).constant.raw()});
+            }
+        }
+        const value_id y = n.outputs[0];
+        if (of == no_value || at(y).extents != at(of).extents) return;
+        std::vector<tensor> made;
+        // What fails is left to a run, which says so.
+        if (!run_reference(n, in.data(), static_cast<int>(in.size()), made, {with_.limit, with_.pool}).ok() || made[0].elements() != codes) return;
+        function& found = at_value(y);
+        found.of = of;
+        found.results = std::move(made[0]);
+        if (op.traits.role == op_role::quantize && ops::is_byte(at(y).type)) look_up(n, found);
+    }
+    // A code as a function of itself.
+    void start(value_id id) {
+        const dtype type = at(id).type;
+        if (!ops::is_byte(type) || is_constant(id) || at_value(id).of != no_value || at(id).extents.rank() == 0) return;
+        auto made = tensor::make(type, shape{codes});
+        if (!made.ok()) return;
+        for (std::int64_t i = 0; i < codes; ++i) made->raw()[i] = static_cast<std::byte>(i);
+        at_value(id) = {id, std::move(made).value()};
+    }
+    void look_up(node& n, const function& f) {
+        auto table = tensor::from(reinterpret_cast<const std::uint8_t*>(f.results.raw()), shape{codes});
+        if (!table.ok()) return;
+        const value_id id = g.add_constant(n.name + "_table", std::move(table).value());
+        edit(n, [&] {
+            become(n, "LookupTable", "graft");
+            n.inputs = {f.of, id};
+            n.attributes.clear();
+        });
+    }
+    function& at_value(value_id id) { return functions_[static_cast<std::size_t>(id)]; }
+    static shape along(int rank) {
+        shape s = shape::filled(rank, 1);
+        s[rank - 1] = codes;
+        return s;
+    }
+
+    const lowering& with_;
+    std::vector<function> functions_;  // by value, of those that the graph had before
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_NARROW_IMAGES_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_NARROW_IMAGES_HPP
+// ---- graft/cpu/lower/narrow_images.hpp
+// Images and matrices that stay in bfloat16 from one convolution or product to the next.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
+// ---- graft/cpu/lower/layout.hpp
+// Layout for the CPU: convolutions and what stands between them work on blocks of channels; weights are packed once.
+
 #ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_MATMUL_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_OPS_MATMUL_HPP
 // ---- graft/cpu/ops/matmul.hpp
@@ -63897,7 +64035,8 @@ inline GRAFT_COLD const char* choose_scale_shift(const kernel_query& q, kernel_c
     p.n = x[0];
     p.c = x[1];
     p.area = x.product(2, x.rank());
-    p.blocked = q.in_layout[0] == layout::blocked;
+    // A row of a matrix is a pixel in whole blocks.
+    p.blocked = q.in_layout[0] == layout::blocked || (p.area == 1 && p.c % vector_width(q.level) == 0);
     p.ep = epilogue_of(q.n);
     choice.set(p);
     choice.note = "scale and shift of each channel";
@@ -66824,109 +66963,6 @@ private:
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_PATCH_PRODUCTS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_LOWER_PATCH_PRODUCTS_HPP
-// ---- graft/cpu/lower/patch_products.hpp
-// Convolutions of large patches that do not overlap, as products of matrices.
-
-
-#include <string>
-#include <utility>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-//   Conv(x, W, B)    Reshape(Transpose(MatMul(Reshape(Transpose(Reshape(x))), W, B)))
-// where every pixel of x is in one window alone, and windows have more taps than the tables of the convolutions' kernels hold: patches of 32 x 32 pixels,
-// of which vision transformers make their tokens. A row of the product's left operand is a patch.
-class patch_products : public rewriter {
-public:
-    patch_products(graph& target, const lowering& with) : rewriter(target, with.on) {}
-
-    // Errors: memory.oom; the graph is of no use then.
-    GRAFT_COLD status run() {
-        for (const char* op : {"Reshape", "Transpose"})
-            if (const op_row* needed = ops::find_op("", op, newest_opset); !needed || !needed->run) return {};
-        static constexpr rewrite<patch_products> rows[] = {{"Conv", "graft", &patch_products::patches}};
-        sweep(*this, rows);
-        return std::move(failure_);
-    }
-
-private:
-    void patches(node& n) {
-        const value_id x = n.inputs[0], weight = n.inputs[1], y = n.outputs[0];
-        cpu::conv_problem p{};
-        if (!is_constant(weight) || n.find("residual") || !cpu::conv_problem_of(n, at(x).extents, at(weight).extents, at(y).extents, p)) return;
-        if (p.groups != 1 || std::int64_t(p.kh) * p.kw <= cpu::detail::conv_max_taps || p.kh != p.sh || p.kw != p.sw || p.dh != 1 || p.dw != 1) return;
-        if (p.pt || p.pl || p.oh * p.kh != p.ih || p.ow * p.kw != p.iw) return;
-        const std::int64_t patch = p.ic * p.kh * p.kw, pixels = p.oh * p.ow;
-
-        const value_id cut = reshaped(n, x, shape{p.n, p.ic, p.oh, p.kh, p.ow, p.kw}, "_cut");
-        const value_id turned = transposed(n, cut, {0, 2, 4, 1, 3, 5}, "_turned"), rows = reshaped(n, turned, shape{p.n, pixels, patch}, "_patches");
-        const value_id columns = g.add_constant(at(weight).name + "_rows", at(weight).constant.reshaped(shape{p.oc, patch}));
-        node product;
-        become(product, "MatMul", "graft");
-        product.name = n.name;
-        product.multiply_adds = n.multiply_adds;
-        product.inputs = {rows, columns};
-        if (n.inputs.size() > 2) product.inputs.push_back(n.inputs[2]);
-        for (const char* of_epilogue : {"activation", "alpha", "beta"})
-            if (const attribute* a = n.find(of_epilogue)) product.attributes.push_back(*a);
-        set(product, "transB", std::int64_t(1));
-        product.outputs = {made(y, shape{p.n, pixels, p.oc}, "_products")};
-        const value_id products = product.outputs[0];
-        insert_before(n, std::move(product));
-        const value_id channels = transposed(n, products, {0, 2, 1}, "_channels");
-        edit(n, [&] {
-            become(n, "Reshape", "");
-            n.inputs = {channels, extents_of(n, at(y).extents)};
-            n.attributes.clear();
-            n.multiply_adds = 0;
-        });
-    }
-
-    value_id made(value_id like_this, const shape& extents, const char* suffix) {
-        const value_id id = like(like_this, suffix);
-        at(id).extents = extents;
-        return id;
-    }
-    value_id extents_of(const node& n, const shape& s) {
-        auto made = tensor::from(s.begin(), {s.rank()});
-        if (!made.ok()) return failure_ = made.take_status(), no_value;
-        return g.add_constant(n.name + "_shape", std::move(made).value());
-    }
-    value_id reshaped(const node& before, value_id x, const shape& to, const char* suffix) {
-        node n;
-        become(n, "Reshape", "");
-        n.name = before.name;
-        n.inputs = {x, extents_of(before, to)};
-        n.outputs = {made(x, to, suffix)};
-        return put_before(before, std::move(n));
-    }
-    value_id transposed(const node& before, value_id x, const std::vector<std::int64_t>& perm, const char* suffix) {
-        node n;
-        become(n, "Transpose", "");
-        n.name = before.name;
-        n.inputs = {x};
-        n.attributes = {integers_attribute("perm", perm)};
-        shape to = at(x).extents;
-        for (int d = 0; d < to.rank(); ++d) to[d] = at(x).extents[static_cast<int>(perm[static_cast<std::size_t>(d)])];
-        n.outputs = {made(x, to, suffix)};
-        return put_before(before, std::move(n));
-    }
-    value_id put_before(const node& before, node n) {
-        const value_id made = n.outputs[0];
-        insert_before(before, std::move(n));
-        return made;
-    }
-
-    status failure_;
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_STRIDED_PRODUCTS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_LOWER_STRIDED_PRODUCTS_HPP
 // ---- graft/cpu/lower/strided_products.hpp
@@ -67811,7 +67847,7 @@ inline const kernel_set& inference_set() noexcept {
     static constexpr kernel_set self = {choose_kernel, nullptr,
                                         [](graph& g, const lowering& with, const arithmetic& by) {
                                             if constexpr (wanted("Conv"))
-                                                if (!by.bfloat16) GRAFT_TRY(graft::detail::patch_products(g, with).run());
+                                                if (!by.bfloat16) GRAFT_TRY(graft::detail::conv_forms(g, with, by.level).run());
                                             if constexpr (wanted("MatMul") && wanted("Transpose"))
                                                 if (graft::detail::strided_products(g, with, by).run()) drop_unread(g);
                                             const bool images = by.bfloat16 && bfloat16_products(by.level)->tiles;

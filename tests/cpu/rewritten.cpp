@@ -201,6 +201,59 @@ TEST_CASE("rewritten: convolutions of large patches are products of matrices") {
     CHECK(count(patches(32, 32, 8, 8), "graft.Conv") == 1);    // small ones
 }
 
+TEST_CASE("rewritten: channels that make a few channels each are convolved as often") {
+    const auto grouped = [](std::int64_t channels, std::int64_t of_each, std::int64_t kernel) {
+        return kernels({2, channels, 13, 11}, [&](network& n, value_id x) {
+            return n.apply("Relu",
+                           {n.conv(x, {channels * of_each, 1, kernel, kernel},
+                                   {integer_attribute("group", channels), integers_attribute("strides", {2, 2}), integers_attribute("pads", {3, 3, 3, 3})})});
+        });
+    };
+    for (const auto& by : {grouped(6, 2, 7), grouped(20, 3, 3)}) {
+        CHECK(count(by, "graft.Conv: as many groups as channels") == 1);
+        CHECK(count(by, "Gather") == 1);
+    }
+    CHECK(count(grouped(6, 16, 3), "Gather") == 0);  // whole vectors
+    CHECK(count(grouped(6, 1, 3), "Gather") == 0);
+}
+
+TEST_CASE("rewritten: batch normalisation of rows goes into the product that makes them") {
+    const auto normalized = [](std::int64_t channels, const std::function<value_id(network&, value_id)>& before) {
+        return kernels({2, 3, 7, 24}, [&](network& n, value_id x) {
+            nets::numbers random{11};
+            const auto some = [&](double low, double high) { return n.constant(nets::random_tensor({channels}, random, low, high)); };
+            const value_id rows = before(n, x), scale = some(0.5, 2), shift = some(-1, 1), mean = some(-1, 1), variance = some(0.5, 2);
+            return n.apply("BatchNormalization", {rows, scale, shift, mean, variance});
+        });
+    };
+    nets::numbers random{12};
+    const graft::tensor weight = nets::random_tensor({24, 32}, random, -0.3, 0.3);
+    const auto by_matmul = normalized(32, [&](network& n, value_id x) {
+        return n.apply("Reshape", {n.apply("MatMul", {x, n.constant(weight)}), n.integers({-1, 32})});
+    });
+    const auto by_gemm = normalized(32, [&](network& n, value_id x) {
+        return n.apply("Gemm", {n.apply("Reshape", {x, n.integers({-1, 24})}), n.constant(weight)});
+    });
+    for (const auto& by : {by_matmul, by_gemm}) {
+        CHECK(count(by, "graft.ScaleShift") == 0);
+        CHECK(count(by, "graft.MatMul") == 1);
+    }
+    // Rows that are others than the product's.
+    CHECK(count(normalized(16,
+                           [&](network& n, value_id x) {
+                               return n.apply("Reshape", {n.apply("MatMul", {x, n.constant(weight)}), n.integers({-1, 16})});
+                           }),
+                "graft.ScaleShift") == 1);
+    for (const std::int64_t channels : {56, 63, 64})
+        CHECK(count(normalized(channels,
+                               [&](network& n, value_id x) {
+                                   const value_id all = n.apply("Reshape", {x, n.integers({1008})});
+                                   const value_id some = n.apply("Slice", {all, n.integers({0}), n.integers({channels * 15}), n.integers({0})});
+                                   return n.apply("Reshape", {some, n.integers({15, channels})});
+                               }),
+                    "graft.ScaleShift: scale and shift") == 1);
+}
+
 TEST_CASE("rewritten: windows of one axis, and of three of which some stay as they are, are windows of two") {
     const auto pool = [](const char* op, const list& image, const list& kernel, const list& strides, const list& pads) {
         return kernels(image, [&](network& n, value_id x) {

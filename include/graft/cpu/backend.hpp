@@ -16,9 +16,9 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "device.hpp"
+#include "lower/conv_forms.hpp"
 #include "lower/lookup_tables.hpp"
 #include "lower/narrow_images.hpp"
-#include "lower/patch_products.hpp"
 #include "lower/strided_products.hpp"
 #include "lower/quantized.hpp"
 #include "lower/quantized_sums.hpp"
@@ -49,7 +49,7 @@ inline const kernel_set& inference_set() noexcept {
     static constexpr kernel_set self = {choose_kernel, nullptr,
                                         [](graph& g, const lowering& with, const arithmetic& by) {
                                             if constexpr (wanted("Conv"))
-                                                if (!by.bfloat16) GRAFT_TRY(graft::detail::patch_products(g, with).run());
+                                                if (!by.bfloat16) GRAFT_TRY(graft::detail::conv_forms(g, with, by.level).run());
                                             if constexpr (wanted("MatMul") && wanted("Transpose"))
                                                 if (graft::detail::strided_products(g, with, by).run()) drop_unread(g);
                                             const bool images = by.bfloat16 && bfloat16_products(by.level)->tiles;

@@ -311,10 +311,13 @@ private:
         if (m && is(*m, "Transpose") && used_once(x) && brings_channels_forward(*m)) {
             through = m;
             m = used_once(m->inputs[0]) ? maker(m->inputs[0]) : nullptr;
+        } else if (m && affine && y.rank() == 2 && row(*m).is(op_flag::view) && used_once(x) && keeps_columns(*m)) {
+            through = m;
+            m = used_once(m->inputs[0]) ? maker(m->inputs[0]) : nullptr;
         }
         const bool conv = m && !through && is(*m, "Conv", "graft"), product = m && is(*m, "MatMul", "graft");
         const int axis = conv || affine || through ? 1 : y.rank() - 1;
-        if ((conv || (product && (through || !affine))) && used_once(x) && !m->find("activation") && !m->find("residual") &&
+        if ((conv || (product && (through || !affine || y.rank() == 2))) && used_once(x) && !m->find("activation") && !m->find("residual") &&
             fits_channels(factor, y, axis, affine) && fits_channels(term, y, axis, affine) && absorb(*m, conv, y[axis], factor, term)) {
             replace(n, through ? *through : *m);
             return;
@@ -327,6 +330,11 @@ private:
                 become(n, "ScaleShift", "graft");
             });
         }
+    }
+    // Rows of a matrix, whatever they were rows of before.
+    bool keeps_columns(const node& n) {
+        const shape &from = at(n.inputs[0]).extents, &to = at(n.outputs[0]).extents;
+        return from.rank() > 0 && is_float32(n.inputs[0]) && from.back() == to.back();
     }
     static bool brings_channels_forward(const node& n) {
         const attribute* perm = n.find("perm");

@@ -80,7 +80,8 @@ inline GRAFT_COLD const char* choose_scale_shift(const kernel_query& q, kernel_c
     p.n = x[0];
     p.c = x[1];
     p.area = x.product(2, x.rank());
-    p.blocked = q.in_layout[0] == layout::blocked;
+    // A row of a matrix is a pixel in whole blocks.
+    p.blocked = q.in_layout[0] == layout::blocked || (p.area == 1 && p.c % vector_width(q.level) == 0);
     p.ep = epilogue_of(q.n);
     choice.set(p);
     choice.note = "scale and shift of each channel";

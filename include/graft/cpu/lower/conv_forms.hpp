@@ -1,4 +1,4 @@
-// Convolutions of large patches that do not overlap, as products of matrices.
+// Convolutions that no fast kernel takes as they are, in forms that one does.
 #pragma once
 
 #include "../ops/conv.hpp"
@@ -14,21 +14,47 @@ namespace detail {
 //   Conv(x, W, B)    Reshape(Transpose(MatMul(Reshape(Transpose(Reshape(x))), W, B)))
 // where every pixel of x is in one window alone, and windows have more taps than the tables of the convolutions' kernels hold: patches of 32 x 32 pixels,
 // of which vision transformers make their tokens. A row of the product's left operand is a patch.
-class patch_products : public rewriter {
+//   Conv(x, W, B)    Conv(Gather(x), W, B)
+// where each channel has a group of its own that makes a few channels, fewer than a vector has: of an image that has each channel as often, a depthwise
+// convolution.
+class conv_forms : public rewriter {
 public:
-    patch_products(graph& target, const lowering& with) : rewriter(target, with.on) {}
+    conv_forms(graph& target, const lowering& with, cpu::isa level) : rewriter(target, with.on), level_(level) {}
 
     // Errors: memory.oom; the graph is of no use then.
     GRAFT_COLD status run() {
-        for (const char* op : {"Reshape", "Transpose"})
-            if (const op_row* needed = ops::find_op("", op, newest_opset); !needed || !needed->run) return {};
-        static constexpr rewrite<patch_products> rows[] = {{"Conv", "graft", &patch_products::patches}};
+        static constexpr rewrite<conv_forms> rows[] = {{"Conv", "graft", &conv_forms::patches}, {"Conv", "graft", &conv_forms::channel_multiplier}};
         sweep(*this, rows);
         return std::move(failure_);
     }
 
 private:
+    static bool has(const char* op) {
+        const op_row* needed = ops::find_op("", op, newest_opset);
+        return needed && needed->run;
+    }
+    void channel_multiplier(node& n) {
+        const value_id x = n.inputs[0];
+        cpu::conv_problem p{};
+        if (!has("Gather") || !cpu::conv_problem_of(n, at(x).extents, at(n.inputs[1]).extents, at(n.outputs[0]).extents, p)) return;
+        if (p.groups < 2 || p.groups != p.ic || p.oc <= p.ic || p.oc >= p.ic * cpu::vector_width(level_)) return;
+        auto of = tensor::make(dtype::int64, shape{p.oc});
+        if (!of.ok()) return void(failure_ = of.take_status());
+        for (std::int64_t c = 0; c < p.oc; ++c) of->data<std::int64_t>()[c] = c * p.ic / p.oc;
+        node gather;
+        become(gather, "Gather", "");
+        gather.name = n.name;
+        gather.attributes = {integer_attribute("axis", 1)};
+        gather.inputs = {x, g.add_constant(n.name + "_channels", std::move(of).value())};
+        gather.outputs = {made(x, shape{p.n, p.oc, p.ih, p.iw}, "_multiplied")};
+        edit(n, [&] {
+            n.inputs[0] = gather.outputs[0];
+            set(n, "group", p.oc);
+        });
+        insert_before(n, std::move(gather));
+    }
     void patches(node& n) {
+        if (!has("Reshape") || !has("Transpose")) return;
         const value_id x = n.inputs[0], weight = n.inputs[1], y = n.outputs[0];
         cpu::conv_problem p{};
         if (!is_constant(weight) || n.find("residual") || !cpu::conv_problem_of(n, at(x).extents, at(weight).extents, at(y).extents, p)) return;
@@ -95,6 +121,7 @@ private:
         return made;
     }
 
+    cpu::isa level_;
     status failure_;
 };
 
