@@ -254,6 +254,24 @@ TEST_CASE("rewritten: batch normalisation of rows goes into the product that mak
                     "graft.ScaleShift: scale and shift") == 1);
 }
 
+TEST_CASE("rewritten: rows that become images, and images that become rows, pass no planes") {
+    const auto between = [](const list& to, const list& back) {
+        return kernels({2, 35, 24}, [&](network& n, value_id x) {
+            const value_id channels = n.apply("Transpose", {x}, {integers_attribute("perm", {0, 2, 1})});
+            const value_id image =
+                n.conv(n.apply("Reshape", {channels, n.integers(to)}), {20, to[1] < 0 ? 24 : to[1], 3, 3}, {integers_attribute("pads", {1, 1, 1, 1})});
+            return n.apply("Relu", {n.apply("Transpose", {n.apply("Reshape", {image, n.integers(back)})}, {integers_attribute("perm", {0, 2, 1})})});
+        });
+    };
+    const auto by = between({2, 24, 5, 7}, {2, 20, 35});
+    CHECK(count(by, "Transpose: between blocks and channels last") == 2);
+    CHECK(count(by, "graft.Reorder") + count(by, "graft.Activation") == 0);
+    CHECK(count(between({0, -1, 7, 5}, {0, 20, -1}), "graft.Reorder") == 0);
+    // Channels that are others afterwards.
+    CHECK(count(between({2, 12, 10, 7}, {2, 20, 70}), "graft.Reorder") == 1);
+    CHECK(count(between({2, 24, 5, 7}, {2, 10, 70}), "graft.Reorder") == 1);
+}
+
 TEST_CASE("rewritten: windows of one axis, and of three of which some stay as they are, are windows of two") {
     const auto pool = [](const char* op, const list& image, const list& kernel, const list& strides, const list& pads) {
         return kernels(image, [&](network& n, value_id x) {

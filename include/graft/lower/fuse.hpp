@@ -399,10 +399,14 @@ private:
         for (node& n : g.nodes) {
             epilogue e;
             if (!is_activation(n, e)) continue;
-            node* m = maker(n.inputs[0]);
-            if (m && row(*m).is(op_flag::takes_activation) && used_once(n.inputs[0]) && !m->find("activation") && integer(*m, "residual", 0) != 2) {
+            // Where numbers are brought elsewhere in between, it is all the same when.
+            value_id x = n.inputs[0];
+            node* const last = maker(x);
+            node* m = last;
+            while (m && used_once(x) && (row(*m).is(op_flag::view) || is(*m, "Transpose"))) m = maker(x = m->inputs[0]);
+            if (m && row(*m).is(op_flag::takes_activation) && used_once(x) && !m->find("activation") && integer(*m, "residual", 0) != 2) {
                 set_activation(*m, e.act, e.alpha, e.beta);
-                replace(n, *m);
+                replace(n, *last);
             } else if (!is(n, "Activation", "graft"))
                 activation_node(n, n.inputs[0], e.act, e.alpha, e.beta);
         }
