@@ -6620,6 +6620,12 @@ struct run_context : op_context {
     result<buffer> scratch(std::int64_t bytes) const;
 };
 
+/// "node 'conv1' (Conv)", the location in an error about a node.
+inline std::string location(const node& n) {
+    std::string where = n.name.empty() ? std::string("node") : "node '" + n.name + "'";
+    return where + " (" + (n.domain.empty() ? "" : n.domain + ".") + n.op_type + ")";
+}
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -6645,12 +6651,6 @@ GRAFT_INLINE integer_list op_context::integers(const char* name) const noexcept 
     const attribute* a = n.find(name);
     if (!a) return {};
     return {a->integers.data(), static_cast<int>(a->integers.size())};
-}
-
-/// "node 'conv1' (Conv)", the location in an error about a node.
-inline std::string location(const node& n) {
-    std::string where = n.name.empty() ? std::string("node") : "node '" + n.name + "'";
-    return where + " (" + (n.domain.empty() ? "" : n.domain + ".") + n.op_type + ")";
 }
 
 GRAFT_INLINE GRAFT_COLD status op_context::fail(errc code, const char* text, std::int64_t a, std::int64_t b, std::int64_t c) const {
@@ -23037,6 +23037,12 @@ struct run_context : op_context {
     result<buffer> scratch(std::int64_t bytes) const;
 };
 
+/// "node 'conv1' (Conv)", the location in an error about a node.
+inline std::string location(const node& n) {
+    std::string where = n.name.empty() ? std::string("node") : "node '" + n.name + "'";
+    return where + " (" + (n.domain.empty() ? "" : n.domain + ".") + n.op_type + ")";
+}
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -23062,12 +23068,6 @@ GRAFT_INLINE integer_list op_context::integers(const char* name) const noexcept 
     const attribute* a = n.find(name);
     if (!a) return {};
     return {a->integers.data(), static_cast<int>(a->integers.size())};
-}
-
-/// "node 'conv1' (Conv)", the location in an error about a node.
-inline std::string location(const node& n) {
-    std::string where = n.name.empty() ? std::string("node") : "node '" + n.name + "'";
-    return where + " (" + (n.domain.empty() ? "" : n.domain + ".") + n.op_type + ")";
 }
 
 GRAFT_INLINE GRAFT_COLD status op_context::fail(errc code, const char* text, std::int64_t a, std::int64_t b, std::int64_t c) const {
