@@ -289,6 +289,24 @@ TEST_CASE("rewritten: windows of one axis, and of three of which some stay as th
     }
 }
 
+TEST_CASE("rewritten: the largest of codes in windows of one axis, and of three") {
+    const auto largest = [](const graft::shape& s, graft::builder& b, value_id x, const list& kernel, const list& pads) {
+        b.output(b.apply("MaxPool", {x}, {integers_attribute("kernel_shape", kernel), integers_attribute("pads", pads)}), "y");
+        const graft::graph g = b.finish();
+        nets::numbers random{5};
+        const graft::tensor input = nets::random_tensor(s, random, 0, 255, dtype::uint8);
+        graft::load_options fast, slow;
+        fast.device = slow.device = "cpu";
+        slow.reference = true;
+        const graft::model m = graft::load(g, fast);
+        CHECK(nets::same_bits(nets::run(m, {input}), nets::run(graft::load(g, slow), {input})));
+        return m.placements({}).value()[0].kernel;
+    };
+    graft::builder line{"net", 1}, volume{"net", 1};
+    CHECK(largest({2, 5, 37}, line, line.input("x", dtype::uint8, {2, 5, 37}), {3}, {1, 0}) == "8 bits, planes");
+    CHECK(largest({2, 3, 4, 9, 8}, volume, volume.input("x", dtype::uint8, {2, 3, 4, 9, 8}), {1, 3, 3}, {0, 1, 1, 0, 1, 1}) == "8 bits, planes");
+}
+
 TEST_CASE("rewritten: channels divided by what their neighbours are") {
     for (const std::int64_t size : {1, 4, 5, 64})
         for (const float beta : {0.75f, 0.5f, 1.0f, 0.6f}) {
