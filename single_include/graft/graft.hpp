@@ -32914,7 +32914,7 @@ public:
         // A sum goes into the later of the two nodes that make its terms; sums of equal shapes that are left take an epilogue themselves.
         static constexpr rewrite<fuser> residuals[] = {{"Add", "", &fuser::residual}, {"Sum", "", &fuser::residual}};
         sweep(*this, pools);
-        composites();
+        if constexpr (wanted("Mul")) composites();
         sweep(*this, linear_forms);
         sweep(*this, scales);
         activations();
@@ -62785,20 +62785,22 @@ public:
 
     // Errors: memory.oom; the graph is of no use then.
     GRAFT_COLD status run() {
-        static constexpr rewrite<conv_forms> rows[] = {{"Conv", "graft", &conv_forms::patches}, {"Conv", "graft", &conv_forms::channel_multiplier}};
-        sweep(*this, rows);
+        if constexpr (wanted("Reshape") && wanted("Transpose")) {
+            static constexpr rewrite<conv_forms> rows[] = {{"Conv", "graft", &conv_forms::patches}};
+            sweep(*this, rows);
+        }
+        if constexpr (wanted("Gather")) {
+            static constexpr rewrite<conv_forms> rows[] = {{"Conv", "graft", &conv_forms::channel_multiplier}};
+            sweep(*this, rows);
+        }
         return std::move(failure_);
     }
 
 private:
-    static bool has(const char* op) {
-        const op_row* needed = ops::find_op("", op, newest_opset);
-        return needed && needed->run;
-    }
     void channel_multiplier(node& n) {
         const value_id x = n.inputs[0];
         cpu::conv_problem p{};
-        if (!has("Gather") || !cpu::conv_problem_of(n, at(x).extents, at(n.inputs[1]).extents, at(n.outputs[0]).extents, p)) return;
+        if (!cpu::conv_problem_of(n, at(x).extents, at(n.inputs[1]).extents, at(n.outputs[0]).extents, p)) return;
         if (p.groups < 2 || p.groups != p.ic || p.oc <= p.ic || p.oc >= p.ic * cpu::vector_width(level_)) return;
         auto of = tensor::make(dtype::int64, shape{p.oc});
         if (!of.ok()) return void(failure_ = of.take_status());
@@ -62816,7 +62818,6 @@ private:
         insert_before(n, std::move(gather));
     }
     void patches(node& n) {
-        if (!has("Reshape") || !has("Transpose")) return;
         const value_id x = n.inputs[0], weight = n.inputs[1], y = n.outputs[0];
         cpu::conv_problem p{};
         if (!is_constant(weight) || n.find("residual") || !cpu::conv_problem_of(n, at(x).extents, at(weight).extents, at(y).extents, p)) return;
@@ -62912,8 +62913,6 @@ public:
 
     // Errors: memory.oom; the graph is of no use then.
     GRAFT_COLD status run() {
-        const op_row* reshape = ops::find_op("", "Reshape", newest_opset);
-        if (!reshape || !reshape->run) return {};
         for (node& n : g.nodes) {
             if (!here(n) || n.inputs.empty() || n.outputs.size() != 1) continue;
             node* before = maker(n.inputs[0]);
@@ -67930,7 +67929,8 @@ inline const kernel_set& inference_set() noexcept {
                                                 if (!by.bfloat16) GRAFT_TRY(graft::detail::conv_forms(g, with, by.level).run());
                                             if constexpr (wanted("MatMul") && wanted("Transpose"))
                                                 if (graft::detail::strided_products(g, with, by).run()) drop_unread(g);
-                                            if constexpr (wanted("Conv") && wanted("Transpose")) GRAFT_TRY(graft::detail::image_rows(g, with).run());
+                                            if constexpr (wanted("Conv") && wanted("Transpose") && wanted("Reshape"))
+                                                GRAFT_TRY(graft::detail::image_rows(g, with).run());
                                             const bool images = by.bfloat16 && bfloat16_products(by.level)->tiles;
                                             return images ? graft::detail::narrow_layouter(g, with, by).run() : graft::detail::layouter(g, with, by).run();
                                         },

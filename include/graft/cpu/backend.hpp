@@ -53,7 +53,8 @@ inline const kernel_set& inference_set() noexcept {
                                                 if (!by.bfloat16) GRAFT_TRY(graft::detail::conv_forms(g, with, by.level).run());
                                             if constexpr (wanted("MatMul") && wanted("Transpose"))
                                                 if (graft::detail::strided_products(g, with, by).run()) drop_unread(g);
-                                            if constexpr (wanted("Conv") && wanted("Transpose")) GRAFT_TRY(graft::detail::image_rows(g, with).run());
+                                            if constexpr (wanted("Conv") && wanted("Transpose") && wanted("Reshape"))
+                                                GRAFT_TRY(graft::detail::image_rows(g, with).run());
                                             const bool images = by.bfloat16 && bfloat16_products(by.level)->tiles;
                                             return images ? graft::detail::narrow_layouter(g, with, by).run() : graft::detail::layouter(g, with, by).run();
                                         },

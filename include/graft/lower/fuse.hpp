@@ -70,7 +70,7 @@ public:
         // A sum goes into the later of the two nodes that make its terms; sums of equal shapes that are left take an epilogue themselves.
         static constexpr rewrite<fuser> residuals[] = {{"Add", "", &fuser::residual}, {"Sum", "", &fuser::residual}};
         sweep(*this, pools);
-        composites();
+        if constexpr (wanted("Mul")) composites();
         sweep(*this, linear_forms);
         sweep(*this, scales);
         activations();

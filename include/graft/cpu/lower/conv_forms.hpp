@@ -23,20 +23,22 @@ public:
 
     // Errors: memory.oom; the graph is of no use then.
     GRAFT_COLD status run() {
-        static constexpr rewrite<conv_forms> rows[] = {{"Conv", "graft", &conv_forms::patches}, {"Conv", "graft", &conv_forms::channel_multiplier}};
-        sweep(*this, rows);
+        if constexpr (wanted("Reshape") && wanted("Transpose")) {
+            static constexpr rewrite<conv_forms> rows[] = {{"Conv", "graft", &conv_forms::patches}};
+            sweep(*this, rows);
+        }
+        if constexpr (wanted("Gather")) {
+            static constexpr rewrite<conv_forms> rows[] = {{"Conv", "graft", &conv_forms::channel_multiplier}};
+            sweep(*this, rows);
+        }
         return std::move(failure_);
     }
 
 private:
-    static bool has(const char* op) {
-        const op_row* needed = ops::find_op("", op, newest_opset);
-        return needed && needed->run;
-    }
     void channel_multiplier(node& n) {
         const value_id x = n.inputs[0];
         cpu::conv_problem p{};
-        if (!has("Gather") || !cpu::conv_problem_of(n, at(x).extents, at(n.inputs[1]).extents, at(n.outputs[0]).extents, p)) return;
+        if (!cpu::conv_problem_of(n, at(x).extents, at(n.inputs[1]).extents, at(n.outputs[0]).extents, p)) return;
         if (p.groups < 2 || p.groups != p.ic || p.oc <= p.ic || p.oc >= p.ic * cpu::vector_width(level_)) return;
         auto of = tensor::make(dtype::int64, shape{p.oc});
         if (!of.ok()) return void(failure_ = of.take_status());
@@ -54,7 +56,6 @@ private:
         insert_before(n, std::move(gather));
     }
     void patches(node& n) {
-        if (!has("Reshape") || !has("Transpose")) return;
         const value_id x = n.inputs[0], weight = n.inputs[1], y = n.outputs[0];
         cpu::conv_problem p{};
         if (!is_constant(weight) || n.find("residual") || !cpu::conv_problem_of(n, at(x).extents, at(weight).extents, at(y).extents, p)) return;
