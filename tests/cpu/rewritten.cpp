@@ -136,7 +136,7 @@ TEST_CASE("rewritten: zeros round an image are pads of what reads it") {
                 "Pad") == 0);
     CHECK(count(kernels(image,
                         [&](network& n, value_id x) {
-                            return n.conv(pads(n, x, around), {4, 3, 3, 3}, {string_attribute("auto_pad", "VALID")});
+                            return n.conv(pads(n, x, around), {4, 3, 3, 3}, {string_attribute("auto_pad", "VALID"), integers_attribute("pads", {1, 1, 1, 1})});
                         }),
                 "Pad") == 0);
     CHECK(count(kernels(image,
@@ -215,6 +215,11 @@ TEST_CASE("rewritten: channels that make a few channels each are convolved as of
     }
     CHECK(count(grouped(6, 16, 3), "Gather") == 0);  // whole vectors
     CHECK(count(grouped(6, 1, 3), "Gather") == 0);
+    CHECK(count(kernels({1, 6, 40, 40},
+                        [&](network& n, value_id x) {
+                            return n.conv(x, {60, 1, 1, 1}, {integer_attribute("group", 6), integers_attribute("strides", {8, 8})});
+                        }),
+                "Gather") == 0);  // little of the image is left
 }
 
 TEST_CASE("rewritten: batch normalisation of rows goes into the product that makes them") {

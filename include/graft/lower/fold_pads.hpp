@@ -68,7 +68,9 @@ private:
         edit(n, [&] {
             n.inputs[0] = x;
             std::vector<std::int64_t> both = pads;
-            if (const attribute* own = n.find("pads"))
+            // Beside auto_pad, which is VALID here, pads mean nothing.
+            const attribute* automatic = n.find("auto_pad");
+            if (const attribute* own = n.find("pads"); own && !(automatic && automatic->string == "VALID"))
                 for (std::size_t i = 0; i < both.size() && i < own->integers.size(); ++i) both[i] += own->integers[i];
             const auto replaced = [](const attribute& a) { return a.name == "pads" || a.name == "auto_pad"; };
             n.attributes.erase(std::remove_if(n.attributes.begin(), n.attributes.end(), replaced), n.attributes.end());
