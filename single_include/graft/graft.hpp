@@ -33152,12 +33152,11 @@ private:
         const shape& y = at(n.outputs[0]).extents;
         if (!is_float32(x) || !is_float32(n.outputs[0]) || at(x).extents != y) return;
         node* m = maker(x);
-        // Channels that a transposition has brought from the last place to the second.
+        // Channels that a transposition has brought from the last place to the second, or rows that were others before.
         node* through = nullptr;
-        if (m && is(*m, "Transpose") && used_once(x) && brings_channels_forward(*m)) {
-            through = m;
-            m = used_once(m->inputs[0]) ? maker(m->inputs[0]) : nullptr;
-        } else if (m && affine && y.rank() == 2 && row(*m).is(op_flag::view) && used_once(x) && keeps_columns(*m)) {
+        const bool forward = m && is(*m, "Transpose") && brings_channels_forward(*m);
+        const bool rows = m && affine && y.rank() == 2 && row(*m).is(op_flag::view) && keeps_columns(*m);
+        if ((forward || rows) && used_once(x)) {
             through = m;
             m = used_once(m->inputs[0]) ? maker(m->inputs[0]) : nullptr;
         }
