@@ -26123,6 +26123,8 @@ public:
     int position(value_id id) const { return id == no_value || static_cast<std::size_t>(id) >= maker_.size() ? -1 : maker_[id]; }
     // By one node, and not by the caller.
     bool used_once(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[id] == 1; }
+    // By the caller, who wants it by its name.
+    bool is_output(value_id id) const { return std::find(g.outputs.begin(), g.outputs.end(), id) != g.outputs.end(); }
     bool used_at_all(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[id] > 0; }
     // The nodes that read the value, in order.
     const std::vector<int>& readers(value_id id) {
@@ -32645,7 +32647,7 @@ private:
         const std::vector<int> by = readers(padded);
         for (int i : by)
             if (!takes_pads(g.nodes[static_cast<std::size_t>(i)], padded)) return;
-        if (std::find(g.outputs.begin(), g.outputs.end(), padded) != g.outputs.end()) return;
+        if (is_output(padded)) return;
         for (int i : by) add_pads(g.nodes[static_cast<std::size_t>(i)], x, pads);
         drop(n);
     }
@@ -35610,9 +35612,11 @@ inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y,
 }
 
 GRAFT_VECTOR V power_of_neighbours(V x, float exponent) {
-    if (exponent == 0.75f) return sqrt(x) * sqrt(sqrt(x));
-    if (exponent == 0.5f) return sqrt(x);
     if (exponent == 1.0f) return x;
+    if (exponent == 0.5f || exponent == 0.75f) {
+        const V root = sqrt(x);
+        return exponent == 0.5f ? root : root * sqrt(root);
+    }
     float each[V::W];
     x.store(each);
     for (float& e : each) e = std::pow(e, exponent);
@@ -38524,9 +38528,11 @@ inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y,
 }
 
 GRAFT_VECTOR V power_of_neighbours(V x, float exponent) {
-    if (exponent == 0.75f) return sqrt(x) * sqrt(sqrt(x));
-    if (exponent == 0.5f) return sqrt(x);
     if (exponent == 1.0f) return x;
+    if (exponent == 0.5f || exponent == 0.75f) {
+        const V root = sqrt(x);
+        return exponent == 0.5f ? root : root * sqrt(root);
+    }
     float each[V::W];
     x.store(each);
     for (float& e : each) e = std::pow(e, exponent);
@@ -41458,9 +41464,11 @@ inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y,
 }
 
 GRAFT_VECTOR V power_of_neighbours(V x, float exponent) {
-    if (exponent == 0.75f) return sqrt(x) * sqrt(sqrt(x));
-    if (exponent == 0.5f) return sqrt(x);
     if (exponent == 1.0f) return x;
+    if (exponent == 0.5f || exponent == 0.75f) {
+        const V root = sqrt(x);
+        return exponent == 0.5f ? root : root * sqrt(root);
+    }
     float each[V::W];
     x.store(each);
     for (float& e : each) e = std::pow(e, exponent);
@@ -44363,9 +44371,11 @@ inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y,
 }
 
 GRAFT_VECTOR V power_of_neighbours(V x, float exponent) {
-    if (exponent == 0.75f) return sqrt(x) * sqrt(sqrt(x));
-    if (exponent == 0.5f) return sqrt(x);
     if (exponent == 1.0f) return x;
+    if (exponent == 0.5f || exponent == 0.75f) {
+        const V root = sqrt(x);
+        return exponent == 0.5f ? root : root * sqrt(root);
+    }
     float each[V::W];
     x.store(each);
     for (float& e : each) e = std::pow(e, exponent);
@@ -47260,9 +47270,11 @@ inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y,
 }
 
 GRAFT_VECTOR V power_of_neighbours(V x, float exponent) {
-    if (exponent == 0.75f) return sqrt(x) * sqrt(sqrt(x));
-    if (exponent == 0.5f) return sqrt(x);
     if (exponent == 1.0f) return x;
+    if (exponent == 0.5f || exponent == 0.75f) {
+        const V root = sqrt(x);
+        return exponent == 0.5f ? root : root * sqrt(root);
+    }
     float each[V::W];
     x.store(each);
     for (float& e : each) e = std::pow(e, exponent);
@@ -66026,10 +66038,10 @@ inline void pick_columns(const char* x, const std::int32_t* places, std::int64_t
     }
 }
 
-// y[i] = the sum over k of weights[k] x[places[k]][i], of rows of n.
+// y[i] = the sum over k of weights[k] x[places[k]][i], of rows of n; every way to interpolate has two taps or more.
 inline void sum_rows(const float* x, const std::int32_t* places, const float* weights, std::int64_t taps, std::int64_t n, float* y) {
-    const float *const first = x + places[0] * n, *const second = x + places[taps > 1] * n;
-    const float a = weights[0], b = taps > 1 ? weights[1] : 0;
+    const float *const first = x + places[0] * n, *const second = x + places[1] * n;
+    const float a = weights[0], b = weights[1];
     for (std::int64_t i = 0; i < n; ++i) y[i] = a * first[i] + b * second[i];
     for (std::int64_t k = 2; k < taps; ++k)
         for (std::int64_t i = 0; i < n; ++i) y[i] += weights[k] * x[places[k] * n + i];
@@ -66802,8 +66814,7 @@ protected:
     // What the caller reads lies in planes: the smaller image is brought into them.
     bool resize_on_blocks(const node& n) {
         const value_id y = n.outputs[0];
-        const bool is_output = std::find(g.outputs.begin(), g.outputs.end(), y) != g.outputs.end();
-        return !is_output || at(y).extents.elements() <= at(n.inputs[0]).extents.elements();
+        return !is_output(y) || at(y).extents.elements() <= at(n.inputs[0]).extents.elements();
     }
     // [N,C,H,W] with [N,C,H,W], [N,C,1,1], or one number, in either order.
     bool binary_on_blocks(const node& n) {
@@ -67006,7 +67017,7 @@ private:
             const node& n = g.nodes[static_cast<std::size_t>(i)];
             if (!is(n, "MatMul", "graft") || n.inputs[0] != id || std::count(n.inputs.begin(), n.inputs.end(), id) != 1) return false;
         }
-        return !reading.empty() && std::find(g.outputs.begin(), g.outputs.end(), id) == g.outputs.end();
+        return !reading.empty() && !is_output(id);
     }
     void set_narrow(value_id id, bool narrow) {
         narrow_[id] = static_cast<char>(narrow);
@@ -67427,7 +67438,6 @@ GRAFT_END_NAMESPACE
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <iterator>
 #include <limits>
 #include <memory>
 #include <string>

@@ -1,7 +1,6 @@
 // Resize by the CPU's kernels beside the reference kernels: every mode, in planes, in blocks of channels, and on codes.
 #include "../exec/nets.hpp"
 #include "quantized_net.hpp"
-#include "sets.hpp"
 
 #include <doctest/doctest.h>
 

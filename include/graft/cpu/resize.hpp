@@ -118,10 +118,10 @@ inline void pick_columns(const char* x, const std::int32_t* places, std::int64_t
     }
 }
 
-// y[i] = the sum over k of weights[k] x[places[k]][i], of rows of n.
+// y[i] = the sum over k of weights[k] x[places[k]][i], of rows of n; every way to interpolate has two taps or more.
 inline void sum_rows(const float* x, const std::int32_t* places, const float* weights, std::int64_t taps, std::int64_t n, float* y) {
-    const float *const first = x + places[0] * n, *const second = x + places[taps > 1] * n;
-    const float a = weights[0], b = taps > 1 ? weights[1] : 0;
+    const float *const first = x + places[0] * n, *const second = x + places[1] * n;
+    const float a = weights[0], b = weights[1];
     for (std::int64_t i = 0; i < n; ++i) y[i] = a * first[i] + b * second[i];
     for (std::int64_t k = 2; k < taps; ++k)
         for (std::int64_t i = 0; i < n; ++i) y[i] += weights[k] * x[places[k] * n + i];

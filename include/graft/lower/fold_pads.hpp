@@ -32,7 +32,7 @@ private:
         const std::vector<int> by = readers(padded);
         for (int i : by)
             if (!takes_pads(g.nodes[static_cast<std::size_t>(i)], padded)) return;
-        if (std::find(g.outputs.begin(), g.outputs.end(), padded) != g.outputs.end()) return;
+        if (is_output(padded)) return;
         for (int i : by) add_pads(g.nodes[static_cast<std::size_t>(i)], x, pads);
         drop(n);
     }

@@ -87,6 +87,8 @@ public:
     int position(value_id id) const { return id == no_value || static_cast<std::size_t>(id) >= maker_.size() ? -1 : maker_[id]; }
     // By one node, and not by the caller.
     bool used_once(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[id] == 1; }
+    // By the caller, who wants it by its name.
+    bool is_output(value_id id) const { return std::find(g.outputs.begin(), g.outputs.end(), id) != g.outputs.end(); }
     bool used_at_all(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[id] > 0; }
     // The nodes that read the value, in order.
     const std::vector<int>& readers(value_id id) {

@@ -255,9 +255,11 @@ inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y,
 }
 
 GRAFT_VECTOR V power_of_neighbours(V x, float exponent) {
-    if (exponent == 0.75f) return sqrt(x) * sqrt(sqrt(x));
-    if (exponent == 0.5f) return sqrt(x);
     if (exponent == 1.0f) return x;
+    if (exponent == 0.5f || exponent == 0.75f) {
+        const V root = sqrt(x);
+        return exponent == 0.5f ? root : root * sqrt(root);
+    }
     float each[V::W];
     x.store(each);
     for (float& e : each) e = std::pow(e, exponent);

@@ -216,8 +216,7 @@ protected:
     // What the caller reads lies in planes: the smaller image is brought into them.
     bool resize_on_blocks(const node& n) {
         const value_id y = n.outputs[0];
-        const bool is_output = std::find(g.outputs.begin(), g.outputs.end(), y) != g.outputs.end();
-        return !is_output || at(y).extents.elements() <= at(n.inputs[0]).extents.elements();
+        return !is_output(y) || at(y).extents.elements() <= at(n.inputs[0]).extents.elements();
     }
     // [N,C,H,W] with [N,C,H,W], [N,C,1,1], or one number, in either order.
     bool binary_on_blocks(const node& n) {

@@ -49,7 +49,7 @@ private:
             const node& n = g.nodes[static_cast<std::size_t>(i)];
             if (!is(n, "MatMul", "graft") || n.inputs[0] != id || std::count(n.inputs.begin(), n.inputs.end(), id) != 1) return false;
         }
-        return !reading.empty() && std::find(g.outputs.begin(), g.outputs.end(), id) == g.outputs.end();
+        return !reading.empty() && !is_output(id);
     }
     void set_narrow(value_id id, bool narrow) {
         narrow_[id] = static_cast<char>(narrow);

@@ -41,7 +41,7 @@ private:
         const value& v = at(id);
         if (!made || !here(*made) || !is_float32(id) || !v.has_shape || v.extents.rank() < 3 || v.extents.elements() <= 0 || !of_samples_[id]) return false;
         if (v.extents[v.extents.rank() - 1] == 1 || (is(*made, "Dropout", "graft") && made->outputs[0] != id)) return false;
-        if (std::find(g.outputs.begin(), g.outputs.end(), id) != g.outputs.end()) return false;
+        if (is_output(id)) return false;
         bool backward = false;
         for (int i : readers(id)) {
             const node& n = g.nodes[static_cast<std::size_t>(i)];
