@@ -7458,11 +7458,15 @@ struct gradient_context {
     status refuse(const char* why) const;
 };
 
+/// Whether a gradient may flow from what a node makes to its input i.
+using flow_rule = bool (*)(const node& n, std::size_t i);
+
 /// The gradient of an operator; null `gradient`: nothing ever flows through it (Shape, Floor, comparisons).
 struct gradient_row {
     const char* name;
     const char* domain;
     gradient_function gradient;
+    flow_rule flows = nullptr;  ///< where nothing flows to some inputs, such as numbers that decide a shape; null: to all of them
 };
 
 /// A run of gradient rows.
@@ -9927,6 +9931,11 @@ inline status bit_cast_run(run_context& c) {
 }
 
 // Floats to floats: back to the type it came from. Integers and bools let nothing through.
+// Where the elements become integers, there is none.
+inline bool cast_flows(const node& n, std::size_t) {
+    const attribute* to = n.find("to");
+    return !to || to->integer <= 0 || to->integer >= 64 || is_float(static_cast<dtype>(to->integer));
+}
 inline status cast_gradient(gradient_context& c) {
     c.give(0, cast_to(c, c.dy(), c.build.type(c.in(0))));
     return {};
@@ -9977,7 +9986,7 @@ inline op_table cast_ops() {
 }
 
 inline gradient_table cast_gradients() {
-    static constexpr gradient_row rows[] = {{"Cast", "", cast_gradient}, {"CastLike", "", cast_gradient}};
+    static constexpr gradient_row rows[] = {{"Cast", "", cast_gradient, cast_flows}, {"CastLike", "", cast_gradient}};
     return rows;
 }
 
@@ -19855,6 +19864,9 @@ inline status resize_run(run_context& c) {
     return {};
 }
 
+// Scales, sizes and regions are no weights.
+inline bool resize_flows(const node&, std::size_t i) { return i == 0; }
+
 // dX = ResizeGrad(dY, the other inputs of the node; its attributes, the shape of X and, as `version`, the opset of the node)
 inline status resize_gradient(gradient_context& c) {
     if (!c.wants(0)) return {};
@@ -19954,7 +19966,7 @@ inline status resize_grad_run(run_context& c) {
 }
 
 inline gradient_table resize_gradients() {
-    static constexpr gradient_row rows[] = {{"Resize", "", resize_gradient}, {"Upsample", "", resize_gradient}};
+    static constexpr gradient_row rows[] = {{"Resize", "", resize_gradient, resize_flows}, {"Upsample", "", resize_gradient, resize_flows}};
     return rows;
 }
 inline op_table resize_training_ops() {
@@ -24071,6 +24083,13 @@ inline void mark_dependents(const graph& g, std::size_t nodes, std::vector<char>
 inline bool is_weight(const graph& g, value_id id) {
     return id != no_value && g.at(id).constant && g.at(id).constant.type() == dtype::float32 && g.at(id).constant.elements() > 0 &&
            std::find(g.inputs.begin(), g.inputs.end(), id) == g.inputs.end();
+}
+
+// Whether a tensor holds one number, however often: a scale of ones, a shift of zeros.
+inline bool is_uniform(const tensor& t) {
+    for (std::int64_t i = 1; t && i < t.elements(); ++i)
+        if (element_as_double(t.type(), t.raw(), i) != element_as_double(t.type(), t.raw(), 0)) return false;
+    return static_cast<bool>(t);
 }
 
 inline bool is_named(const node& n, const char* op_type) { return (n.domain.empty() || n.domain == "ai.onnx") && n.op_type == op_type; }

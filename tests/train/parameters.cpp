@@ -51,6 +51,78 @@ TEST_CASE("Statistics, limits and single numbers are no weights; weights are fou
     CHECK(statistics_of("shift").empty());
 }
 
+TEST_CASE("One number with an axis is a weight, unless a Constant node or folding made it") {
+    const auto one = [](float v, const graft::shape& s) {
+        graft::tensor t = graft::tensor::make(graft::dtype::float32, s);
+        t.data<float>()[0] = v;
+        return t;
+    };
+    graft::builder b("net");
+    graft::value_id x = b.input("input", graft::dtype::float32, {"N", 1, 4, 4});
+    // Layers of one channel: all of their vectors are of one element.
+    x = b.apply("Conv", {x, b.constant("conv.weight", small_steps::numbered(1, {1, 1, 3, 3})), b.constant("conv.bias", one(0.1f, {1}))});
+    std::vector<graft::value_id> norm{x};
+    for (const char* name : {"scale", "shift", "mean", "var"}) norm.push_back(b.constant(name, one(1, {1})));
+    x = b.apply("PRelu", {b.apply("BatchNormalization", norm), b.constant("slope", one(0.25f, {1, 1, 1}))});
+    x = b.apply("Mul", {x, b.constant("factor", one(1.5f, {1}))});
+    // A formula's numbers.
+    graft::attribute value;
+    value.name = "value";
+    value.kind = graft::attribute_kind::tensor;
+    value.tensor = one(0.5f, {1});
+    x = b.apply("Mul", {x, b.apply("Constant", {}, {value})});
+    x = b.apply("Add", {b.apply("Mul", {x, b.constant("/attn/Sqrt_output_0", one(0.3f, {1}))}), b.constant("three", one(3, {}))});
+    // A normalisation without a bias, as PyTorch's exporter writes it.
+    value.tensor = graft::tensor::zeros(graft::dtype::float32, {2});
+    x = b.apply("LayerNormalization", {x, b.constant("layer.scale", small_steps::numbered(3, {2})), b.apply("Constant", {}, {value})});
+    x = b.apply("Flatten", {x});
+    graft::graph g =
+        small_steps::finished(b, b.apply("Gemm", {x, b.constant("fc.weight", small_steps::numbered(2, {4, 1})), b.constant("fc.bias", one(0, {1}))}), 1);
+    graft::constants_to_initializers(g);
+    const std::vector<graft::parameter> found = graft::parameters_of(g);
+    CHECK(names_of(found) == std::vector<std::string>{"conv.weight", "conv.bias", "scale", "shift", "slope", "factor", "layer.scale", "fc.weight", "fc.bias"});
+    CHECK(graft::running_statistics(g, {found[2].id}).size() == 2);
+    graft::step_options o;
+    o.optimizer.kind = graft::optimizer_kind::sgd;
+    o.loss.kind = graft::loss_of("mse");
+    small_steps::trained net(g, o, found);
+    REQUIRE_MESSAGE(net.run(0, 4, 1, 0.1), net.error());
+    for (std::size_t k = 0; k < found.size(); ++k) CHECK(std::memcmp(net.step.state()[k].value.raw(), g.at(found[k].id).constant.raw(), sizeof(float)) != 0);
+}
+
+TEST_CASE("Numbers that only decide a shape are no weights: scales of Resize, factors of extents") {
+    graft::builder b("net");
+    graft::value_id x = b.input("input", graft::dtype::float32, {"N", 2, 4, 4});
+    const float same[] = {1, 1}, twice[] = {2, 2}, none[] = {0.5f, 0};
+    x = b.apply("Mul", {x, b.constant("weight", small_steps::numbered(1, {2, 1, 1}))});
+    // As PyTorch's exporter writes factors where it folds nothing.
+    const graft::value_id factors =
+        b.apply("Concat", {b.constant("same", graft::tensor::from(same, {2})), b.constant("twice", graft::tensor::from(twice, {2}))},
+                {graft::integer_attribute("axis", 0)});
+    x = b.apply("Resize", {x, graft::no_value, factors}, {graft::string_attribute("mode", "nearest")});
+    // And where the sizes follow from the input: Cast(Mul(Cast(Shape), factors)), and the same rounded down before.
+    for (const bool rounded : {false, true}) {
+        const std::string name = rounded ? "rounded" : "cut";
+        graft::value_id sizes = b.apply("Cast", {b.apply("Shape", {x})}, {graft::integer_attribute("to", 1)});
+        const float quarter[] = {1, 1, 0.5f, 0.5f};
+        sizes = b.apply("Mul", {sizes, b.constant(name, graft::tensor::from(quarter, {4}))});
+        if (rounded) sizes = b.apply("Floor", {sizes});
+        sizes = b.apply("Cast", {sizes}, {graft::integer_attribute("to", 7)});
+        x = b.apply("Resize", {x, graft::no_value, graft::no_value, sizes}, {graft::string_attribute("mode", "nearest")});
+    }
+    // A Cast between floats passes gradients on; what nobody reads is no weight.
+    x = b.apply("Add", {x, b.apply("Cast", {b.constant("shift", small_steps::numbered(2, {2, 1, 1}))}, {graft::integer_attribute("to", 1)})});
+    b.apply("Mul", {x, b.constant("unread", graft::tensor::from(none, {2, 1, 1}))});
+    x = b.apply("Flatten", {b.apply("GlobalAveragePool", {x})});
+    const graft::graph g = small_steps::finished(b, b.apply("MatMul", {x, b.constant("classes", small_steps::numbered(3, {2, 3}))}), 3);
+    const std::vector<graft::parameter> found = graft::parameters_of(g);
+    CHECK(names_of(found) == std::vector<std::string>{"weight", "shift", "classes"});
+    auto step = graft::training_step::make(g, graft::logits_of(g), found, {});
+    REQUIRE_MESSAGE(step.ok(), std::string(step.ok() ? "" : step.error().what()));
+    graft::executor serial;
+    CHECK(step->prepare({2, 2, 4, 4}, serial).ok());
+}
+
 TEST_CASE("A normalisation that was written by hand and lacks inputs has no statistics") {
     graft::graph g;
     graft::node n;

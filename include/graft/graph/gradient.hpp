@@ -55,11 +55,15 @@ struct gradient_context {
     status refuse(const char* why) const;
 };
 
+/// Whether a gradient may flow from what a node makes to its input i.
+using flow_rule = bool (*)(const node& n, std::size_t i);
+
 /// The gradient of an operator; null `gradient`: nothing ever flows through it (Shape, Floor, comparisons).
 struct gradient_row {
     const char* name;
     const char* domain;
     gradient_function gradient;
+    flow_rule flows = nullptr;  ///< where nothing flows to some inputs, such as numbers that decide a shape; null: to all of them
 };
 
 /// A run of gradient rows.

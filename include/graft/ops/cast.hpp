@@ -136,6 +136,11 @@ inline status bit_cast_run(run_context& c) {
 }
 
 // Floats to floats: back to the type it came from. Integers and bools let nothing through.
+// Where the elements become integers, there is none.
+inline bool cast_flows(const node& n, std::size_t) {
+    const attribute* to = n.find("to");
+    return !to || to->integer <= 0 || to->integer >= 64 || is_float(static_cast<dtype>(to->integer));
+}
 inline status cast_gradient(gradient_context& c) {
     c.give(0, cast_to(c, c.dy(), c.build.type(c.in(0))));
     return {};
@@ -186,7 +191,7 @@ inline op_table cast_ops() {
 }
 
 inline gradient_table cast_gradients() {
-    static constexpr gradient_row rows[] = {{"Cast", "", cast_gradient}, {"CastLike", "", cast_gradient}};
+    static constexpr gradient_row rows[] = {{"Cast", "", cast_gradient, cast_flows}, {"CastLike", "", cast_gradient}};
     return rows;
 }
 

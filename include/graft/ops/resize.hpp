@@ -302,6 +302,9 @@ inline status resize_run(run_context& c) {
     return {};
 }
 
+// Scales, sizes and regions are no weights.
+inline bool resize_flows(const node&, std::size_t i) { return i == 0; }
+
 // dX = ResizeGrad(dY, the other inputs of the node; its attributes, the shape of X and, as `version`, the opset of the node)
 inline status resize_gradient(gradient_context& c) {
     if (!c.wants(0)) return {};
@@ -401,7 +404,7 @@ inline status resize_grad_run(run_context& c) {
 }
 
 inline gradient_table resize_gradients() {
-    static constexpr gradient_row rows[] = {{"Resize", "", resize_gradient}, {"Upsample", "", resize_gradient}};
+    static constexpr gradient_row rows[] = {{"Resize", "", resize_gradient, resize_flows}, {"Upsample", "", resize_gradient, resize_flows}};
     return rows;
 }
 inline op_table resize_training_ops() {

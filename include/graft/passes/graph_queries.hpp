@@ -52,6 +52,13 @@ inline bool is_weight(const graph& g, value_id id) {
            std::find(g.inputs.begin(), g.inputs.end(), id) == g.inputs.end();
 }
 
+// Whether a tensor holds one number, however often: a scale of ones, a shift of zeros.
+inline bool is_uniform(const tensor& t) {
+    for (std::int64_t i = 1; t && i < t.elements(); ++i)
+        if (element_as_double(t.type(), t.raw(), i) != element_as_double(t.type(), t.raw(), 0)) return false;
+    return static_cast<bool>(t);
+}
+
 inline bool is_named(const node& n, const char* op_type) { return (n.domain.empty() || n.domain == "ai.onnx") && n.op_type == op_type; }
 
 }  // namespace detail

@@ -30,7 +30,8 @@ namespace detail {
 void drop_default_inputs(graph& g);
 }  // namespace detail
 
-/// Turns Constant nodes, and initializers shared through Identity, into initializers of their own, so that each can learn.
+/// Turns Constant nodes, and initializers shared through Identity, into initializers of their own, so that each can learn; but Constant nodes that hold
+/// one real number, however often, are a formula's (the 0.5 of a GELU, the zeros of a normalisation without a bias).
 void constants_to_initializers(graph& g);
 
 GRAFT_END_NAMESPACE
@@ -68,7 +69,7 @@ GRAFT_INLINE void constants_to_initializers(graph& g) {
             own.has_shape = true;
             continue;
         }
-        if (!a || !a->tensor || output) {
+        if (!a || !a->tensor || output || (is_float(a->tensor.type()) && detail::is_uniform(a->tensor))) {
             kept.push_back(std::move(n));
             continue;
         }

@@ -17,10 +17,10 @@ struct parameter {
     double rate = 1;  ///< multiplies the learning rate; see scale_rates and decay_rates
 };
 
-/// The weights of a graph, in the order in which the network reads them: float constants with more than one element that a layer takes
+/// The weights of a graph, in the order in which the network reads them: float constants, but for numbers without an axis, that a layer takes
 /// as weight, bias, scale or shift, directly or through Reshape, Transpose, Identity and their like, and float terms and factors of
 /// element-wise operators; and what an operator of an app's own with a gradient takes behind its first input. Numbers such as the 0.5 of a GELU, statistics of
-/// normalisations and quantisation scales are none.
+/// normalisations, quantisation scales, and what only shapes are computed from (the scales of a Resize) are none.
 std::vector<parameter> parameters_of(const graph& g);
 
 /// The running statistics (mean, variance) of the BatchNormalization nodes whose scale is among `learning`, in the order of the nodes.
@@ -29,21 +29,26 @@ std::vector<value_id> running_statistics(const graph& g, const std::vector<value
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#include "../ops/ops.hpp"
+#include "../ops/gradients.hpp"
+#include "../passes/graph_queries.hpp"
 
 #include <algorithm>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
+// Whether a value may be the network's: one number is a formula's where it has no axis, or was folded, as PyTorch's names tell ("/attn/Sqrt_output_0").
+inline bool may_be_weight(const value& v) {
+    // What lies behind a Transpose may have no shape before the network is planned.
+    if (!v.has_shape || v.extents.elements() != 1) return !v.has_shape || v.extents.elements() > 1;
+    return v.extents.rank() > 0 && v.name.compare(0, 1, "/") != 0;
+}
 // Whether input i of a node is a weight of it.
 inline bool is_weight_slot(const graph& g, const node& n, std::size_t i) {
-    const value& given = g.at(n.inputs[i]);
-    // One number is a formula's, not the network's; what lies behind a Transpose may have no shape before the network is planned.
-    const bool many = !given.has_shape || given.extents.elements() > 1;
+    if (!may_be_weight(g.at(n.inputs[i]))) return false;
     // Of an operator of the app's own that has a gradient, whatever it takes beside what is computed.
-    if (n.op && n.op->gradient) return i > 0 && many;
-    return in_mask(ops::row_of(n).traits.weights, i) && many;
+    if (n.op && n.op->gradient) return i > 0;
+    return in_mask(ops::row_of(n).traits.weights, i);
 }
 // Whether what it makes holds the same numbers as its first input, some of them perhaps more than once, or rounded.
 inline bool passes_weights_on(const node& n) {
@@ -52,20 +57,34 @@ inline bool passes_weights_on(const node& n) {
     return role == op_role::quantize || role == op_role::dequantize || moves == motion::same || moves == motion::permute || moves == motion::repeat;
 }
 
+// Whether what changes input i of a node changes what it makes by degrees. What has no gradient at all is refused later, by name.
+inline bool may_flow_through(const node& n, std::size_t i, const gradient_row* row) {
+    const op_role role = ops::row_of(n).traits.role;
+    if (!row || role == op_role::quantize || role == op_role::dequantize) return true;
+    return row->gradient && (!row->flows || row->flows(n, i));
+}
+
 }  // namespace detail
 
 GRAFT_INLINE std::vector<parameter> parameters_of(const graph& g) {
-    std::vector<char> weight(g.values.size(), 0);
+    std::vector<char> weight(g.values.size(), 0), flows(g.values.size(), 0);
+    for (value_id id : g.outputs) flows[id] = 1;
     // Backwards, so that what a view is used for is known before the view is met.
     std::vector<int> reader(g.values.size(), -1);
+    std::vector<value_id> captured;
     for (std::size_t k = g.nodes.size(); k-- > 0;) {
         const node& n = g.nodes[k];
+        if (std::none_of(n.outputs.begin(), n.outputs.end(), [&](value_id id) { return id != no_value && flows[id]; })) continue;
+        captured.clear();
+        detail::append_captures(n, captured);
+        for (value_id id : captured) flows[id] = 1;
+        const gradient_row* row = n.op && n.op->gradient ? nullptr : ops::find_gradient(n);
         const bool passes = detail::passes_weights_on(n) && n.outputs[0] != no_value && weight[n.outputs[0]];
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const value_id id = n.inputs[i];
-            if (id == no_value) continue;
-            const bool taken = detail::is_weight_slot(g, n, i) || (i == 0 && passes);
-            if (!taken) continue;
+            if (id == no_value || !detail::may_flow_through(n, i, row)) continue;
+            flows[id] = 1;
+            if (!detail::is_weight_slot(g, n, i) && !(i == 0 && passes)) continue;
             weight[id] = 1;
             reader[id] = static_cast<int>(k);
         }
@@ -73,7 +92,7 @@ GRAFT_INLINE std::vector<parameter> parameters_of(const graph& g) {
     std::vector<parameter> found;
     for (std::size_t i = 0; i < g.values.size(); ++i) {
         const value& v = g.values[i];
-        if (!weight[i] || !v.constant || v.constant.elements() < 2 || (v.type != dtype::float32 && v.type != dtype::float64)) continue;
+        if (!weight[i] || !v.constant || !detail::may_be_weight(v) || (v.type != dtype::float32 && v.type != dtype::float64)) continue;
         parameter p;
         p.id = static_cast<value_id>(i);
         p.name = v.name;
