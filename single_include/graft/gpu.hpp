@@ -10564,7 +10564,7 @@ inline const char* generate_lp_norm(const kernel_query& q, const fused_node* aro
 
 // BatchNormalization by the statistics that it is given.
 inline operand emit_batch_norm(const rule_call& r) {
-    if (ops::batch_norm_trains(r.c)) return r.e.refuse("it normalises by the batch's own statistics, which graft.BatchNormalizationTraining does");
+    if (ops::batch_norm_trains(r.c.n)) return r.e.refuse("it normalises by the batch's own statistics, which graft.BatchNormalizationTraining does");
     if (r.output) return r.in(r.output % 2 ? 3 : 4, r.at);
     const dtype type = r.type();
     const bool by_element = r.c.version() < 9 && !r.c.integer("spatial", 1);
@@ -14459,6 +14459,7 @@ inline op_table layer_norm_training_ops() {
         own("LayerNormalizationGrad")
             .inputs(4, 5)
             .functions(layer_norm_grad_infer, layer_norm_grad_run)
+            .linear(linearity::first)
             .attributes("axis:i")
             .problems(
                 "f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2 f32[17]; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 f32[70]; f32[4,33] f32[4,33] - "

@@ -16013,6 +16013,7 @@ inline channel_affine normalized_channel(double gamma, double beta, double mean,
 GRAFT_END_NAMESPACE
 #endif
 
+#include <algorithm>
 #include <cmath>
 
 GRAFT_BEGIN_NAMESPACE
@@ -16054,10 +16055,12 @@ inline double epsilon_of(const op_context& c) { return static_cast<double>(c.rea
 
 // BatchNormalization-1,6,7,9,14,15: Y = (X - mean) / sqrt(var + epsilon) * scale + B, by channel; in training mean and var are
 // the batch's own, and running = running * momentum + batch * (1 - momentum)
-inline bool batch_norm_trains(const op_context& c) {
-    if (c.version() >= 14) return c.integer("training_mode", 0) != 0;
-    if (c.version() < 7) return c.integer("is_test", 0) == 0;
-    return c.wants(1) || c.wants(2) || c.wants(3) || c.wants(4);
+inline bool batch_norm_trains(const node& n) {
+    const attribute* told = n.find(n.version < 7 ? "is_test" : "training_mode");
+    const bool set = told && told->integer != 0;
+    if (n.version >= 14) return set;
+    if (n.version < 7) return !set;
+    return std::any_of(n.outputs.begin() + 1, n.outputs.end(), [](value_id id) { return id != no_value; });
 }
 inline status batch_norm_infer(infer_context& c) {
     const shape& x = c.in[0].extents;
@@ -16065,7 +16068,7 @@ inline status batch_norm_infer(infer_context& c) {
     for (int i : {1, 3}) GRAFT_TRY(check_same_type(c, i + 1, i));
     if (x.rank() < 1) return c.fail_shapes("the input needs a batch and channels");
     if (c.version() < 9 && !c.integer("spatial", 1)) {
-        if (batch_norm_trains(c)) return c.fail(errc::op_unsupported, "training with spatial = 0");
+        if (batch_norm_trains(c.n)) return c.fail(errc::op_unsupported, "training with spatial = 0");
         for (int i = 1; i < 5; ++i)
             if (c.in[i].extents != shape::from(x.begin() + 1, x.end())) return c.fail_shapes("scale, B, mean and var must have the shape of one image");
     } else
@@ -16076,7 +16079,7 @@ inline status batch_norm_infer(infer_context& c) {
 }
 inline status batch_norm_run(run_context& c) {
     const shape& x = c.in[0].extents;
-    const bool trains = batch_norm_trains(c), by_element = c.version() < 9 && !c.integer("spatial", 1);
+    const bool trains = batch_norm_trains(c.n), by_element = c.version() < 9 && !c.integer("spatial", 1);
     const double epsilon = epsilon_of(c), momentum = static_cast<double>(c.real("momentum", 0.9f));
     const bool empty = is_empty(c.in[0]);
     const std::int64_t channels = c.in[1].elements(), images = empty ? 0 : x[0];
@@ -16250,9 +16253,7 @@ inline status mean_variance_run(run_context& c) {
 inline status batch_norm_gradient(gradient_context& c) {
     std::vector<tensor_view> in;
     const op_context forward = forward_context(c, in);
-    bool by_batch = c.n.version >= 14 ? c.integer("training_mode", 0) != 0 : c.n.version < 7 && !c.integer("is_test", 0);
-    for (std::size_t i = 1; c.n.version < 14 && i < c.n.outputs.size(); ++i) by_batch = by_batch || c.n.outputs[i] != no_value;
-    if (by_batch) return c.refuse("it normalises by the batch's own statistics, which training_mode writes as graft.BatchNormalizationTraining");
+    if (batch_norm_trains(c.n)) return c.refuse("it normalises by the batch's own statistics, which training_mode writes as graft.BatchNormalizationTraining");
     if (c.n.version < 9 && !c.integer("spatial", 1)) return c.refuse("spatial = 0 has no gradient: freeze what lies before it");
     if (c.dy() == no_value) return {};
     const int rank = c.extents(c.in(0)).rank();
@@ -19547,6 +19548,7 @@ inline op_table reduce_training_ops() {
             .functions(sum_to_infer, sum_to_run)
             .exact_outputs_from(0)
             .sums_if_shorter()
+            .linear(linearity::first)
             .attributes("shape:is shards:i")
             .problems("f32[6,3,4,5] shape=3,1,1 shards=4; f32[7,5] shape=5 shards=8; f32[7,5] shape=7,1 shards=8; f32[9,600] shape=600 shards=2; f32[2,3,4] "
                       "shape=2,1,4; "

@@ -6073,6 +6073,7 @@ inline op_table layer_norm_training_ops() {
         own("LayerNormalizationGrad")
             .inputs(4, 5)
             .functions(layer_norm_grad_infer, layer_norm_grad_run)
+            .linear(linearity::first)
             .attributes("axis:i")
             .problems(
                 "f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2 f32[17]; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 f32[70]; f32[4,33] f32[4,33] - "
@@ -25130,6 +25131,7 @@ GRAFT_BEGIN_NAMESPACE
 /// What `training_mode` is told.
 struct training_mode_options {
     std::vector<value_id> learning;  ///< the values that are trained: weights, scales, biases
+    value_id samples = no_value;     ///< the input that holds the batch; no_value: every layer of BatchNormalization may see it
     bool batch_norm = true;          ///< layers of BatchNormalization whose scale learns use the batch's statistics
     value_id counter = no_value;     ///< int64 [2], {step, place of the first sample}: what Dropout draws by; no_value: nothing is dropped
     std::uint64_t seed = 0;          ///< of Dropout; every layer has numbers of its own
@@ -25150,6 +25152,11 @@ struct running_statistic {
 /// Nodes have to be bound (`verify_graph`) and in order; bodies of If, Loop and Scan are left as they are. Errors: train.no_gradient where
 /// quantisation on the way to a value that learns has a form that gradients cannot pass; op.unsupported where a build lacks the operators.
 result<std::vector<running_statistic>> training_mode(graph& g, const training_mode_options& options);
+
+/// Turns BatchNormalization by a batch's own statistics of what holds no samples, [1, C, ...], into InstanceNormalization, which is the same there: weights
+/// that are standardised before each use (Qiao et al., "Weight Standardization", 2019) are exported so. What depends on the input `samples` is left as
+/// it is. Types and shapes are known; nodes have to be bound.
+void norms_of_weights(graph& g, value_id samples);
 
 GRAFT_END_NAMESPACE
 
@@ -25175,6 +25182,10 @@ public:
                 if (id != no_value) ++readers_[id];
         }
         readers_before_ = readers_;
+        of_samples_.assign(g.values.size(), o.samples == no_value);
+        if (o.samples == no_value) return;
+        of_samples_[o.samples] = 1;
+        mark_dependents(g, g.nodes.size(), of_samples_);
     }
 
     result<std::vector<running_statistic>> run() {
@@ -25244,6 +25255,7 @@ private:
     status by_batch(node& n) {
         const value_id scale = input(n, 1);
         if (!o_.batch_norm || n.inputs.size() < 5 || scale == no_value || index(scale) >= learns_.size() || !learns_[scale]) return {};
+        if (n.inputs[0] == no_value || !of_samples_[n.inputs[0]]) return {};
         const attribute* spatial = n.find("spatial");
         // Statistics of single elements, and outputs that keep the batch's variance, are forms that exporters no longer write.
         if ((n.version < 9 && spatial && !spatial->integer) || is_read(n, 3) || is_read(n, 4) || !is_read(n, 0)) return {};
@@ -25400,7 +25412,7 @@ private:
 
     graph& g_;
     const training_mode_options& o_;
-    std::vector<char> learns_;
+    std::vector<char> learns_, of_samples_;
     std::vector<const node*> maker_;
     std::vector<int> readers_, readers_before_;
     std::vector<running_statistic> running_;
@@ -25411,6 +25423,28 @@ private:
 
 GRAFT_INLINE result<std::vector<running_statistic>> training_mode(graph& g, const training_mode_options& options) {
     return detail::training_rewriter(g, options).run();
+}
+
+GRAFT_INLINE void norms_of_weights(graph& g, value_id samples) {
+    const op_row* row = ops::find_op("", "InstanceNormalization", newest_opset);
+    if (!row || !row->run) return;
+    std::vector<char> of_samples(g.values.size(), 0);
+    of_samples[samples] = 1;
+    detail::mark_dependents(g, g.nodes.size(), of_samples);
+    const std::vector<int> readers = detail::readers_of(g);
+    for (node& n : g.nodes) {
+        if (!detail::is_named(n, "BatchNormalization") || n.inputs.size() != 5 || n.outputs[0] == no_value || !ops::batch_norm_trains(n)) continue;
+        const value &x = g.at(n.inputs[0]), &scale = g.at(n.inputs[1]);
+        if (!x.has_shape || x.extents.rank() < 2 || x.extents[0] != 1 || of_samples[n.inputs[0]] || scale.type != x.type) continue;
+        if (std::any_of(n.outputs.begin() + 1, n.outputs.end(), [&](value_id id) { return id != no_value && readers[id] > 0; })) continue;
+        const attribute* epsilon = n.find("epsilon");
+        n.attributes = epsilon ? std::vector<attribute>{*epsilon} : std::vector<attribute>();
+        n.op_type = "InstanceNormalization";
+        n.version = newest_opset;
+        n.op = row;
+        n.inputs.resize(3);
+        n.outputs.resize(1);
+    }
 }
 
 GRAFT_END_NAMESPACE
@@ -26220,7 +26254,10 @@ inline bool may_flow_through(const node& n, std::size_t i, const gradient_row* r
 
 GRAFT_INLINE std::vector<parameter> parameters_of(const graph& g) {
     std::vector<char> weight(g.values.size(), 0), flows(g.values.size(), 0);
+    std::vector<char> of_inputs(g.values.size(), 0);
     for (value_id id : g.outputs) flows[id] = 1;
+    for (value_id id : g.inputs) of_inputs[id] = !g.at(id).constant;
+    detail::mark_dependents(g, g.nodes.size(), of_inputs);
     // Backwards, so that what a view is used for is known before the view is met.
     std::vector<int> reader(g.values.size(), -1);
     std::vector<value_id> captured;
@@ -26231,12 +26268,16 @@ GRAFT_INLINE std::vector<parameter> parameters_of(const graph& g) {
         detail::append_captures(n, captured);
         for (value_id id : captured) flows[id] = 1;
         const gradient_row* row = n.op && n.op->gradient ? nullptr : ops::find_gradient(n);
-        const bool passes = detail::passes_weights_on(n) && n.outputs[0] != no_value && weight[n.outputs[0]];
+        // A normalisation of what no input reaches standardises weights.
+        const bool standardises = ops::row_of(n).traits.statistics && n.inputs[0] != no_value && !of_inputs[n.inputs[0]];
+        const bool passes = (standardises || detail::passes_weights_on(n)) && n.outputs[0] != no_value && weight[n.outputs[0]];
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const value_id id = n.inputs[i];
             if (id == no_value || !detail::may_flow_through(n, i, row)) continue;
             flows[id] = 1;
             if (!detail::is_weight_slot(g, n, i) && !(i == 0 && passes)) continue;
+            // A scale of ones and a shift of zeros are a formula's there.
+            if (i > 0 && standardises && detail::is_uniform(g.at(id).constant)) continue;
             weight[id] = 1;
             reader[id] = static_cast<int>(k);
         }
@@ -27897,6 +27938,7 @@ private:
         const op_row& row = ops::row_of(n);
         if (!row.is(op_flag::sums_batch) || !n.find("shards")) return false;
         if (!row.is(op_flag::sums_if_shorter)) return true;
+        if (kind_[n.inputs[0]] >= sum) return false;  // of weights, whose first axis may be of one element
         const shape &x = g_.at(n.inputs[0]).extents, &y = g_.at(n.outputs[0]).extents;
         return y.rank() < x.rank() || (y.rank() > 0 && y[0] == 1);
     }
@@ -28132,6 +28174,7 @@ private:
         const bool parts = part == step_part::sums || part == step_part::update;
         training_mode_options mode;
         mode.learning = state_.weights;
+        mode.samples = g_.inputs[step_inputs::batch];
         mode.batch_norm = o_.batch_norm;
         mode.counter = g_.inputs[step_inputs::counter];
         mode.seed = o_.seed;
@@ -28145,6 +28188,8 @@ private:
         for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
         const reference_options with{o_.limits, pool, nullptr, o_.seed};
         GRAFT_TRY_ASSIGN(g_, specialize(std::move(g_), views.data(), with));
+        norms_of_weights(g_, g_.inputs[step_inputs::batch]);
+        drop_unread(g_);
         GRAFT_TRY(rows_of_logits());
         if (apart && o_.fixed_batch == 0) GRAFT_TRY(check_samples_apart());
         if (!o_.stages.empty()) GRAFT_TRY(place_stages());

@@ -123,6 +123,68 @@ TEST_CASE("Numbers that only decide a shape are no weights: scales of Resize, fa
     CHECK(step->prepare({2, 2, 4, 4}, serial).ok());
 }
 
+namespace {
+
+// A convolution whose weights are standardised before each use: by BatchNormalization in training, as PyTorch exports it, or by the formula. `gain`: as of
+// normaliser-free networks; without, a scale of ones.
+graft::graph standardised(bool written_out, bool gain) {
+    graft::builder b("net");
+    const graft::value_id x = b.input("input", graft::dtype::float32, {"N", 3, 6, 6}), w = b.constant("weight", small_steps::numbered(1, {4, 3, 3, 3}));
+    const auto whole_numbers = [&](const char* name, std::vector<std::int64_t> numbers) {
+        return b.constant(name, graft::tensor::from(numbers.data(), {static_cast<std::int64_t>(numbers.size())}));
+    };
+    const graft::value_id gains = gain ? b.constant("gain", small_steps::numbered(2, {4, 1, 1, 1}, 0.3, 1)) : graft::no_value;
+    graft::value_id made;
+    if (written_out) {
+        const graft::value_id over = whole_numbers("axes", {1, 2, 3});
+        const auto mean = [&](graft::value_id v) { return b.apply("ReduceMean", {v, over}, {graft::integer_attribute("keepdims", 1)}); };
+        const graft::value_id d = b.apply("Sub", {w, mean(w)});
+        const float epsilon = 1e-3f;
+        made = b.apply("Div", {d, b.apply("Sqrt", {b.apply("Add", {mean(b.apply("Mul", {d, d})), b.constant("epsilon", graft::tensor::from(&epsilon, {}))})})});
+        if (gain) made = b.apply("Mul", {made, gains});
+    } else {
+        const float ones[] = {1, 1, 1, 1}, zeros[] = {0, 0, 0, 0};
+        const graft::value_id rows = b.apply("Reshape", {w, whole_numbers("rows", {1, 4, -1})}), zero = b.constant("zeros", graft::tensor::from(zeros, {4}));
+        const graft::value_id scale = gain ? b.apply("Reshape", {gains, whole_numbers("flat", {-1})}) : b.constant("ones", graft::tensor::from(ones, {4}));
+        made = b.apply("BatchNormalization", {rows, scale, zero, zero, scale},
+                       {graft::real_attribute("epsilon", 1e-3f), graft::integer_attribute("training_mode", 1)});
+        made = b.apply("Reshape", {made, b.apply("Shape", {w})});
+    }
+    graft::value_id y = b.apply("Relu", {b.apply("Conv", {x, made, b.constant("bias", small_steps::numbered(3, {4}))})});
+    y = b.apply("Flatten", {b.apply("GlobalAveragePool", {y})});
+    return small_steps::finished(b, b.apply("MatMul", {y, b.constant("classes", small_steps::numbered(4, {4, 5}))}), 5);
+}
+
+}  // namespace
+
+TEST_CASE("Weights that BatchNormalization standardises learn as by its formula, in parts of a batch as well") {
+    for (const bool gain : {false, true}) {
+        CAPTURE(gain);
+        const graft::graph by_norm = standardised(false, gain), by_formula = standardised(true, gain);
+        std::vector<std::string> wanted{"weight", "bias", "classes"};
+        if (gain) wanted.insert(wanted.begin() + 1, "gain");
+        auto found = names_of(graft::parameters_of(by_norm)), formula = names_of(graft::parameters_of(by_formula));
+        std::sort(found.begin(), found.end()), std::sort(formula.begin(), formula.end()), std::sort(wanted.begin(), wanted.end());
+        CHECK(found == wanted);
+        CHECK(formula == wanted);
+        graft::step_options o;
+        o.optimizer.kind = graft::optimizer_kind::sgd;
+        small_steps::trained whole(by_norm, o), exact(by_formula, o);
+        o.micro_batches = 2;
+        small_steps::trained parts(by_norm, o);
+        for (std::int64_t i = 0; i < 4; ++i)
+            for (small_steps::trained* t : {&whole, &exact, &parts}) REQUIRE_MESSAGE(t->run(i, 4, 1, 0.1), t->error());
+        CHECK(whole.bits() == parts.bits());
+        for (const graft::training_state& s : whole.step.state())
+            for (const graft::training_state& e : exact.step.state()) {
+                if (s.name != e.name) continue;
+                CAPTURE(s.name);
+                for (std::int64_t k = 0; k < s.value.elements(); ++k)
+                    CHECK(s.value.data<float>()[k] == doctest::Approx(e.value.data<float>()[k]).epsilon(1e-5));
+            }
+    }
+}
+
 TEST_CASE("A normalisation that was written by hand and lacks inputs has no statistics") {
     graft::graph g;
     graft::node n;

@@ -326,6 +326,7 @@ inline op_table layer_norm_training_ops() {
         own("LayerNormalizationGrad")
             .inputs(4, 5)
             .functions(layer_norm_grad_infer, layer_norm_grad_run)
+            .linear(linearity::first)
             .attributes("axis:i")
             .problems(
                 "f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2 f32[17]; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 f32[70]; f32[4,33] f32[4,33] - "

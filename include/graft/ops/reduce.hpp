@@ -520,6 +520,7 @@ inline op_table reduce_training_ops() {
             .functions(sum_to_infer, sum_to_run)
             .exact_outputs_from(0)
             .sums_if_shorter()
+            .linear(linearity::first)
             .attributes("shape:is shards:i")
             .problems("f32[6,3,4,5] shape=3,1,1 shards=4; f32[7,5] shape=5 shards=8; f32[7,5] shape=7,1 shards=8; f32[9,600] shape=600 shards=2; f32[2,3,4] "
                       "shape=2,1,4; "

@@ -11,6 +11,7 @@ GRAFT_BEGIN_NAMESPACE
 /// What `training_mode` is told.
 struct training_mode_options {
     std::vector<value_id> learning;  ///< the values that are trained: weights, scales, biases
+    value_id samples = no_value;     ///< the input that holds the batch; no_value: every layer of BatchNormalization may see it
     bool batch_norm = true;          ///< layers of BatchNormalization whose scale learns use the batch's statistics
     value_id counter = no_value;     ///< int64 [2], {step, place of the first sample}: what Dropout draws by; no_value: nothing is dropped
     std::uint64_t seed = 0;          ///< of Dropout; every layer has numbers of its own
@@ -32,12 +33,18 @@ struct running_statistic {
 /// quantisation on the way to a value that learns has a form that gradients cannot pass; op.unsupported where a build lacks the operators.
 result<std::vector<running_statistic>> training_mode(graph& g, const training_mode_options& options);
 
+/// Turns BatchNormalization by a batch's own statistics of what holds no samples, [1, C, ...], into InstanceNormalization, which is the same there: weights
+/// that are standardised before each use (Qiao et al., "Weight Standardization", 2019) are exported so. What depends on the input `samples` is left as
+/// it is. Types and shapes are known; nodes have to be bound.
+void norms_of_weights(graph& g, value_id samples);
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "../core/rng.hpp"
 #include "../graph/captures.hpp"
 #include "../ops/gradients.hpp"
+#include "graph_queries.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -59,6 +66,10 @@ public:
                 if (id != no_value) ++readers_[id];
         }
         readers_before_ = readers_;
+        of_samples_.assign(g.values.size(), o.samples == no_value);
+        if (o.samples == no_value) return;
+        of_samples_[o.samples] = 1;
+        mark_dependents(g, g.nodes.size(), of_samples_);
     }
 
     result<std::vector<running_statistic>> run() {
@@ -128,6 +139,7 @@ private:
     status by_batch(node& n) {
         const value_id scale = input(n, 1);
         if (!o_.batch_norm || n.inputs.size() < 5 || scale == no_value || index(scale) >= learns_.size() || !learns_[scale]) return {};
+        if (n.inputs[0] == no_value || !of_samples_[n.inputs[0]]) return {};
         const attribute* spatial = n.find("spatial");
         // Statistics of single elements, and outputs that keep the batch's variance, are forms that exporters no longer write.
         if ((n.version < 9 && spatial && !spatial->integer) || is_read(n, 3) || is_read(n, 4) || !is_read(n, 0)) return {};
@@ -284,7 +296,7 @@ private:
 
     graph& g_;
     const training_mode_options& o_;
-    std::vector<char> learns_;
+    std::vector<char> learns_, of_samples_;
     std::vector<const node*> maker_;
     std::vector<int> readers_, readers_before_;
     std::vector<running_statistic> running_;
@@ -295,6 +307,28 @@ private:
 
 GRAFT_INLINE result<std::vector<running_statistic>> training_mode(graph& g, const training_mode_options& options) {
     return detail::training_rewriter(g, options).run();
+}
+
+GRAFT_INLINE void norms_of_weights(graph& g, value_id samples) {
+    const op_row* row = ops::find_op("", "InstanceNormalization", newest_opset);
+    if (!row || !row->run) return;
+    std::vector<char> of_samples(g.values.size(), 0);
+    of_samples[samples] = 1;
+    detail::mark_dependents(g, g.nodes.size(), of_samples);
+    const std::vector<int> readers = detail::readers_of(g);
+    for (node& n : g.nodes) {
+        if (!detail::is_named(n, "BatchNormalization") || n.inputs.size() != 5 || n.outputs[0] == no_value || !ops::batch_norm_trains(n)) continue;
+        const value &x = g.at(n.inputs[0]), &scale = g.at(n.inputs[1]);
+        if (!x.has_shape || x.extents.rank() < 2 || x.extents[0] != 1 || of_samples[n.inputs[0]] || scale.type != x.type) continue;
+        if (std::any_of(n.outputs.begin() + 1, n.outputs.end(), [&](value_id id) { return id != no_value && readers[id] > 0; })) continue;
+        const attribute* epsilon = n.find("epsilon");
+        n.attributes = epsilon ? std::vector<attribute>{*epsilon} : std::vector<attribute>();
+        n.op_type = "InstanceNormalization";
+        n.version = newest_opset;
+        n.op = row;
+        n.inputs.resize(3);
+        n.outputs.resize(1);
+    }
 }
 
 GRAFT_END_NAMESPACE

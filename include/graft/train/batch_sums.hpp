@@ -65,6 +65,7 @@ private:
         const op_row& row = ops::row_of(n);
         if (!row.is(op_flag::sums_batch) || !n.find("shards")) return false;
         if (!row.is(op_flag::sums_if_shorter)) return true;
+        if (kind_[n.inputs[0]] >= sum) return false;  // of weights, whose first axis may be of one element
         const shape &x = g_.at(n.inputs[0]).extents, &y = g_.at(n.outputs[0]).extents;
         return y.rank() < x.rank() || (y.rank() > 0 && y[0] == 1);
     }

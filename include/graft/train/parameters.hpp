@@ -68,7 +68,10 @@ inline bool may_flow_through(const node& n, std::size_t i, const gradient_row* r
 
 GRAFT_INLINE std::vector<parameter> parameters_of(const graph& g) {
     std::vector<char> weight(g.values.size(), 0), flows(g.values.size(), 0);
+    std::vector<char> of_inputs(g.values.size(), 0);
     for (value_id id : g.outputs) flows[id] = 1;
+    for (value_id id : g.inputs) of_inputs[id] = !g.at(id).constant;
+    detail::mark_dependents(g, g.nodes.size(), of_inputs);
     // Backwards, so that what a view is used for is known before the view is met.
     std::vector<int> reader(g.values.size(), -1);
     std::vector<value_id> captured;
@@ -79,12 +82,16 @@ GRAFT_INLINE std::vector<parameter> parameters_of(const graph& g) {
         detail::append_captures(n, captured);
         for (value_id id : captured) flows[id] = 1;
         const gradient_row* row = n.op && n.op->gradient ? nullptr : ops::find_gradient(n);
-        const bool passes = detail::passes_weights_on(n) && n.outputs[0] != no_value && weight[n.outputs[0]];
+        // A normalisation of what no input reaches standardises weights.
+        const bool standardises = ops::row_of(n).traits.statistics && n.inputs[0] != no_value && !of_inputs[n.inputs[0]];
+        const bool passes = (standardises || detail::passes_weights_on(n)) && n.outputs[0] != no_value && weight[n.outputs[0]];
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const value_id id = n.inputs[i];
             if (id == no_value || !detail::may_flow_through(n, i, row)) continue;
             flows[id] = 1;
             if (!detail::is_weight_slot(g, n, i) && !(i == 0 && passes)) continue;
+            // A scale of ones and a shift of zeros are a formula's there.
+            if (i > 0 && standardises && detail::is_uniform(g.at(id).constant)) continue;
             weight[id] = 1;
             reader[id] = static_cast<int>(k);
         }

@@ -218,6 +218,7 @@ private:
         const bool parts = part == step_part::sums || part == step_part::update;
         training_mode_options mode;
         mode.learning = state_.weights;
+        mode.samples = g_.inputs[step_inputs::batch];
         mode.batch_norm = o_.batch_norm;
         mode.counter = g_.inputs[step_inputs::counter];
         mode.seed = o_.seed;
@@ -231,6 +232,8 @@ private:
         for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
         const reference_options with{o_.limits, pool, nullptr, o_.seed};
         GRAFT_TRY_ASSIGN(g_, specialize(std::move(g_), views.data(), with));
+        norms_of_weights(g_, g_.inputs[step_inputs::batch]);
+        drop_unread(g_);
         GRAFT_TRY(rows_of_logits());
         if (apart && o_.fixed_batch == 0) GRAFT_TRY(check_samples_apart());
         if (!o_.stages.empty()) GRAFT_TRY(place_stages());

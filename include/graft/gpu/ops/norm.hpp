@@ -142,7 +142,7 @@ inline const char* generate_lp_norm(const kernel_query& q, const fused_node* aro
 
 // BatchNormalization by the statistics that it is given.
 inline operand emit_batch_norm(const rule_call& r) {
-    if (ops::batch_norm_trains(r.c)) return r.e.refuse("it normalises by the batch's own statistics, which graft.BatchNormalizationTraining does");
+    if (ops::batch_norm_trains(r.c.n)) return r.e.refuse("it normalises by the batch's own statistics, which graft.BatchNormalizationTraining does");
     if (r.output) return r.in(r.output % 2 ? 3 : 4, r.at);
     const dtype type = r.type();
     const bool by_element = r.c.version() < 9 && !r.c.integer("spatial", 1);
