@@ -26207,8 +26207,9 @@ struct parameter {
 
 /// The weights of a graph, in the order in which the network reads them: float constants, but for numbers without an axis, that a layer takes
 /// as weight, bias, scale or shift, directly or through Reshape, Transpose, Identity and their like, and float terms and factors of
-/// element-wise operators; and what an operator of an app's own with a gradient takes behind its first input. Numbers such as the 0.5 of a GELU, statistics of
-/// normalisations, quantisation scales, and what only shapes are computed from (the scales of a Resize) are none.
+/// element-wise operators; and what an operator of an app's own with a gradient takes behind its first input. Numbers such as the 0.5 of a GELU, what holds one
+/// number and has a name that PyTorch's exporters gave it, statistics of normalisations, quantisation scales, and what only shapes are computed from (the
+/// scales of a Resize) are none.
 std::vector<parameter> parameters_of(const graph& g);
 
 /// The running statistics (mean, variance) of the BatchNormalization nodes whose scale is among `learning`, in the order of the nodes.
@@ -26223,11 +26224,16 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// Whether a value may be the network's: one number is a formula's where it has no axis, or was folded, as PyTorch's names tell ("/attn/Sqrt_output_0").
+// Whether it is PyTorch's exporters that named a value, and not who wrote the network: "/attn/Sqrt_output_0", "val_12".
+inline bool is_name_of_exporter(const std::string& name) {
+    if (name.compare(0, 1, "/") == 0) return true;
+    return name.size() > 4 && name.compare(0, 4, "val_") == 0 && name.find_first_not_of("0123456789", 4) == std::string::npos;
+}
+// Whether a value may be the network's. One number, however often, is a formula's where it has no axis, or an exporter has made it.
 inline bool may_be_weight(const value& v) {
-    // What lies behind a Transpose may have no shape before the network is planned.
-    if (!v.has_shape || v.extents.elements() != 1) return !v.has_shape || v.extents.elements() > 1;
-    return v.extents.rank() > 0 && v.name.compare(0, 1, "/") != 0;
+    if (!v.has_shape) return true;  // what lies behind a Transpose has none before the network is planned
+    if (v.extents.elements() == 0 || v.extents.rank() == 0) return false;
+    return !v.constant || !is_uniform(v.constant) || !is_name_of_exporter(v.name);
 }
 // Whether input i of a node is a weight of it.
 inline bool is_weight_slot(const graph& g, const node& n, std::size_t i) {
@@ -26276,8 +26282,6 @@ GRAFT_INLINE std::vector<parameter> parameters_of(const graph& g) {
             if (id == no_value || !detail::may_flow_through(n, i, row)) continue;
             flows[id] = 1;
             if (!detail::is_weight_slot(g, n, i) && !(i == 0 && passes)) continue;
-            // A scale of ones and a shift of zeros are a formula's there.
-            if (i > 0 && standardises && detail::is_uniform(g.at(id).constant)) continue;
             weight[id] = 1;
             reader[id] = static_cast<int>(k);
         }

@@ -51,7 +51,7 @@ TEST_CASE("Statistics, limits and single numbers are no weights; weights are fou
     CHECK(statistics_of("shift").empty());
 }
 
-TEST_CASE("One number with an axis is a weight, unless a Constant node or folding made it") {
+TEST_CASE("One number with an axis is a weight, unless a Constant node or an exporter made it") {
     const auto one = [](float v, const graft::shape& s) {
         graft::tensor t = graft::tensor::make(graft::dtype::float32, s);
         t.data<float>()[0] = v;
@@ -71,16 +71,20 @@ TEST_CASE("One number with an axis is a weight, unless a Constant node or foldin
     value.kind = graft::attribute_kind::tensor;
     value.tensor = one(0.5f, {1});
     x = b.apply("Mul", {x, b.apply("Constant", {}, {value})});
-    x = b.apply("Add", {b.apply("Mul", {x, b.constant("/attn/Sqrt_output_0", one(0.3f, {1}))}), b.constant("three", one(3, {}))});
+    for (const char* name : {"/attn/Sqrt_output_0", "val_12"}) x = b.apply("Mul", {x, b.constant(name, one(0.3f, {1}))});
+    x = b.apply("Add", {x, b.constant("three", one(3, {}))});
     // A normalisation without a bias, as PyTorch's exporter writes it.
     value.tensor = graft::tensor::zeros(graft::dtype::float32, {2});
     x = b.apply("LayerNormalization", {x, b.constant("layer.scale", small_steps::numbered(3, {2})), b.apply("Constant", {}, {value})});
+    // Folded weights have such names too.
+    x = b.apply("MatMul", {x, b.constant("val_13", small_steps::numbered(4, {2, 2}))});
     x = b.apply("Flatten", {x});
     graft::graph g =
         small_steps::finished(b, b.apply("Gemm", {x, b.constant("fc.weight", small_steps::numbered(2, {4, 1})), b.constant("fc.bias", one(0, {1}))}), 1);
     graft::constants_to_initializers(g);
     const std::vector<graft::parameter> found = graft::parameters_of(g);
-    CHECK(names_of(found) == std::vector<std::string>{"conv.weight", "conv.bias", "scale", "shift", "slope", "factor", "layer.scale", "fc.weight", "fc.bias"});
+    CHECK(names_of(found) ==
+          std::vector<std::string>{"conv.weight", "conv.bias", "scale", "shift", "slope", "factor", "layer.scale", "val_13", "fc.weight", "fc.bias"});
     CHECK(graft::running_statistics(g, {found[2].id}).size() == 2);
     graft::step_options o;
     o.optimizer.kind = graft::optimizer_kind::sgd;
@@ -144,8 +148,8 @@ graft::graph standardised(bool written_out, bool gain) {
         if (gain) made = b.apply("Mul", {made, gains});
     } else {
         const float ones[] = {1, 1, 1, 1}, zeros[] = {0, 0, 0, 0};
-        const graft::value_id rows = b.apply("Reshape", {w, whole_numbers("rows", {1, 4, -1})}), zero = b.constant("zeros", graft::tensor::from(zeros, {4}));
-        const graft::value_id scale = gain ? b.apply("Reshape", {gains, whole_numbers("flat", {-1})}) : b.constant("ones", graft::tensor::from(ones, {4}));
+        const graft::value_id rows = b.apply("Reshape", {w, whole_numbers("rows", {1, 4, -1})}), zero = b.constant("val_1", graft::tensor::from(zeros, {4}));
+        const graft::value_id scale = gain ? b.apply("Reshape", {gains, whole_numbers("flat", {-1})}) : b.constant("val_2", graft::tensor::from(ones, {4}));
         made = b.apply("BatchNormalization", {rows, scale, zero, zero, scale},
                        {graft::real_attribute("epsilon", 1e-3f), graft::integer_attribute("training_mode", 1)});
         made = b.apply("Reshape", {made, b.apply("Shape", {w})});
