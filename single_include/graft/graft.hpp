@@ -32634,6 +32634,177 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/device.hpp
 // The CPU as a device: the fastest kernels that it has for a node, else the operator's reference kernel, on the host's memory.
 
+#ifndef GRAFT_SINGLE_GRAFT_LOWER_EINSUM_PRODUCTS_HPP
+#define GRAFT_SINGLE_GRAFT_LOWER_EINSUM_PRODUCTS_HPP
+// ---- graft/lower/einsum_products.hpp
+// Einsum of two operands as a product of matrices.
+
+#ifndef GRAFT_SINGLE_GRAFT_LOWER_VIEW_WRITER_HPP
+#define GRAFT_SINGLE_GRAFT_LOWER_VIEW_WRITER_HPP
+// ---- graft/lower/view_writer.hpp
+// A rewriting pass that writes nodes which move elements, or only give them another shape.
+
+
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// What it makes has the name of the value it is like, or of the node it stands before, and a suffix. `failure_`: memory.oom; the graph is of no use then.
+class view_writer : public rewriter {
+protected:
+    using rewriter::rewriter;
+
+    value_id made(value_id like_this, const shape& extents, const char* suffix) {
+        const value_id id = like(like_this, suffix);
+        at(id).extents = extents;
+        return id;
+    }
+    value_id extents_of(const node& n, const shape& s) {
+        auto made = tensor::from(s.begin(), {s.rank()});
+        if (!made.ok()) return failure_ = made.take_status(), no_value;
+        return g.add_constant(n.name + "_shape", std::move(made).value());
+    }
+    value_id reshaped(const node& before, value_id x, const shape& to, const char* suffix) {
+        node n;
+        become(n, "Reshape", "");
+        n.name = before.name;
+        n.inputs = {x, extents_of(before, to)};
+        n.outputs = {made(x, to, suffix)};
+        return put_before(before, std::move(n));
+    }
+    value_id transposed(const node& before, value_id x, const std::vector<std::int64_t>& perm, const char* suffix) {
+        node n;
+        become(n, "Transpose", "");
+        n.name = before.name;
+        n.inputs = {x};
+        n.attributes = {integers_attribute("perm", perm)};
+        shape to = at(x).extents;
+        for (int d = 0; d < to.rank(); ++d) to[d] = at(x).extents[static_cast<int>(perm[static_cast<std::size_t>(d)])];
+        n.outputs = {made(x, to, suffix)};
+        return put_before(before, std::move(n));
+    }
+    value_id put_before(const node& before, node n) {
+        const value_id made = n.outputs[0];
+        insert_before(before, std::move(n));
+        return made;
+    }
+
+    status failure_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+//   Einsum(a, b)    Transpose(Reshape(MatMul(Reshape(Transpose(a)), Reshape(Transpose(b)))))
+// Names that both operands and the result have count products, what only an operand and the result have are its rows or columns, and what both operands
+// alone have is summed over. Equations with other names (a diagonal, a sum over one operand), and those that sum nothing, keep their kernel.
+class einsum_products : public view_writer {
+public:
+    einsum_products(graph& target, const lowering& with) : view_writer(target, with.on), with_(with) {}
+
+    // Errors: memory.oom.
+    GRAFT_COLD status run() {
+        static constexpr rewrite<einsum_products> rows[] = {{"Einsum", "", &einsum_products::product}};
+        sweep(*this, rows);
+        return std::move(failure_);
+    }
+
+private:
+    struct operand {
+        value_id x = no_value;
+        std::string names;  // of its axes
+
+        bool has(char name) const { return names.find(name) != std::string::npos; }
+    };
+
+    void product(node& n) {
+        if (n.inputs.size() != 2 || !is_float32(n.inputs[0]) || !is_float32(n.inputs[1]) || !used_at_all(n.outputs[0])) return;
+        const tensor_view in[] = {view_at_hand(at(n.inputs[0])), view_at_hand(at(n.inputs[1]))};
+        const op_context c{n, in, 2, nullptr, 0, with_.limit};
+        ops::einsum_plan p;
+        operand a, b, y;
+        if (!ops::plan_einsum(c, p).ok() || !read(n, p, 0, a) || !read(n, p, 1, b) || p.result.elements() == 0) return;
+        std::string batch, rows, columns, inner;
+        for (int i = 0; i < p.output.rank; ++i) y.names += static_cast<char>(p.output.name[i]);
+        for (char name : y.names) (!a.has(name) ? columns : b.has(name) ? batch : rows) += name;
+        for (char name : a.names)
+            if (!y.has(name)) {
+                if (!b.has(name)) return;
+                inner += name;
+            }
+        for (char name : b.names)
+            if (!y.has(name) && !a.has(name)) return;
+        if (inner.empty() || (rows.empty() && columns.empty())) return;
+        // The one whose axes come first in the result has the rows.
+        if (!columns.empty() && (rows.empty() || y.names.find(columns[0]) < y.names.find(rows[0]))) std::swap(a, b), std::swap(rows, columns);
+
+        const bool single = batch.empty(), lies_turned = b.names == batch + columns + inner;
+        const std::int64_t count = extent(p, batch), m = extent(p, rows), k = extent(p, inner), w = extent(p, columns);
+        const auto matrices = [&](std::int64_t height, std::int64_t width) { return single ? shape{height, width} : shape{count, height, width}; };
+        const value_id left = reshaped(n, ordered(n, a, batch + rows + inner), matrices(m, k), "_rows");
+        value_id right = reshaped(n, ordered(n, b, lies_turned ? b.names : batch + inner + columns), lies_turned ? matrices(w, k) : matrices(k, w), "_columns");
+        if (lies_turned) right = transposed(n, right, single ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0, 2, 1}, "_turned");
+        node multiply;
+        become(multiply, "MatMul", "");
+        multiply.name = n.name;
+        multiply.multiply_adds = n.multiply_adds;
+        multiply.inputs = {left, right};
+        multiply.outputs = {made(n.outputs[0], matrices(m, w), "_products")};
+        const value_id products = put_before(n, std::move(multiply));
+        const std::string wanted = std::exchange(y.names, batch + rows + columns);
+        const bool turns = y.names != wanted;
+        if (turns) y.x = reshaped(n, products, extents(p, y.names), "_axes");
+        const value_id told = turns ? no_value : extents_of(n, p.result);
+        edit(n, [&] {
+            become(n, turns ? "Transpose" : "Reshape", "");
+            n.inputs = turns ? std::vector<value_id>{y.x} : std::vector<value_id>{products, told};
+            n.attributes.clear();
+            if (turns) n.attributes = {integers_attribute("perm", places(y, wanted))};
+            n.multiply_adds = 0;
+        });
+    }
+    // False where an axis has the name of another, or is of one element where others of that name are longer.
+    bool read(const node& n, const ops::einsum_plan& p, std::size_t i, operand& v) {
+        v.x = n.inputs[i];
+        const ops::einsum_term& t = p.terms[i];
+        for (int k = 0; k < t.rank; ++k) {
+            if (t.find(t.name[k]) != k || at(v.x).extents[k] != p.extent[t.name[k]]) return false;
+            v.names += static_cast<char>(t.name[k]);
+        }
+        return true;
+    }
+    static std::int64_t extent(const ops::einsum_plan& p, const std::string& names) {
+        return extents(p, names).elements();
+    }
+    static shape extents(const ops::einsum_plan& p, const std::string& names) {
+        shape s;
+        for (char name : names) s.push_back(p.extent[static_cast<std::uint8_t>(name)]);
+        return s;
+    }
+    static std::vector<std::int64_t> places(const operand& v, const std::string& names) {
+        std::vector<std::int64_t> perm;
+        for (char name : names) perm.push_back(static_cast<std::int64_t>(v.names.find(name)));
+        return perm;
+    }
+    value_id ordered(const node& before, const operand& v, const std::string& names) {
+        return v.names == names ? v.x : transposed(before, v.x, places(v, names), "_ordered");
+    }
+
+    const lowering& with_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_LOWER_FOLD_PADS_HPP
 #define GRAFT_SINGLE_GRAFT_LOWER_FOLD_PADS_HPP
 // ---- graft/lower/fold_pads.hpp
@@ -61016,6 +61187,8 @@ public:
         if (kernels_.to_integers && !with.exact) GRAFT_TRY(kernels_.to_integers(g, with, by_.level));
         GRAFT_TRY(graft::detail::widener(g, with).run());
         if constexpr (wanted("Pad")) graft::detail::pad_folder(g, with).run();
+        if constexpr (wanted("Einsum") && wanted("MatMul") && wanted("Transpose") && wanted("Reshape"))
+            if (!with.exact) GRAFT_TRY(graft::detail::einsum_products(g, with).run());
         GRAFT_TRY(graft::detail::fuser(g, with).run());
         if (kernels_.fuse) kernels_.fuse(g, with.on);
         GRAFT_TRY(kernels_.lay_out(g, with, by_));
@@ -62813,9 +62986,9 @@ namespace detail {
 //   Conv(x, W, B)    Conv(Gather(x), W, B)
 // where each channel has a group of its own that makes a few channels, fewer than a vector has: of an image that has each channel as often, a depthwise
 // convolution.
-class conv_forms : public rewriter {
+class conv_forms : public view_writer {
 public:
-    conv_forms(graph& target, const lowering& with, cpu::isa level) : rewriter(target, with.on), level_(level) {}
+    conv_forms(graph& target, const lowering& with, cpu::isa level) : view_writer(target, with.on), level_(level) {}
 
     // Errors: memory.oom; the graph is of no use then.
     GRAFT_COLD status run() {
@@ -62885,43 +63058,7 @@ private:
         });
     }
 
-    value_id made(value_id like_this, const shape& extents, const char* suffix) {
-        const value_id id = like(like_this, suffix);
-        at(id).extents = extents;
-        return id;
-    }
-    value_id extents_of(const node& n, const shape& s) {
-        auto made = tensor::from(s.begin(), {s.rank()});
-        if (!made.ok()) return failure_ = made.take_status(), no_value;
-        return g.add_constant(n.name + "_shape", std::move(made).value());
-    }
-    value_id reshaped(const node& before, value_id x, const shape& to, const char* suffix) {
-        node n;
-        become(n, "Reshape", "");
-        n.name = before.name;
-        n.inputs = {x, extents_of(before, to)};
-        n.outputs = {made(x, to, suffix)};
-        return put_before(before, std::move(n));
-    }
-    value_id transposed(const node& before, value_id x, const std::vector<std::int64_t>& perm, const char* suffix) {
-        node n;
-        become(n, "Transpose", "");
-        n.name = before.name;
-        n.inputs = {x};
-        n.attributes = {integers_attribute("perm", perm)};
-        shape to = at(x).extents;
-        for (int d = 0; d < to.rank(); ++d) to[d] = at(x).extents[static_cast<int>(perm[static_cast<std::size_t>(d)])];
-        n.outputs = {made(x, to, suffix)};
-        return put_before(before, std::move(n));
-    }
-    value_id put_before(const node& before, node n) {
-        const value_id made = n.outputs[0];
-        insert_before(before, std::move(n));
-        return made;
-    }
-
     cpu::isa level_;
-    status failure_;
 };
 
 }  // namespace detail
@@ -62943,9 +63080,9 @@ namespace detail {
 //   Reshape(Transpose(x, 0 2 1), N C H W)     Transpose(Reshape(x, N H W C), 0 3 1 2)
 //   Transpose(Reshape(y, N C HW), 0 2 1)      Reshape(Transpose(y, 0 2 3 1), N HW C)
 // as vision transformers have them round their convolutions. Where the images lie in blocks of channels, no planes are made in between.
-class image_rows : public rewriter {
+class image_rows : public view_writer {
 public:
-    image_rows(graph& target, const lowering& with) : rewriter(target, with.on) {}
+    image_rows(graph& target, const lowering& with) : view_writer(target, with.on) {}
 
     // Errors: memory.oom; the graph is of no use then.
     GRAFT_COLD status run() {
@@ -62980,9 +63117,8 @@ private:
     // Each of two nodes becomes of the other's kind, and the first one a Reshape or the second; between them are pixels with their channels last.
     void exchange(node& first, node& second, bool reshapes_first, std::vector<std::int64_t> perm, const shape& pixels) {
         const shape& to = reshapes_first ? pixels : at(second.outputs[0]).extents;
-        auto extents = tensor::from(to.begin(), {to.rank()});
-        if (!extents.ok()) return void(failure_ = extents.take_status());
-        const value_id told = g.add_constant(first.name + "_extents", std::move(extents).value()), x = first.inputs[0], between = second.inputs[0];
+        const value_id told = extents_of(first, to), x = first.inputs[0], between = second.inputs[0];
+        if (told == no_value) return;
         edit({&first, &second}, [&] {
             node &reshape = reshapes_first ? first : second, &turn = reshapes_first ? second : first;
             become(reshape, "Reshape", "");
@@ -62994,8 +63130,6 @@ private:
             at(between).extents = pixels;
         });
     }
-
-    status failure_;
 };
 
 }  // namespace detail

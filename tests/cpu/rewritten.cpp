@@ -324,3 +324,37 @@ TEST_CASE("rewritten: channels divided by what their neighbours are") {
             CHECK(count(by, "LRN: planes") == 1);
         }
 }
+
+TEST_CASE("rewritten: sums of products over named axes are products of matrices") {
+    struct equation {
+        const char* text;
+        list a, b;  // b: a constant's
+        bool product;
+    };
+    const equation equations[] = {
+        {"byhwc,hkc->byhwk", {2, 3, 4, 5, 6}, {4, 7, 6}, true},  // relative places of rows
+        {"byhwc,wkc->byhwk", {2, 3, 4, 5, 6}, {5, 7, 6}, true},  // and of columns
+        {"nhw,ixh->nixw", {2, 5, 4}, {3, 7, 5}, true},           // the columns come first
+        {"nixw,jyw->nijxy", {2, 3, 4, 5}, {6, 7, 5}, true},
+        {"bij,bjk->bik", {3, 4, 5}, {3, 5, 6}, true},
+        {"bij,bkj->bki", {3, 4, 5}, {3, 6, 5}, true},
+        {"...ij,jk", {2, 3, 4, 5}, {5, 6}, true},              // with no result named
+        {"bij,j->bi", {3, 4, 5}, {5}, true},                   // by a vector
+        {"abij,abij->ab", {2, 3, 4, 5}, {2, 3, 4, 5}, false},  // neither rows nor columns
+        {"bij,bjk->bijk", {2, 3, 4}, {2, 4, 5}, false},        // nothing is summed
+        {"bii,ij->bj", {2, 4, 4}, {4, 5}, false},              // a diagonal
+        {"bij,kl->bkl", {2, 3, 4}, {5, 6}, false},             // sums of one operand
+        {"bij,bjk->bik", {3, 4, 5}, {1, 5, 6}, false},         // one matrix for all
+    };
+    for (const equation& e : equations) {
+        CAPTURE(std::string(e.text));
+        const auto found = kernels(e.a, [&](network& n, value_id x) {
+            nets::numbers random{4};
+            return n.apply("Einsum", {x, n.constant(nets::random_tensor(graft::shape::from(e.b.begin(), e.b.end()), random))},
+                           {string_attribute("equation", e.text)});
+        });
+        CHECK(count(found, "Einsum") == !e.product);
+        CHECK(count(found, "graft.MatMul") + count(found, "graft.StridedMatMul") == e.product);
+        CHECK(count(found, "graft.MatMul: reference") + count(found, "graft.StridedMatMul: reference") == 0);
+    }
+}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../lower/backend.hpp"
+#include "../lower/einsum_products.hpp"
 #include "../lower/fold_pads.hpp"
 #include "../lower/fuse.hpp"
 #include "../lower/widen.hpp"
@@ -79,6 +80,8 @@ public:
         if (kernels_.to_integers && !with.exact) GRAFT_TRY(kernels_.to_integers(g, with, by_.level));
         GRAFT_TRY(graft::detail::widener(g, with).run());
         if constexpr (wanted("Pad")) graft::detail::pad_folder(g, with).run();
+        if constexpr (wanted("Einsum") && wanted("MatMul") && wanted("Transpose") && wanted("Reshape"))
+            if (!with.exact) GRAFT_TRY(graft::detail::einsum_products(g, with).run());
         GRAFT_TRY(graft::detail::fuser(g, with).run());
         if (kernels_.fuse) kernels_.fuse(g, with.on);
         GRAFT_TRY(kernels_.lay_out(g, with, by_));

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../ops/conv.hpp"
-#include "../../lower/rewriter.hpp"
+#include "../../lower/view_writer.hpp"
 
 #include <string>
 #include <utility>
@@ -17,9 +17,9 @@ namespace detail {
 //   Conv(x, W, B)    Conv(Gather(x), W, B)
 // where each channel has a group of its own that makes a few channels, fewer than a vector has: of an image that has each channel as often, a depthwise
 // convolution.
-class conv_forms : public rewriter {
+class conv_forms : public view_writer {
 public:
-    conv_forms(graph& target, const lowering& with, cpu::isa level) : rewriter(target, with.on), level_(level) {}
+    conv_forms(graph& target, const lowering& with, cpu::isa level) : view_writer(target, with.on), level_(level) {}
 
     // Errors: memory.oom; the graph is of no use then.
     GRAFT_COLD status run() {
@@ -89,43 +89,7 @@ private:
         });
     }
 
-    value_id made(value_id like_this, const shape& extents, const char* suffix) {
-        const value_id id = like(like_this, suffix);
-        at(id).extents = extents;
-        return id;
-    }
-    value_id extents_of(const node& n, const shape& s) {
-        auto made = tensor::from(s.begin(), {s.rank()});
-        if (!made.ok()) return failure_ = made.take_status(), no_value;
-        return g.add_constant(n.name + "_shape", std::move(made).value());
-    }
-    value_id reshaped(const node& before, value_id x, const shape& to, const char* suffix) {
-        node n;
-        become(n, "Reshape", "");
-        n.name = before.name;
-        n.inputs = {x, extents_of(before, to)};
-        n.outputs = {made(x, to, suffix)};
-        return put_before(before, std::move(n));
-    }
-    value_id transposed(const node& before, value_id x, const std::vector<std::int64_t>& perm, const char* suffix) {
-        node n;
-        become(n, "Transpose", "");
-        n.name = before.name;
-        n.inputs = {x};
-        n.attributes = {integers_attribute("perm", perm)};
-        shape to = at(x).extents;
-        for (int d = 0; d < to.rank(); ++d) to[d] = at(x).extents[static_cast<int>(perm[static_cast<std::size_t>(d)])];
-        n.outputs = {made(x, to, suffix)};
-        return put_before(before, std::move(n));
-    }
-    value_id put_before(const node& before, node n) {
-        const value_id made = n.outputs[0];
-        insert_before(before, std::move(n));
-        return made;
-    }
-
     cpu::isa level_;
-    status failure_;
 };
 
 }  // namespace detail

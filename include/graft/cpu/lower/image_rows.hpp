@@ -1,7 +1,7 @@
 // Rows of pixels that become images, and images that become rows: transpositions that can go between them and blocks of channels at once.
 #pragma once
 
-#include "../../lower/rewriter.hpp"
+#include "../../lower/view_writer.hpp"
 
 #include <string>
 #include <utility>
@@ -13,9 +13,9 @@ namespace detail {
 //   Reshape(Transpose(x, 0 2 1), N C H W)     Transpose(Reshape(x, N H W C), 0 3 1 2)
 //   Transpose(Reshape(y, N C HW), 0 2 1)      Reshape(Transpose(y, 0 2 3 1), N HW C)
 // as vision transformers have them round their convolutions. Where the images lie in blocks of channels, no planes are made in between.
-class image_rows : public rewriter {
+class image_rows : public view_writer {
 public:
-    image_rows(graph& target, const lowering& with) : rewriter(target, with.on) {}
+    image_rows(graph& target, const lowering& with) : view_writer(target, with.on) {}
 
     // Errors: memory.oom; the graph is of no use then.
     GRAFT_COLD status run() {
@@ -50,9 +50,8 @@ private:
     // Each of two nodes becomes of the other's kind, and the first one a Reshape or the second; between them are pixels with their channels last.
     void exchange(node& first, node& second, bool reshapes_first, std::vector<std::int64_t> perm, const shape& pixels) {
         const shape& to = reshapes_first ? pixels : at(second.outputs[0]).extents;
-        auto extents = tensor::from(to.begin(), {to.rank()});
-        if (!extents.ok()) return void(failure_ = extents.take_status());
-        const value_id told = g.add_constant(first.name + "_extents", std::move(extents).value()), x = first.inputs[0], between = second.inputs[0];
+        const value_id told = extents_of(first, to), x = first.inputs[0], between = second.inputs[0];
+        if (told == no_value) return;
         edit({&first, &second}, [&] {
             node &reshape = reshapes_first ? first : second, &turn = reshapes_first ? second : first;
             become(reshape, "Reshape", "");
@@ -64,8 +63,6 @@ private:
             at(between).extents = pixels;
         });
     }
-
-    status failure_;
 };
 
 }  // namespace detail
