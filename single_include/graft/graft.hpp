@@ -24697,6 +24697,83 @@ GRAFT_END_NAMESPACE
 // ---- graft/passes/specialize.hpp
 // Gives every value its shape for one set of input shapes, and folds whatever is constant then.
 
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_WHOLE_ASSIGNMENT_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_WHOLE_ASSIGNMENT_HPP
+// ---- graft/passes/whole_assignment.hpp
+// Assignments to all of a tensor, as exporters write x[:, :, a:, b:] = y where both are 0.
+
+
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Whether a ScatterND gives each element of its first input, in order, what its third one holds: then it is the third one. Its indices, one list for each
+// element, are the places of all elements: constants, or ranges along each axis that are expanded and joined. The nodes that make them stand in the graph;
+// shapes are known.
+class whole_assignment {
+public:
+    explicit whole_assignment(const graph& g) : g_(g) {}
+
+    bool is(const node& n) const {
+        const attribute* reduction = n.find("reduction");
+        if (!is_named(n, "ScatterND") || n.inputs.size() != 3 || (reduction && reduction->string != "none")) return false;
+        const value &x = g_.at(n.inputs[0]), &places = g_.at(n.inputs[1]), &updates = g_.at(n.inputs[2]);
+        if (!x.has_shape || !places.has_shape || !updates.has_shape || updates.extents != x.extents) return false;
+        shape all = x.extents;
+        if (all.rank() == 0 || all.elements() < 1) return false;
+        all.push_back(all.rank());
+        if (places.extents != all) return false;
+        return places.constant ? lists_all(places.constant, x.extents) : joins_all(n.inputs[1], x.extents);
+    }
+
+private:
+    const node* maker(value_id id, const char* op) const {
+        for (std::size_t i = g_.nodes.size(); i-- > 0;)
+            for (value_id made : g_.nodes[i].outputs)
+                if (made == id) return is_named(g_.nodes[i], op) ? &g_.nodes[i] : nullptr;
+        return nullptr;
+    }
+    // Whether every `step`th element from `first` on is the place along one axis: of `extent` elements, each `inner` times.
+    static bool counts(const tensor& t, std::int64_t first, std::int64_t step, std::int64_t extent, std::int64_t inner) {
+        for (std::int64_t i = 0; first + i * step < t.elements(); ++i)
+            if (element_as_int64(t.type(), t.raw(), first + i * step) != i / inner % extent) return false;
+        return true;
+    }
+    static bool lists_all(const tensor& places, const shape& of) {
+        for (int d = 0; d < of.rank(); ++d)
+            if (!counts(places, d, of.rank(), of[d], of.product(d + 1, of.rank()))) return false;
+        return true;
+    }
+    bool joins_all(value_id places, const shape& of) const {
+        const node* join = maker(places, "Concat");
+        const attribute* axis = join ? join->find("axis") : nullptr;
+        if (!axis || (axis->integer != -1 && axis->integer != of.rank()) || static_cast<int>(join->inputs.size()) != of.rank()) return false;
+        for (int d = 0; d < of.rank(); ++d) {
+            value_id id = join->inputs[static_cast<std::size_t>(d)];
+            if (g_.at(id).extents.elements() != of.elements()) return false;
+            if (const node* column = maker(id, "Unsqueeze")) id = column->inputs[0];
+            if (const node* expand = g_.at(id).extents == of ? maker(id, "Expand") : nullptr) id = expand->inputs[0];
+            const tensor& t = g_.at(id).constant;
+            // What was folded has the joined axis already.
+            if (!counts_along(t && t.elements() == of.elements() ? t.reshaped(of) : t, of, d)) return false;
+        }
+        return true;
+    }
+    // Whether a constant, where it is expanded to `of`, holds each element's place along an axis.
+    static bool counts_along(const tensor& t, const shape& of, int axis) {
+        if (!t || t.shape().rank() > of.rank() || is_float(t.type())) return false;
+        const int own = axis - of.rank() + t.shape().rank();
+        if (own < 0) return of[axis] == 1 && counts(t, 0, 1, 1, 1);
+        return t.shape()[own] == of[axis] && counts(t, 0, 1, of[axis], t.shape().product(own + 1, t.shape().rank()));
+    }
+
+    const graph& g_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 
 #include <cmath>
 #include <deque>
@@ -24829,6 +24906,14 @@ private:
             v.type = out[i].type;
             v.extents = out[i].extents;
             v.has_shape = true;
+        }
+        if (wanted("ScatterND") && identity_ && whole_assignment(g_).is(n)) {
+            count_readers(n, -1);
+            n.op_type = "Identity", n.op = identity_, n.version = newest_opset;
+            n.inputs = {n.inputs[2]};
+            n.attributes.clear();
+            count_readers(n, 1);
+            return {};
         }
         // Small results always pay; large ones only where they are not blown up from nothing.
         std::int64_t read = 1 << 20;
@@ -32782,9 +32867,7 @@ private:
         }
         return true;
     }
-    static std::int64_t extent(const ops::einsum_plan& p, const std::string& names) {
-        return extents(p, names).elements();
-    }
+    static std::int64_t extent(const ops::einsum_plan& p, const std::string& names) { return extents(p, names).elements(); }
     static shape extents(const ops::einsum_plan& p, const std::string& names) {
         shape s;
         for (char name : names) s.push_back(p.extent[static_cast<std::uint8_t>(name)]);

@@ -151,6 +151,37 @@ TEST_CASE("copies, dropout and what nobody reads are pruned; random and large co
     CHECK(refused.error().code() == graft::errc::memory_budget);
 }
 
+TEST_CASE("an assignment to all of a tensor is what is assigned") {
+    // x[a:, b:] = y as PyTorch's exporter writes it: ranges along each axis, expanded to the tensor's shape and joined. `from` is a; `rows` of ranges that
+    // are too large for folding.
+    const auto assigned = [](std::int64_t rows, std::int64_t from, const char* reduction) {
+        builder b;
+        const auto x = b.input("x", dtype::float32, {"N", 3}), extents = b.apply("Shape", {x});
+        const auto along = [&](std::int64_t axis, std::int64_t first, const char* name) {
+            const auto at = b.constant(std::string(name) + "_axis", integers({axis}));
+            const std::string stem = name;
+            const auto count = b.apply("Squeeze", {b.apply("Gather", {extents, at})});
+            const auto range = b.apply("Range", {b.apply("Squeeze", {b.constant(stem + "_first", integers({first}))}), count,
+                                                 b.apply("Squeeze", {b.constant(stem + "_one", integers({1}))})});
+            const auto line = axis == 0 ? b.apply("Unsqueeze", {range, b.constant(stem + "_behind", integers({1}))}) : range;
+            const auto grid = from ? b.apply("Expand", {line, b.constant(stem + "_part", integers({rows - from, 3}))}) : b.apply("Expand", {line, extents});
+            return b.apply("Unsqueeze", {grid, b.constant(stem + "_last", integers({-1}))});
+        };
+        const auto places = b.apply("Concat", {along(0, from, "row"), along(1, 0, "column")}, {integer_attribute("axis", -1)});
+        const auto y = b.input("y", dtype::float32, {"M", 3});
+        b.output(b.apply("Neg", {b.apply("ScatterND", {x, places, y}, {graft::string_attribute("reduction", reduction)})}), "z");
+        return specialized(verified(b), {{rows, 3}, {rows - from, 3}});
+    };
+    for (const std::int64_t rows : {4, 400000}) {
+        CAPTURE(rows);
+        const graph all = assigned(rows, 0, "none");
+        CHECK(operators(all) == "Neg");
+        CHECK(all.nodes[0].inputs[0] == all.inputs[1]);
+        CHECK(operators(assigned(rows, 1, "none")).find("ScatterND") != std::string::npos);
+        CHECK(operators(assigned(rows, 0, "add")).find("ScatterND") != std::string::npos);
+    }
+}
+
 TEST_CASE("multiply-adds are counted as papers count them") {
     builder b;
     graft::conv2d_options three;

@@ -87,9 +87,7 @@ private:
         }
         return true;
     }
-    static std::int64_t extent(const ops::einsum_plan& p, const std::string& names) {
-        return extents(p, names).elements();
-    }
+    static std::int64_t extent(const ops::einsum_plan& p, const std::string& names) { return extents(p, names).elements(); }
     static shape extents(const ops::einsum_plan& p, const std::string& names) {
         shape s;
         for (char name : names) s.push_back(p.extent[static_cast<std::uint8_t>(name)]);

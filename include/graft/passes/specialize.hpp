@@ -5,6 +5,7 @@
 #include "../graph/captures.hpp"
 #include "count.hpp"
 #include "run_reference.hpp"
+#include "whole_assignment.hpp"
 #include "../ops/ops.hpp"
 
 #include <cmath>
@@ -138,6 +139,14 @@ private:
             v.type = out[i].type;
             v.extents = out[i].extents;
             v.has_shape = true;
+        }
+        if (wanted("ScatterND") && identity_ && whole_assignment(g_).is(n)) {
+            count_readers(n, -1);
+            n.op_type = "Identity", n.op = identity_, n.version = newest_opset;
+            n.inputs = {n.inputs[2]};
+            n.attributes.clear();
+            count_readers(n, 1);
+            return {};
         }
         // Small results always pay; large ones only where they are not blown up from nothing.
         std::int64_t read = 1 << 20;
