@@ -32,17 +32,22 @@ def network(name):
     return timm.create_model(name, num_classes=CLASSES), (3, 224, 224)
 
 
-def export(name, folder):
+def distinct(name):
+    """The same with no two tensors alike: torch's exporter writes equal ones once, and layers that share a tensor would learn as one."""
     module, picture = network(name)
-    # torch's exporter writes equal tensors once, and layers that share a tensor would learn as one: none may be equal.
     with torch.no_grad():
         for tensor in [*module.parameters(), *(b for b in module.buffers() if b.is_floating_point())]:
             tensor += 1e-3 * torch.rand_like(tensor)
+    return module, picture
+
+
+def export(name, folder):
+    module, picture = distinct(name)
     module.eval()  # with PRESERVE below: batch normalisation stays a node of its own, in the form that graft trains or freezes as asked
     path = folder / f"{name}.onnx"
     torch.onnx.export(module, torch.randn(2, *picture), str(path), training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False,
                       input_names=["input"], output_names=["logits"], dynamic_axes={"input": {0: "N"}, "logits": {0: "N"}}, opset_version=17, dynamo=False)
-    print(path)
+    print(path, file=sys.stderr)
 
 
 def main():

@@ -24715,7 +24715,7 @@ class whole_assignment {
 public:
     explicit whole_assignment(const graph& g) : g_(g) {}
 
-    bool is(const node& n) const {
+    GRAFT_COLD bool is(const node& n) const {
         const attribute* reduction = n.find("reduction");
         if (!is_named(n, "ScatterND") || n.inputs.size() != 3 || (reduction && reduction->string != "none")) return false;
         const value &x = g_.at(n.inputs[0]), &places = g_.at(n.inputs[1]), &updates = g_.at(n.inputs[2]);
@@ -24728,14 +24728,14 @@ public:
     }
 
 private:
-    const node* maker(value_id id, const char* op) const {
+    GRAFT_COLD const node* maker(value_id id, const char* op) const {
         for (std::size_t i = g_.nodes.size(); i-- > 0;)
             for (value_id made : g_.nodes[i].outputs)
                 if (made == id) return is_named(g_.nodes[i], op) ? &g_.nodes[i] : nullptr;
         return nullptr;
     }
     // Whether every `step`th element from `first` on is the place along one axis: of `extent` elements, each `inner` times.
-    static bool counts(const tensor& t, std::int64_t first, std::int64_t step, std::int64_t extent, std::int64_t inner) {
+    GRAFT_COLD static bool counts(const tensor& t, std::int64_t first, std::int64_t step, std::int64_t extent, std::int64_t inner) {
         for (std::int64_t i = 0; first + i * step < t.elements(); ++i)
             if (element_as_int64(t.type(), t.raw(), first + i * step) != i / inner % extent) return false;
         return true;
@@ -24745,7 +24745,7 @@ private:
             if (!counts(places, d, of.rank(), of[d], of.product(d + 1, of.rank()))) return false;
         return true;
     }
-    bool joins_all(value_id places, const shape& of) const {
+    GRAFT_COLD bool joins_all(value_id places, const shape& of) const {
         const node* join = maker(places, "Concat");
         const attribute* axis = join ? join->find("axis") : nullptr;
         if (!axis || (axis->integer != -1 && axis->integer != of.rank()) || static_cast<int>(join->inputs.size()) != of.rank()) return false;
@@ -24761,7 +24761,7 @@ private:
         return true;
     }
     // Whether a constant, where it is expanded to `of`, holds each element's place along an axis.
-    static bool counts_along(const tensor& t, const shape& of, int axis) {
+    GRAFT_COLD static bool counts_along(const tensor& t, const shape& of, int axis) {
         if (!t || t.shape().rank() > of.rank() || is_float(t.type())) return false;
         const int own = axis - of.rank() + t.shape().rank();
         if (own < 0) return of[axis] == 1 && counts(t, 0, 1, 1, 1);
@@ -32742,17 +32742,17 @@ class view_writer : public rewriter {
 protected:
     using rewriter::rewriter;
 
-    value_id made(value_id like_this, const shape& extents, const char* suffix) {
+    GRAFT_COLD value_id made(value_id like_this, const shape& extents, const char* suffix) {
         const value_id id = like(like_this, suffix);
         at(id).extents = extents;
         return id;
     }
-    value_id extents_of(const node& n, const shape& s) {
+    GRAFT_COLD value_id extents_of(const node& n, const shape& s) {
         auto made = tensor::from(s.begin(), {s.rank()});
         if (!made.ok()) return failure_ = made.take_status(), no_value;
         return g.add_constant(n.name + "_shape", std::move(made).value());
     }
-    value_id reshaped(const node& before, value_id x, const shape& to, const char* suffix) {
+    GRAFT_COLD value_id reshaped(const node& before, value_id x, const shape& to, const char* suffix) {
         node n;
         become(n, "Reshape", "");
         n.name = before.name;
@@ -32760,7 +32760,7 @@ protected:
         n.outputs = {made(x, to, suffix)};
         return put_before(before, std::move(n));
     }
-    value_id transposed(const node& before, value_id x, const std::vector<std::int64_t>& perm, const char* suffix) {
+    GRAFT_COLD value_id transposed(const node& before, value_id x, const std::vector<std::int64_t>& perm, const char* suffix) {
         node n;
         become(n, "Transpose", "");
         n.name = before.name;
@@ -32771,7 +32771,7 @@ protected:
         n.outputs = {made(x, to, suffix)};
         return put_before(before, std::move(n));
     }
-    value_id put_before(const node& before, node n) {
+    GRAFT_COLD value_id put_before(const node& before, node n) {
         const value_id made = n.outputs[0];
         insert_before(before, std::move(n));
         return made;
@@ -32811,7 +32811,7 @@ private:
         bool has(char name) const { return names.find(name) != std::string::npos; }
     };
 
-    void product(node& n) {
+    GRAFT_COLD void product(node& n) {
         if (n.inputs.size() != 2 || !is_float32(n.inputs[0]) || !is_float32(n.inputs[1]) || !used_at_all(n.outputs[0])) return;
         const tensor_view in[] = {view_at_hand(at(n.inputs[0])), view_at_hand(at(n.inputs[1]))};
         const op_context c{n, in, 2, nullptr, 0, with_.limit};
@@ -32858,7 +32858,7 @@ private:
         });
     }
     // False where an axis has the name of another, or is of one element where others of that name are longer.
-    bool read(const node& n, const ops::einsum_plan& p, std::size_t i, operand& v) {
+    GRAFT_COLD bool read(const node& n, const ops::einsum_plan& p, std::size_t i, operand& v) {
         v.x = n.inputs[i];
         const ops::einsum_term& t = p.terms[i];
         for (int k = 0; k < t.rank; ++k) {
@@ -32868,17 +32868,17 @@ private:
         return true;
     }
     static std::int64_t extent(const ops::einsum_plan& p, const std::string& names) { return extents(p, names).elements(); }
-    static shape extents(const ops::einsum_plan& p, const std::string& names) {
+    GRAFT_COLD static shape extents(const ops::einsum_plan& p, const std::string& names) {
         shape s;
         for (char name : names) s.push_back(p.extent[static_cast<std::uint8_t>(name)]);
         return s;
     }
-    static std::vector<std::int64_t> places(const operand& v, const std::string& names) {
+    GRAFT_COLD static std::vector<std::int64_t> places(const operand& v, const std::string& names) {
         std::vector<std::int64_t> perm;
         for (char name : names) perm.push_back(static_cast<std::int64_t>(v.names.find(name)));
         return perm;
     }
-    value_id ordered(const node& before, const operand& v, const std::string& names) {
+    GRAFT_COLD value_id ordered(const node& before, const operand& v, const std::string& names) {
         return v.names == names ? v.x : transposed(before, v.x, places(v, names), "_ordered");
     }
 

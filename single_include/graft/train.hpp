@@ -25182,7 +25182,7 @@ public:
                 if (id != no_value) ++readers_[id];
         }
         readers_before_ = readers_;
-        of_samples_.assign(g.values.size(), o.samples == no_value);
+        of_samples_.assign(g.values.size(), o.samples == no_value ? 1 : 0);
         if (o.samples == no_value) return;
         of_samples_[o.samples] = 1;
         mark_dependents(g, g.nodes.size(), of_samples_);
@@ -26262,7 +26262,7 @@ GRAFT_INLINE std::vector<parameter> parameters_of(const graph& g) {
     std::vector<char> weight(g.values.size(), 0), flows(g.values.size(), 0);
     std::vector<char> of_inputs(g.values.size(), 0);
     for (value_id id : g.outputs) flows[id] = 1;
-    for (value_id id : g.inputs) of_inputs[id] = !g.at(id).constant;
+    for (value_id id : g.inputs) of_inputs[id] = g.at(id).constant ? 0 : 1;
     detail::mark_dependents(g, g.nodes.size(), of_inputs);
     // Backwards, so that what a view is used for is known before the view is met.
     std::vector<int> reader(g.values.size(), -1);

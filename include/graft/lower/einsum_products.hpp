@@ -31,7 +31,7 @@ private:
         bool has(char name) const { return names.find(name) != std::string::npos; }
     };
 
-    void product(node& n) {
+    GRAFT_COLD void product(node& n) {
         if (n.inputs.size() != 2 || !is_float32(n.inputs[0]) || !is_float32(n.inputs[1]) || !used_at_all(n.outputs[0])) return;
         const tensor_view in[] = {view_at_hand(at(n.inputs[0])), view_at_hand(at(n.inputs[1]))};
         const op_context c{n, in, 2, nullptr, 0, with_.limit};
@@ -78,7 +78,7 @@ private:
         });
     }
     // False where an axis has the name of another, or is of one element where others of that name are longer.
-    bool read(const node& n, const ops::einsum_plan& p, std::size_t i, operand& v) {
+    GRAFT_COLD bool read(const node& n, const ops::einsum_plan& p, std::size_t i, operand& v) {
         v.x = n.inputs[i];
         const ops::einsum_term& t = p.terms[i];
         for (int k = 0; k < t.rank; ++k) {
@@ -88,17 +88,17 @@ private:
         return true;
     }
     static std::int64_t extent(const ops::einsum_plan& p, const std::string& names) { return extents(p, names).elements(); }
-    static shape extents(const ops::einsum_plan& p, const std::string& names) {
+    GRAFT_COLD static shape extents(const ops::einsum_plan& p, const std::string& names) {
         shape s;
         for (char name : names) s.push_back(p.extent[static_cast<std::uint8_t>(name)]);
         return s;
     }
-    static std::vector<std::int64_t> places(const operand& v, const std::string& names) {
+    GRAFT_COLD static std::vector<std::int64_t> places(const operand& v, const std::string& names) {
         std::vector<std::int64_t> perm;
         for (char name : names) perm.push_back(static_cast<std::int64_t>(v.names.find(name)));
         return perm;
     }
-    value_id ordered(const node& before, const operand& v, const std::string& names) {
+    GRAFT_COLD value_id ordered(const node& before, const operand& v, const std::string& names) {
         return v.names == names ? v.x : transposed(before, v.x, places(v, names), "_ordered");
     }
 

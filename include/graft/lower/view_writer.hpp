@@ -15,17 +15,17 @@ class view_writer : public rewriter {
 protected:
     using rewriter::rewriter;
 
-    value_id made(value_id like_this, const shape& extents, const char* suffix) {
+    GRAFT_COLD value_id made(value_id like_this, const shape& extents, const char* suffix) {
         const value_id id = like(like_this, suffix);
         at(id).extents = extents;
         return id;
     }
-    value_id extents_of(const node& n, const shape& s) {
+    GRAFT_COLD value_id extents_of(const node& n, const shape& s) {
         auto made = tensor::from(s.begin(), {s.rank()});
         if (!made.ok()) return failure_ = made.take_status(), no_value;
         return g.add_constant(n.name + "_shape", std::move(made).value());
     }
-    value_id reshaped(const node& before, value_id x, const shape& to, const char* suffix) {
+    GRAFT_COLD value_id reshaped(const node& before, value_id x, const shape& to, const char* suffix) {
         node n;
         become(n, "Reshape", "");
         n.name = before.name;
@@ -33,7 +33,7 @@ protected:
         n.outputs = {made(x, to, suffix)};
         return put_before(before, std::move(n));
     }
-    value_id transposed(const node& before, value_id x, const std::vector<std::int64_t>& perm, const char* suffix) {
+    GRAFT_COLD value_id transposed(const node& before, value_id x, const std::vector<std::int64_t>& perm, const char* suffix) {
         node n;
         become(n, "Transpose", "");
         n.name = before.name;
@@ -44,7 +44,7 @@ protected:
         n.outputs = {made(x, to, suffix)};
         return put_before(before, std::move(n));
     }
-    value_id put_before(const node& before, node n) {
+    GRAFT_COLD value_id put_before(const node& before, node n) {
         const value_id made = n.outputs[0];
         insert_before(before, std::move(n));
         return made;

@@ -66,7 +66,7 @@ public:
                 if (id != no_value) ++readers_[id];
         }
         readers_before_ = readers_;
-        of_samples_.assign(g.values.size(), o.samples == no_value);
+        of_samples_.assign(g.values.size(), o.samples == no_value ? 1 : 0);
         if (o.samples == no_value) return;
         of_samples_[o.samples] = 1;
         mark_dependents(g, g.nodes.size(), of_samples_);

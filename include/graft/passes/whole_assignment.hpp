@@ -15,7 +15,7 @@ class whole_assignment {
 public:
     explicit whole_assignment(const graph& g) : g_(g) {}
 
-    bool is(const node& n) const {
+    GRAFT_COLD bool is(const node& n) const {
         const attribute* reduction = n.find("reduction");
         if (!is_named(n, "ScatterND") || n.inputs.size() != 3 || (reduction && reduction->string != "none")) return false;
         const value &x = g_.at(n.inputs[0]), &places = g_.at(n.inputs[1]), &updates = g_.at(n.inputs[2]);
@@ -28,14 +28,14 @@ public:
     }
 
 private:
-    const node* maker(value_id id, const char* op) const {
+    GRAFT_COLD const node* maker(value_id id, const char* op) const {
         for (std::size_t i = g_.nodes.size(); i-- > 0;)
             for (value_id made : g_.nodes[i].outputs)
                 if (made == id) return is_named(g_.nodes[i], op) ? &g_.nodes[i] : nullptr;
         return nullptr;
     }
     // Whether every `step`th element from `first` on is the place along one axis: of `extent` elements, each `inner` times.
-    static bool counts(const tensor& t, std::int64_t first, std::int64_t step, std::int64_t extent, std::int64_t inner) {
+    GRAFT_COLD static bool counts(const tensor& t, std::int64_t first, std::int64_t step, std::int64_t extent, std::int64_t inner) {
         for (std::int64_t i = 0; first + i * step < t.elements(); ++i)
             if (element_as_int64(t.type(), t.raw(), first + i * step) != i / inner % extent) return false;
         return true;
@@ -45,7 +45,7 @@ private:
             if (!counts(places, d, of.rank(), of[d], of.product(d + 1, of.rank()))) return false;
         return true;
     }
-    bool joins_all(value_id places, const shape& of) const {
+    GRAFT_COLD bool joins_all(value_id places, const shape& of) const {
         const node* join = maker(places, "Concat");
         const attribute* axis = join ? join->find("axis") : nullptr;
         if (!axis || (axis->integer != -1 && axis->integer != of.rank()) || static_cast<int>(join->inputs.size()) != of.rank()) return false;
@@ -61,7 +61,7 @@ private:
         return true;
     }
     // Whether a constant, where it is expanded to `of`, holds each element's place along an axis.
-    static bool counts_along(const tensor& t, const shape& of, int axis) {
+    GRAFT_COLD static bool counts_along(const tensor& t, const shape& of, int axis) {
         if (!t || t.shape().rank() > of.rank() || is_float(t.type())) return false;
         const int own = axis - of.rank() + t.shape().rank();
         if (own < 0) return of[axis] == 1 && counts(t, 0, 1, 1, 1);
