@@ -24721,7 +24721,7 @@ public:
         const value &x = g_.at(n.inputs[0]), &places = g_.at(n.inputs[1]), &updates = g_.at(n.inputs[2]);
         if (!x.has_shape || !places.has_shape || !updates.has_shape || updates.extents != x.extents) return false;
         shape all = x.extents;
-        if (all.rank() == 0 || all.elements() < 1) return false;
+        if (all.rank() == 0 || all.rank() == shape::max_rank || all.elements() < 1) return false;
         all.push_back(all.rank());
         if (places.extents != all) return false;
         return places.constant ? lists_all(places.constant, x.extents) : joins_all(n.inputs[1], x.extents);

@@ -25434,6 +25434,7 @@ GRAFT_INLINE void norms_of_weights(graph& g, value_id samples) {
     const std::vector<int> readers = detail::readers_of(g);
     for (node& n : g.nodes) {
         if (!detail::is_named(n, "BatchNormalization") || n.inputs.size() != 5 || n.outputs[0] == no_value || !ops::batch_norm_trains(n)) continue;
+        if (n.inputs[0] == no_value || n.inputs[1] == no_value || n.inputs[2] == no_value) continue;
         const value &x = g.at(n.inputs[0]), &scale = g.at(n.inputs[1]);
         if (!x.has_shape || x.extents.rank() < 2 || x.extents[0] != 1 || of_samples[n.inputs[0]] || scale.type != x.type) continue;
         if (std::any_of(n.outputs.begin() + 1, n.outputs.end(), [&](value_id id) { return id != no_value && readers[id] > 0; })) continue;
@@ -26275,7 +26276,7 @@ GRAFT_INLINE std::vector<parameter> parameters_of(const graph& g) {
         for (value_id id : captured) flows[id] = 1;
         const gradient_row* row = n.op && n.op->gradient ? nullptr : ops::find_gradient(n);
         // A normalisation of what no input reaches standardises weights.
-        const bool standardises = ops::row_of(n).traits.statistics && n.inputs[0] != no_value && !of_inputs[n.inputs[0]];
+        const bool standardises = ops::row_of(n).traits.statistics && !n.inputs.empty() && n.inputs[0] != no_value && !of_inputs[n.inputs[0]];
         const bool passes = (standardises || detail::passes_weights_on(n)) && n.outputs[0] != no_value && weight[n.outputs[0]];
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const value_id id = n.inputs[i];

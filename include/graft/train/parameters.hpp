@@ -89,7 +89,7 @@ GRAFT_INLINE std::vector<parameter> parameters_of(const graph& g) {
         for (value_id id : captured) flows[id] = 1;
         const gradient_row* row = n.op && n.op->gradient ? nullptr : ops::find_gradient(n);
         // A normalisation of what no input reaches standardises weights.
-        const bool standardises = ops::row_of(n).traits.statistics && n.inputs[0] != no_value && !of_inputs[n.inputs[0]];
+        const bool standardises = ops::row_of(n).traits.statistics && !n.inputs.empty() && n.inputs[0] != no_value && !of_inputs[n.inputs[0]];
         const bool passes = (standardises || detail::passes_weights_on(n)) && n.outputs[0] != no_value && weight[n.outputs[0]];
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const value_id id = n.inputs[i];
