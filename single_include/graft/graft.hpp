@@ -9930,12 +9930,12 @@ inline status bit_cast_run(run_context& c) {
     return {};
 }
 
-// Floats to floats: back to the type it came from. Integers and bools let nothing through.
-// Where the elements become integers, there is none.
+// Integers and bools let nothing through.
 inline bool cast_flows(const node& n, std::size_t) {
     const attribute* to = n.find("to");
     return !to || to->integer <= 0 || to->integer >= 64 || is_float(static_cast<dtype>(to->integer));
 }
+// Floats to floats: back to the type it came from.
 inline status cast_gradient(gradient_context& c) {
     c.give(0, cast_to(c, c.dy(), c.build.type(c.in(0))));
     return {};
@@ -24713,7 +24713,8 @@ namespace detail {
 // shapes are known.
 class whole_assignment {
 public:
-    explicit whole_assignment(const graph& g) : g_(g) {}
+    /// `makers`: by value, which node of the graph makes it; -1, or too few: none.
+    whole_assignment(const graph& g, const std::vector<int>& makers) : g_(g), makers_(makers) {}
 
     GRAFT_COLD bool is(const node& n) const {
         const attribute* reduction = n.find("reduction");
@@ -24729,10 +24730,9 @@ public:
 
 private:
     GRAFT_COLD const node* maker(value_id id, const char* op) const {
-        for (std::size_t i = g_.nodes.size(); i-- > 0;)
-            for (value_id made : g_.nodes[i].outputs)
-                if (made == id) return is_named(g_.nodes[i], op) ? &g_.nodes[i] : nullptr;
-        return nullptr;
+        const auto at = static_cast<std::size_t>(id);
+        const node* n = at < makers_.size() && makers_[at] >= 0 ? &g_.nodes[static_cast<std::size_t>(makers_[at])] : nullptr;
+        return n && is_named(*n, op) ? n : nullptr;
     }
     // Whether every `step`th element from `first` on is the place along one axis: of `extent` elements, each `inner` times.
     GRAFT_COLD static bool counts(const tensor& t, std::int64_t first, std::int64_t step, std::int64_t extent, std::int64_t inner) {
@@ -24769,6 +24769,7 @@ private:
     }
 
     const graph& g_;
+    const std::vector<int>& makers_;
 };
 
 }  // namespace detail
@@ -24839,7 +24840,7 @@ public:
             GRAFT_TRY(visit(n, keep, written_out));
             for (const node& added : written_out) count_readers(added, 1);
             if (keep)
-                g_.nodes.push_back(std::move(n));
+                append(std::move(n));
             else
                 count_readers(n, -1);
             for (std::size_t i = written_out.size(); i-- > 0;) pending.push_front(std::move(written_out[i]));
@@ -24849,6 +24850,12 @@ public:
 
 private:
     value& at(value_id id) { return g_.at(id); }
+    void append(node n) {
+        makers_.resize(g_.values.size(), -1);
+        for (value_id id : n.outputs)
+            if (id != no_value) makers_[id] = static_cast<int>(g_.nodes.size());
+        g_.nodes.push_back(std::move(n));
+    }
     int& readers(value_id id) {
         if (readers_.size() < g_.values.size()) readers_.resize(g_.values.size(), 0);
         return readers_[id];
@@ -24907,7 +24914,7 @@ private:
             v.extents = out[i].extents;
             v.has_shape = true;
         }
-        if (wanted("ScatterND") && identity_ && whole_assignment(g_).is(n)) {
+        if (wanted("ScatterND") && identity_ && whole_assignment(g_, makers_).is(n)) {
             count_readers(n, -1);
             n.op_type = "Identity", n.op = identity_, n.version = newest_opset;
             n.inputs = {n.inputs[2]};
@@ -25063,6 +25070,7 @@ private:
     const op_row* identity_;
     std::vector<value_id> ids_;
     std::vector<tensor_view> in_;
+    std::vector<int> makers_;              // by value: which of the graph's nodes makes it
     std::vector<int> readers_;             // by value: nodes to come and outputs of the graph
     std::vector<std::int64_t> made_here_;  // by value: bytes of constants that folding has made
     std::int64_t made_bytes_ = 0, most_bytes_ = 0, most_work_ = 0;

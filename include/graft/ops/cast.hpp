@@ -135,12 +135,12 @@ inline status bit_cast_run(run_context& c) {
     return {};
 }
 
-// Floats to floats: back to the type it came from. Integers and bools let nothing through.
-// Where the elements become integers, there is none.
+// Integers and bools let nothing through.
 inline bool cast_flows(const node& n, std::size_t) {
     const attribute* to = n.find("to");
     return !to || to->integer <= 0 || to->integer >= 64 || is_float(static_cast<dtype>(to->integer));
 }
+// Floats to floats: back to the type it came from.
 inline status cast_gradient(gradient_context& c) {
     c.give(0, cast_to(c, c.dy(), c.build.type(c.in(0))));
     return {};

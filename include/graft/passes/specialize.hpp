@@ -72,7 +72,7 @@ public:
             GRAFT_TRY(visit(n, keep, written_out));
             for (const node& added : written_out) count_readers(added, 1);
             if (keep)
-                g_.nodes.push_back(std::move(n));
+                append(std::move(n));
             else
                 count_readers(n, -1);
             for (std::size_t i = written_out.size(); i-- > 0;) pending.push_front(std::move(written_out[i]));
@@ -82,6 +82,12 @@ public:
 
 private:
     value& at(value_id id) { return g_.at(id); }
+    void append(node n) {
+        makers_.resize(g_.values.size(), -1);
+        for (value_id id : n.outputs)
+            if (id != no_value) makers_[id] = static_cast<int>(g_.nodes.size());
+        g_.nodes.push_back(std::move(n));
+    }
     int& readers(value_id id) {
         if (readers_.size() < g_.values.size()) readers_.resize(g_.values.size(), 0);
         return readers_[id];
@@ -140,7 +146,7 @@ private:
             v.extents = out[i].extents;
             v.has_shape = true;
         }
-        if (wanted("ScatterND") && identity_ && whole_assignment(g_).is(n)) {
+        if (wanted("ScatterND") && identity_ && whole_assignment(g_, makers_).is(n)) {
             count_readers(n, -1);
             n.op_type = "Identity", n.op = identity_, n.version = newest_opset;
             n.inputs = {n.inputs[2]};
@@ -296,6 +302,7 @@ private:
     const op_row* identity_;
     std::vector<value_id> ids_;
     std::vector<tensor_view> in_;
+    std::vector<int> makers_;              // by value: which of the graph's nodes makes it
     std::vector<int> readers_;             // by value: nodes to come and outputs of the graph
     std::vector<std::int64_t> made_here_;  // by value: bytes of constants that folding has made
     std::int64_t made_bytes_ = 0, most_bytes_ = 0, most_work_ = 0;

@@ -13,7 +13,8 @@ namespace detail {
 // shapes are known.
 class whole_assignment {
 public:
-    explicit whole_assignment(const graph& g) : g_(g) {}
+    /// `makers`: by value, which node of the graph makes it; -1, or too few: none.
+    whole_assignment(const graph& g, const std::vector<int>& makers) : g_(g), makers_(makers) {}
 
     GRAFT_COLD bool is(const node& n) const {
         const attribute* reduction = n.find("reduction");
@@ -29,10 +30,9 @@ public:
 
 private:
     GRAFT_COLD const node* maker(value_id id, const char* op) const {
-        for (std::size_t i = g_.nodes.size(); i-- > 0;)
-            for (value_id made : g_.nodes[i].outputs)
-                if (made == id) return is_named(g_.nodes[i], op) ? &g_.nodes[i] : nullptr;
-        return nullptr;
+        const auto at = static_cast<std::size_t>(id);
+        const node* n = at < makers_.size() && makers_[at] >= 0 ? &g_.nodes[static_cast<std::size_t>(makers_[at])] : nullptr;
+        return n && is_named(*n, op) ? n : nullptr;
     }
     // Whether every `step`th element from `first` on is the place along one axis: of `extent` elements, each `inner` times.
     GRAFT_COLD static bool counts(const tensor& t, std::int64_t first, std::int64_t step, std::int64_t extent, std::int64_t inner) {
@@ -69,6 +69,7 @@ private:
     }
 
     const graph& g_;
+    const std::vector<int>& makers_;
 };
 
 }  // namespace detail

@@ -47,7 +47,7 @@ inline bool is_name_of_exporter(const std::string& name) {
 inline bool may_be_weight(const value& v) {
     if (!v.has_shape) return true;  // what lies behind a Transpose has none before the network is planned
     if (v.extents.elements() == 0 || v.extents.rank() == 0) return false;
-    return !v.constant || !is_uniform(v.constant) || !is_name_of_exporter(v.name);
+    return !v.constant || !is_name_of_exporter(v.name) || !is_uniform(v.constant);
 }
 // Whether input i of a node is a weight of it.
 inline bool is_weight_slot(const graph& g, const node& n, std::size_t i) {
