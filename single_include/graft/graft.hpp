@@ -66572,8 +66572,18 @@ GRAFT_INLINE void run_softmax(isa set, const float* x, float* y, std::int64_t ou
     if (inner == 1)
         return detail::groups_of_rows(outer, n, pool,
                                       [&](std::int64_t first, std::int64_t rows) { k.softmax(x + first * n, y + first * n, rows, n, logarithm); });
+    constexpr std::int64_t most = 4096;
+    const move_kernels& moves = *kernels(set).move;
+    const bool turned = inner < vector_width(set) && n * inner <= most;
     detail::stripes_of_columns(outer, n, inner, pool, [&](std::int64_t o, std::int64_t first, std::int64_t count) {
-        k.softmax_columns(x + o * n * inner + first, y + o * n * inner + first, n, inner, count, logarithm);
+        const float* const from = x + o * n * inner + first;
+        float* const to = y + o * n * inner + first;
+        if (!turned) return k.softmax_columns(from, to, n, inner, count, logarithm);
+        // A few columns fill no vector: they become rows and columns again.
+        alignas(64) float made[most];
+        moves.transpose(sizeof(float), from, inner, made, n, n, inner);
+        k.softmax(made, made, inner, n, logarithm);
+        moves.transpose(sizeof(float), made, n, to, inner, inner, n);
     });
 }
 

@@ -28,8 +28,8 @@ std::vector<float> numbers(std::int64_t n, std::uint32_t seed) {
 struct box {
     std::int64_t outer, n, inner;
 };
-const box boxes[] = {{1, 1, 1}, {3, 5, 1},   {4, 16, 1},   {7, 17, 1},    {2, 197, 1},   {5, 1000, 1}, {40, 1003, 1}, {1, 3, 2},
-                     {2, 7, 5}, {3, 11, 64}, {2, 300, 67}, {2, 600, 130}, {1, 21, 5000}, {0, 3, 1},    {3, 4, 0},     {300, 3, 7}};
+const box boxes[] = {{1, 1, 1},    {3, 5, 1},     {4, 16, 1},    {7, 17, 1}, {2, 197, 1}, {5, 1000, 1}, {40, 1003, 1}, {1, 3, 2},   {2, 7, 5},   {3, 11, 64},
+                     {2, 300, 67}, {2, 600, 130}, {1, 21, 5000}, {0, 3, 1},  {3, 4, 0},   {300, 3, 7},  {3, 196, 4},   {2, 700, 8}, {2, 1400, 3}};
 
 // Runs with 1 to 4 threads, and in place where y is as large as x; all must have the same bits.
 template <class T, class F>
