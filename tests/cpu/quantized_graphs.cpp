@@ -200,6 +200,29 @@ TEST_CASE("cpu quantized graphs: sums that are more steps than int32 holds are t
     });
 }
 
+// Quantisers give channels with hardly any weights so small a scale that the bias is nearly all that int32 holds.
+TEST_CASE("cpu quantized graphs: biases of thousands of millions of steps are integers, where the sum stays in int32") {
+    by_every_product([] {
+        const double most = 2147483647;
+        for (const double bias : {1.9e9, -1.9e9, most, -most})
+            for (const std::int64_t group : {1, 5}) {
+                CAPTURE(bias);
+                net n;
+                const value_id x = n.b.input("x", dtype::uint8, {1, 5, 11, 9});
+                tensor scales = tensor::make(dtype::float32, {10}).value(), biases = tensor::zeros(dtype::int32, {10}).value();
+                for (int m = 0; m < 10; ++m)
+                    scales.data<float>()[m] = m % 3 ? 1e-3f : 1e-8f, biases.data<std::int32_t>()[m] = m % 3 ? -500 * m : static_cast<std::int32_t>(bias);
+                const value_id y = n.b.apply(
+                    "QLinearConv",
+                    {x, n.scalar(dtype::float32, 1), n.scalar(dtype::uint8, 131), n.constant(made(dtype::int8, {10, 5 / group, 3, 3}, 120)), n.constant(scales),
+                     n.constant(made(dtype::int8, {10}, 0)), n.scalar(dtype::float32, 0.7), n.scalar(dtype::uint8, 120), n.constant(biases)},
+                    {graft::integer_attribute("group", group)});
+                const bool integers = std::fabs(bias) < most && graft::cpu::multiplies_bytes(graft::cpu::active_isa().value());
+                check_against_reference(n.b, y, made(dtype::uint8, {1, 5, 11, 9}, 120, 128), integers ? 1 : 0);
+            }
+    });
+}
+
 TEST_CASE("cpu quantized graphs: QLinearConv in groups of several channels gives the reference's codes") {
     by_every_product([] {
         for (const std::int64_t group : {2, 5, 10})

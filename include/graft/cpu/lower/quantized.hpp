@@ -345,6 +345,16 @@ private:
         });
         return all;
     }
+    // Biases up to here leave room for what any convolution sums. Others are those of channels that hardly look at their input, whose scale is small.
+    static constexpr double most_steps = 1 << 30;
+    static bool stays_in_int32(const constants& k, const tensor& weight, std::int64_t channel, std::int64_t per_channel, double steps) {
+        double most = std::fabs(steps);
+        if (most <= most_steps) return true;
+        // The products, and as much for what the bias is less by where pixels are unsigned.
+        for (std::int64_t i = channel * per_channel; i < (channel + 1) * per_channel; ++i)
+            most += 2 * 255 * std::fabs(element_as_double(weight.type(), weight.raw(), i) - zero_of(k, channel));
+        return most <= std::numeric_limits<std::int32_t>::max();
+    }
     // The bytes of [rows][columns] as [columns][rows].
     result<tensor> turned(const tensor& from, std::int64_t rows, std::int64_t columns) {
         tensor to;
@@ -367,7 +377,7 @@ private:
         }
         GRAFT_TRY_ASSIGN(scale, tensor::make(dtype::float32, {p.oc}, with_.budget));
         GRAFT_TRY_ASSIGN(bias, tensor::make(dtype::int32, {p.oc}, with_.budget));
-        bool steps_fit = true;
+        bool steps_fit = true, large = false;
         for (std::int64_t m = 0; m < p.oc; ++m) {
             const float of_weight = k.scale.data<float>()[scales == 1 ? 0 : m], of_sum = x.scale * of_weight;
             double steps = 0;
@@ -375,7 +385,8 @@ private:
             if (k.bias && k.bias.type() == dtype::float32) steps = std::nearbyint(steps / (static_cast<double>(x.scale) * static_cast<double>(of_weight)));
             scale.data<float>()[m] = of_sum / y.scale;
             // What leaves int32, or has no scale, is the reals' to compute.
-            if (!std::isnormal(of_sum) || of_sum < 0 || !std::isnormal(scale.data<float>()[m]) || !(std::fabs(steps) <= 1 << 30)) return {};
+            if (!std::isnormal(of_sum) || of_sum < 0 || !std::isnormal(scale.data<float>()[m]) || !stays_in_int32(k, weight, m, per_channel, steps)) return {};
+            large |= std::fabs(steps) > most_steps;
             bias.data<std::int32_t>()[m] = static_cast<std::int32_t>(steps);
             steps_fit &= cpu::steps_fit_int32(p, scale.data<float>()[m], std::fabs(steps));
         }
@@ -385,6 +396,7 @@ private:
         p.wide = may && !fit;
         p.bytes = fit || (p.wide && cpu::takes_quantized_conv(p) && fit_bytes(k, weight, p.oc, per_channel, 2));
         p.wide &= p.bytes;
+        if (large && !p.bytes) return {};
         p.tiles &= p.bytes;
         p.signed_pixels = p.bytes && !p.tiles && cpu::multiplies_signed_pixels(level_);
         p.planes = p.tiles && cpu::takes_quantized_planes(p);
