@@ -358,3 +358,35 @@ TEST_CASE("rewritten: sums of products over named axes are products of matrices"
         CHECK(count(found, "graft.MatMul: reference") + count(found, "graft.StridedMatMul: reference") == 0);
     }
 }
+
+TEST_CASE("rewritten: products along a short axis that is turned behind the others and back are products where it lies") {
+    struct mix {
+        list x, there, back;
+        std::int64_t channels;
+        bool bias, lies;
+    };
+    const mix mixes[] = {
+        {{2, 4, 19, 23}, {0, 2, 3, 1}, {0, 3, 1, 2}, 4, true, true},  // an attention's heads
+        {{2, 3, 19, 23}, {0, 2, 3, 1}, {0, 3, 1, 2}, 7, false, true},
+        {{2, 5, 6}, {0, 2, 1}, {0, 2, 1}, 3, true, true},
+        {{3, 5, 2, 4, 6}, {0, 1, 3, 4, 2}, {0, 1, 4, 2, 3}, 5, true, true},
+        {{2, 4, 5, 6}, {0, 2, 3, 1}, {0, 3, 2, 1}, 4, true, false},   // turned back otherwise
+        {{2, 4, 5, 6}, {0, 3, 2, 1}, {0, 3, 1, 2}, 4, true, false},   // the others are turned too
+        {{2, 24, 5, 6}, {0, 2, 3, 1}, {0, 3, 1, 2}, 8, true, false},  // not short
+        {{2, 4, 5, 6}, {0, 1, 2, 3}, {0, 1, 2, 3}, 6, false, false},  // lies there anyway
+    };
+    for (const mix& m : mixes) {
+        CAPTURE(m.x.size());
+        CAPTURE(m.channels);
+        const auto found = kernels(m.x, [&](network& n, value_id x) {
+            nets::numbers random{4};
+            const std::int64_t inner = m.x[static_cast<std::size_t>(m.there.back())];
+            value_id v = n.apply(
+                "MatMul", {n.apply("Transpose", {x}, {integers_attribute("perm", m.there)}), n.constant(nets::random_tensor({inner, m.channels}, random))});
+            if (m.bias) v = n.apply("Add", {n.constant(nets::random_tensor({m.channels}, random)), v});
+            return n.apply("Transpose", {v}, {integers_attribute("perm", m.back)});
+        });
+        CHECK(count(found, "Transpose") == (m.lies ? 0 : 2));
+        CHECK(count(found, "graft.MatMul: reference") == 0);
+    }
+}

@@ -5,6 +5,7 @@
 #include "../lower/einsum_products.hpp"
 #include "../lower/fold_pads.hpp"
 #include "../lower/fuse.hpp"
+#include "../lower/turned_products.hpp"
 #include "../lower/widen.hpp"
 #include "../passes/specialize.hpp"
 #include "../plan/host_context.hpp"
@@ -82,6 +83,8 @@ public:
         if constexpr (wanted("Pad")) graft::detail::pad_folder(g, with).run();
         if constexpr (wanted("Einsum") && wanted("MatMul") && wanted("Transpose") && wanted("Reshape"))
             if (!with.exact) GRAFT_TRY(graft::detail::einsum_products(g, with).run());
+        if constexpr (wanted("MatMul") && wanted("Transpose") && wanted("Reshape"))
+            if (!with.exact) GRAFT_TRY(graft::detail::turned_products(g, with).run());
         GRAFT_TRY(graft::detail::fuser(g, with).run());
         if (kernels_.fuse) kernels_.fuse(g, with.on);
         GRAFT_TRY(kernels_.lay_out(g, with, by_));

@@ -1,0 +1,105 @@
+// Products along an axis that is turned behind the others and back.
+#pragma once
+
+#include "view_writer.hpp"
+
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+//   Transpose(Add(MatMul(Transpose(x), W), b))    Reshape(Add(MatMul(W', Reshape(x)), b))
+// where the first Transpose puts an axis behind all others and the last puts it back: the mixing of an attention's heads. W' is W turned, x lies as it is,
+// [what is before the axis, the axis, what is behind it]. Only where the axis is shorter than a vector, as neither transpose nor product is fast there;
+// other products have packed weights and an epilogue, which are worth two transposes.
+class turned_products : public view_writer {
+public:
+    turned_products(graph& target, const lowering& with) : view_writer(target, with.on), with_(with) {}
+
+    // Errors: memory.oom.
+    GRAFT_COLD status run() {
+        static constexpr rewrite<turned_products> rows[] = {{"Transpose", "", &turned_products::product}};
+        sweep(*this, rows);
+        return std::move(failure_);
+    }
+
+private:
+    static constexpr std::int64_t few = 16;  // numbers of a vector
+
+    GRAFT_COLD void product(node& turn) {
+        const shape x = at(turn.inputs[0]).extents;
+        const int rank = x.rank();
+        const int axis = rank > 1 && is_float32(turn.inputs[0]) ? static_cast<int>(perm_of(turn, rank).back()) : rank;
+        if (axis + 1 >= rank || x.elements() == 0 || perm_of(turn, rank) != turned(rank, axis, false)) return;
+        node *const multiply = only_reader(turn.outputs[0]), *add = multiply ? only_reader(multiply->outputs[0]) : nullptr;
+        if (!multiply || !add || !is(*multiply, "MatMul") || multiply->inputs[0] != turn.outputs[0]) return;
+        node* back = add;
+        if (!is(*add, "Add"))
+            add = nullptr;
+        else
+            back = only_reader(add->outputs[0]);
+        if (!back || !is(*back, "Transpose") || perm_of(*back, rank) != turned(rank, axis, true)) return;
+
+        const value_id weight = multiply->inputs[1];
+        if (!is_constant(weight) || !is_float32(weight) || at(weight).extents.rank() != 2) return;
+        const std::int64_t inner = at(weight).extents[0], made_of = at(weight).extents[1];
+        if (inner != x[axis] || inner >= few || made_of >= few || made_of == 0) return;
+        value_id bias = no_value;
+        if (add) {
+            bias = add->inputs[add->inputs[0] == multiply->outputs[0] ? 1 : 0];
+            if (!is_constant(bias) || at(bias).extents != shape{made_of}) return;
+            bias = g.add_constant(at(bias).name + "_column", at(bias).constant.reshaped(shape{made_of, 1}));
+        }
+        auto rows = tensor::make(dtype::float32, shape{made_of, inner}, with_.budget);
+        if (!rows.ok()) return void(failure_ = rows.take_status());
+        const tensor& columns = at(weight).constant;
+        for (std::int64_t i = 0; i < inner; ++i)
+            for (std::int64_t j = 0; j < made_of; ++j) rows->data<float>()[j * inner + i] = columns.data<float>()[i * made_of + j];
+
+        const std::int64_t outer = x.product(0, axis), rest = x.product(axis + 1, rank);
+        const value_id left = g.add_constant(at(weight).name + "_turned", std::move(rows).value());
+        const value_id lies = reshaped(turn, turn.inputs[0], shape{outer, inner, rest}, "_lies"), told = extents_of(*back, at(back->outputs[0]).extents);
+        value_id last = multiply->outputs[0];
+        edit(*multiply, [&] { multiply->inputs = {left, lies}; });
+        at(last).extents = shape{outer, made_of, rest};
+        if (add) {
+            edit(*add, [&] { add->inputs = {last, bias}; });
+            last = add->outputs[0];
+            at(last).extents = shape{outer, made_of, rest};
+        }
+        edit(*back, [&] {
+            become(*back, "Reshape", "");
+            back->inputs = {last, told};
+            back->attributes.clear();
+        });
+        drop(turn);
+    }
+    node* only_reader(value_id id) {
+        if (!used_once(id)) return nullptr;
+        const std::vector<int>& all = readers(id);
+        node* const n = all.size() == 1 ? &g.nodes[static_cast<std::size_t>(all[0])] : nullptr;
+        return n && here(*n) && n->outputs.size() == 1 ? n : nullptr;
+    }
+    // By default the axes the other way round.
+    static std::vector<std::int64_t> perm_of(const node& n, int rank) {
+        const attribute* const a = n.find("perm");
+        if (a) return a->integers;
+        std::vector<std::int64_t> all;
+        for (int d = rank; d-- > 0;) all.push_back(d);
+        return all;
+    }
+    // That puts `axis` behind all others, or what is behind all others back to it.
+    static std::vector<std::int64_t> turned(int rank, int axis, bool back) {
+        std::vector<std::int64_t> perm;
+        for (int d = 0; d < rank - (back ? 1 : 0); ++d)
+            if (back || d != axis) perm.push_back(d);
+        perm.insert(back ? perm.begin() + axis : perm.end(), back ? rank - 1 : axis);
+        return perm;
+    }
+
+    const lowering& with_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
