@@ -62,20 +62,32 @@ GRAFT_VECTOR void pool_tile(const pool_args& a, const typename Pixels::number* x
     }
 }
 
-// The next outputs of a row of a plane; returns how many. Of windows `inside`, next to each other: one load for up to W of them, where the stride is 1.
+// The next outputs of a row of a plane; returns how many. Of windows `inside`, next to each other, up to W at once: with a stride those that start between
+// them too, of which no use is made.
 template <class Reduce>
 GRAFT_VECTOR int pool_some(const pool_problem& p, const float* x, pool_span rows, std::int64_t inside, pool_span columns, float* y) {
-    Reduce r;
-    if (p.sw == 1 && inside > 0) {
-        const int count = inside < V::W ? static_cast<int>(inside) : V::W;
-        for (int ky = rows.first; ky < rows.last; ++ky)
-            for (int kx = 0; kx < p.kw; ++kx) {
-                const float* at = x + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw;
-                r.take(count == V::W ? V::load(at) : V::load_partial(at, count));
-            }
-        r.value(static_cast<float>(rows.counted * p.kw)).store_partial(y, count);
+    constexpr int most_steps = 4;
+    if (p.sw <= most_steps && inside > 0) {
+        const int count = inside < V::W ? static_cast<int>(inside) : V::W, starts = (count - 1) * p.sw + 1;
+        alignas(64) float made[most_steps * V::W];
+        for (int first = 0; first < starts; first += V::W) {
+            const int lanes = starts - first < V::W ? starts - first : V::W;
+            Reduce r;
+            for (int ky = rows.first; ky < rows.last; ++ky)
+                for (int kx = 0; kx < p.kw; ++kx) {
+                    const float* at = x + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw + first;
+                    r.take(lanes == V::W ? V::load(at) : V::load_partial(at, lanes));
+                }
+            const V all = r.value(static_cast<float>(rows.counted * p.kw));
+            if (p.sw == 1)
+                all.store_partial(y, count);
+            else
+                all.store(made + first);
+        }
+        for (int i = 0; p.sw > 1 && i < count; ++i) y[i] = made[i * p.sw];
         return count;
     }
+    Reduce r;
     for (int ky = rows.first; ky < rows.last; ++ky)
         for (int kx = columns.first; kx < columns.last; ++kx) r.take(V::set1(x[std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw]));
     r.value(static_cast<float>(rows.counted * columns.counted)).store_partial(y, 1);
