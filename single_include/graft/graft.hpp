@@ -21244,6 +21244,7 @@ inline status call_run(run_context& c) {
 ///   Activation(X)                      by the attributes activation, alpha, beta
 ///   Reorder(X)                         between row-major and the blocked layout
 ///   Concat(X...)                       along the channels, blocked
+///   SliceChannels(X)                   channels [start, start + channels of the output), blocked
 ///   QuantizedConv(X, packed W, scale, bias, B?)  of 8-bit images or rows, requantised, and the sum with B of that; its parameters are the integers "problem"
 ///   QuantizedSum(A, B)                 of 8-bit tensors of equal shapes, requantised; likewise
 ///   QuantizedProduct(A, B)             likewise, of equal shapes or by one code a channel
@@ -21260,6 +21261,7 @@ inline op_table lowered_ops() {
         own("Activation").inputs_from(0).outputs_from(0).elementwise().activates(reads_lowered_activation),
         own("Reorder").inputs_from(0).outputs_from(0),
         own("Concat").inputs_from(0).outputs_from(0),
+        own("SliceChannels").inputs_from(0).outputs_from(0),
         own("QuantizedConv").inputs_from(0).outputs_from(0),
         own("QuantizedSum").inputs_from(0).outputs_from(0),
         own("QuantizedProduct").inputs_from(0).outputs_from(0),
@@ -21272,7 +21274,6 @@ inline op_table lowered_ops() {
 
 /// Those that lowering makes of training's operators.
 ///   PackConvGradInputWeights(W)        the weights as the gradient of the input wants them
-///   SliceChannels(X)                   channels [start, start + channels of the output), in blocks
 ///   MaxPoolPlaces(X) -> places, Y?     max pooling that keeps which pixel of each window is the largest, a byte each
 ///   MaxPoolGradPlaces(dY, places)      its gradient
 ///   ActivationTraining(X) -> Y, X?, Y? Activation, which gives both in bfloat16 as well
@@ -21282,7 +21283,6 @@ inline op_table lowered_ops() {
 inline op_table training_lowered_ops() {
     static constexpr op_row rows[] = {
         own("PackConvGradInputWeights").inputs_from(0).outputs_from(0),
-        own("SliceChannels").inputs_from(0).outputs_from(0),
         own("MaxPoolPlaces").inputs_from(0).outputs_from(0),
         own("MaxPoolGradPlaces").inputs_from(0).outputs_from(0),
         own("ActivationTraining").inputs_from(0).outputs_from(0),
@@ -64736,35 +64736,6 @@ inline void run_reorder(const kernel_call& c) {
         to_blocked(c.level, c.input(0), p.n, p.c, p.pixels, c.output(0), c.pool);
 }
 
-// Blocked images put together along their channels; all but the last have whole blocks, so each image is one run of memory.
-struct concat_parameters {
-    std::int64_t block, element;  // channels, and bytes
-};
-inline GRAFT_COLD const char* choose_concat(const kernel_query& q, kernel_choice& choice) {
-    for (int i = 0; i < q.inputs; ++i) {
-        if (q.in[i].type != q.out[0].type || q.in_layout[i] != q.out_layout[0]) return "its images lie differently";
-        if (i + 1 < q.inputs && q.in[i].extents[1] % q.out_layout[0].channels != 0) return "its blocks are not whole";
-    }
-    choice.set(concat_parameters{q.out_layout[0].channels, bytes_of(q.out[0].type, shape{1})});
-    choice.note = "copies of whole blocks";
-    return nullptr;
-}
-inline void run_concat(const kernel_call& c) {
-    const std::int64_t block = c.parameters<concat_parameters>().block;
-    const shape& y = c.out[0].extents;
-    const std::int64_t pixel_bytes = y[2] * y[3] * c.parameters<concat_parameters>().element, out_bytes = (y[1] + block - 1) / block * block * pixel_bytes;
-    parallel_for(c.pool, y[0] * c.inputs, [&](std::int64_t task) {
-        const std::int64_t image = task / c.inputs;
-        const int which = static_cast<int>(task % c.inputs);
-        std::int64_t before = 0;
-        for (int i = 0; i < which; ++i) before += c.in[i].extents[1];
-        const std::int64_t bytes = (c.in[which].extents[1] + block - 1) / block * block * pixel_bytes;
-        if (bytes)
-            std::memcpy(c.out[0].as<char>() + image * out_bytes + before * pixel_bytes, c.in[which].as<const char>() + image * bytes,
-                        static_cast<std::size_t>(bytes));
-    });
-}
-
 inline kernel_rows pool_kernel_rows() {
     constexpr bool blocks = wanted("Conv");
     static constexpr kernel_row rows[] = {
@@ -64774,7 +64745,6 @@ inline kernel_rows pool_kernel_rows() {
          false},
         {"GlobalMaxPool", "", wanted("GlobalMaxPool") ? choose_global_pool : nullptr, wanted("GlobalMaxPool") ? run_global_max_kernel : nullptr, false},
         {"Reorder", "graft", blocks ? choose_reorder : nullptr, blocks ? run_reorder : nullptr, false},
-        {"Concat", "graft", blocks ? choose_concat : nullptr, blocks ? run_concat : nullptr, false},
     };
     return rows;
 }
@@ -64893,6 +64863,86 @@ inline kernel_rows bfloat16_kernel_rows() {
         GRAFT_NARROW("ScaleShift", "graft", wanted("BatchNormalization"), choose_narrow_channel, run_narrow_channel_kernel),
     };
 #undef GRAFT_NARROW
+    return rows;
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_CHANNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_CHANNELS_HPP
+// ---- graft/cpu/ops/channels.hpp
+// Kernels of images in blocks of channels that are put together or cut along their channels: copies of runs of memory.
+
+
+#include <algorithm>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+// Blocked images put together along their channels; all but the last have whole blocks, so each image is one run of memory.
+struct concat_parameters {
+    std::int64_t block, element;  // channels, and bytes
+};
+inline GRAFT_COLD const char* choose_concat(const kernel_query& q, kernel_choice& choice) {
+    for (int i = 0; i < q.inputs; ++i) {
+        if (q.in[i].type != q.out[0].type || q.in_layout[i] != q.out_layout[0]) return "its images lie differently";
+        if (i + 1 < q.inputs && q.in[i].extents[1] % q.out_layout[0].channels != 0) return "its blocks are not whole";
+    }
+    choice.set(concat_parameters{q.out_layout[0].channels, bytes_of(q.out[0].type, shape{1})});
+    choice.note = "copies of whole blocks";
+    return nullptr;
+}
+inline void run_concat(const kernel_call& c) {
+    const std::int64_t block = c.parameters<concat_parameters>().block;
+    const shape& y = c.out[0].extents;
+    const std::int64_t pixel_bytes = y[2] * y[3] * c.parameters<concat_parameters>().element, out_bytes = (y[1] + block - 1) / block * block * pixel_bytes;
+    parallel_for(c.pool, y[0] * c.inputs, [&](std::int64_t task) {
+        const std::int64_t image = task / c.inputs;
+        const int which = static_cast<int>(task % c.inputs);
+        std::int64_t before = 0;
+        for (int i = 0; i < which; ++i) before += c.in[i].extents[1];
+        const std::int64_t bytes = (c.in[which].extents[1] + block - 1) / block * block * pixel_bytes;
+        if (bytes)
+            std::memcpy(c.out[0].as<char>() + image * out_bytes + before * pixel_bytes, c.in[which].as<const char>() + image * bytes,
+                        static_cast<std::size_t>(bytes));
+    });
+}
+
+// Whole blocks, or all that are left of the image.
+struct slice_channels_parameters {
+    std::int64_t skipped, stride, run;  // bytes: before the part, from image to image, of the part in an image
+};
+inline GRAFT_COLD const char* choose_slice_channels(const kernel_query& q, kernel_choice& choice) {
+    const std::int64_t block = q.in_layout[0].channels;
+    if (!block || q.out_layout[0] != q.in_layout[0] || q.out[0].type != q.in[0].type) return "it cuts blocks of channels only";
+    const shape &x = q.in[0].extents, &y = q.out[0].extents;
+    const std::int64_t start = integer_of(q.n, "start", 0);
+    if (start % block || (y[1] % block && start + y[1] != x[1])) return "its blocks are not whole";
+    const std::int64_t plane = x[2] * x[3] * block * bytes_of(q.in[0].type, shape{1});
+    const auto blocks = [&](std::int64_t channels) { return (channels + block - 1) / block; };
+    choice.set(slice_channels_parameters{start / block * plane, blocks(x[1]) * plane, blocks(y[1]) * plane});
+    choice.note = "copies of whole blocks";
+    return nullptr;
+}
+inline void run_slice_channels(const kernel_call& c) {
+    const auto& p = c.parameters<slice_channels_parameters>();
+    constexpr std::int64_t piece = 65536;
+    const std::int64_t pieces = (p.run + piece - 1) / piece;
+    parallel_for(c.pool, c.out[0].extents[0] * pieces, [&](std::int64_t task) {
+        const std::int64_t image = task / pieces, first = task % pieces * piece;
+        std::memcpy(c.out[0].as<char>() + image * p.run + first, c.in[0].as<const char>() + image * p.stride + p.skipped + first,
+                    static_cast<std::size_t>(std::min(piece, p.run - first)));
+    });
+}
+
+inline kernel_rows channel_kernel_rows() {
+    constexpr bool blocks = wanted("Conv");
+    static constexpr kernel_row rows[] = {
+        {"Concat", "graft", blocks ? choose_concat : nullptr, blocks ? run_concat : nullptr, false},
+        {"SliceChannels", "graft", blocks ? choose_slice_channels : nullptr, blocks ? run_slice_channels : nullptr, false},
+    };
     return rows;
 }
 
@@ -67014,8 +67064,9 @@ namespace cpu {
 
 /// The first kernel that takes the node, or null: `refusal` says then what the last one asked had against it.
 inline GRAFT_COLD const kernel_row* choose_kernel(const kernel_query& q, kernel_choice& choice, const char*& refusal) {
-    const kernel_rows tables[] = {bfloat16_kernel_rows(), conv_kernel_rows(), matmul_kernel_rows(),         pool_kernel_rows(),      elementwise_kernel_rows(),
-                                  move_kernel_rows(),     rows_kernel_rows(), conv_transpose_kernel_rows(), quantized_kernel_rows(), resize_kernel_rows()};
+    const kernel_rows tables[] = {bfloat16_kernel_rows(),    conv_kernel_rows(),   matmul_kernel_rows(), pool_kernel_rows(),
+                                  elementwise_kernel_rows(), move_kernel_rows(),   rows_kernel_rows(),   conv_transpose_kernel_rows(),
+                                  quantized_kernel_rows(),   resize_kernel_rows(), channel_kernel_rows()};
     refusal = "its first output is left out";
     if (!q.wants(0)) return nullptr;
     refusal = "no fast kernel for this operator";
@@ -67094,6 +67145,7 @@ protected:
         if (!here(n)) return place_other(n);
         if (is(n, "Conv", "graft")) return place_conv(n);
         if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
+        if ((is(n, "Split") || is(n, "Slice")) && channel_parts(n)) return {};
         const layout lies = takes_blocks(n) ? blocks_ : layout_of_codes(n);
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const value_id id = n.inputs[i];
@@ -67260,6 +67312,48 @@ protected:
             const shape& s = at(n.inputs[i]).extents;
             if (s.rank() != 4 || (i + 1 < n.inputs.size() && s[1] % lies.channels != 0)) return false;
         }
+        return true;
+    }
+
+    // Whole blocks of channels cut out of a blocked value: each part is a copy of runs of memory.
+    GRAFT_COLD bool channel_parts(const node& n) {
+        const value_id source = n.inputs[0];
+        if (!blocked(source)) return false;
+        const shape& x = at(source).extents;
+        std::int64_t start = 0;
+        if (is(n, "Slice")) {
+            std::int64_t end = 0, axis = 0, step = 1;
+            if (n.inputs.size() < 4 || !one_integer(n.inputs[1], start) || !one_integer(n.inputs[2], end) || !one_integer(n.inputs[3], axis)) return false;
+            if (n.inputs.size() > 4 && n.inputs[4] != no_value && !one_integer(n.inputs[4], step)) return false;
+            if ((axis != 1 && axis != -3) || step != 1) return false;
+            if (start < 0) start += x[1];
+            if (start < 0) return false;
+        } else {
+            const std::int64_t axis = integer(n, "axis", 0);
+            if (axis != 1 && axis != -3) return false;
+        }
+        std::vector<node> parts;
+        for (value_id id : n.outputs) {
+            if (id == no_value || at(id).extents.rank() != 4 || at(id).extents.elements() == 0) return false;
+            node part;
+            become(part, "SliceChannels", "graft");
+            part.name = at(id).name;
+            part.inputs = {source};
+            part.outputs = {id};
+            set(part, "start", start);
+            if (!kernel_for(part, {at(source).layout, at(source).layout}, cpu::choose_kernel)) return false;
+            start += at(id).extents[1];
+            parts.push_back(std::move(part));
+        }
+        for (node& part : parts) {
+            at(part.outputs[0]).layout = at(source).layout;
+            g.nodes.push_back(std::move(part));
+        }
+        return true;
+    }
+    bool one_integer(value_id id, std::int64_t& v) {
+        if (!is_constant(id) || at(id).constant.elements() != 1) return false;
+        v = element_as_int64(at(id).type, at(id).constant.raw(), 0);
         return true;
     }
 

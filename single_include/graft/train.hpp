@@ -6809,45 +6809,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/ops/training/ops.hpp
 // The kernels of training's operators, and behind them those of inference.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_CHANNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_CHANNELS_HPP
-// ---- graft/cpu/ops/training/channels.hpp
-// The kernel of graft.SliceChannels: a copy of whole blocks of channels.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-struct slice_channels_parameters {
-    std::int64_t images, skipped, stride, run;  // bytes: before the part, from image to image, of the part in an image
-};
-
-inline const char* choose_slice_channels(const kernel_query& q, kernel_choice& choice) {
-    const std::int64_t block = q.in_layout[0].channels;
-    if (!block || q.out_layout[0] != q.in_layout[0]) return "it cuts blocks of channels only";
-    const shape &x = q.in[0].extents, &y = q.out[0].extents;
-    const std::int64_t plane = x[2] * x[3] * block * 4, start = integer_of(q.n, "start", 0);
-    const auto blocks = [&](std::int64_t channels) { return (channels + block - 1) / block; };
-    choice.set(slice_channels_parameters{x[0], start / block * plane, blocks(x[1]) * plane, blocks(y[1]) * plane});
-    choice.note = "copies blocks of channels";
-    return nullptr;
-}
-inline void run_slice_channels(const kernel_call& c) {
-    const auto& p = c.parameters<slice_channels_parameters>();
-    parallel_for(c.pool, p.images, [&](std::int64_t i) {
-        std::memcpy(static_cast<unsigned char*>(c.out[0].data) + i * p.run, static_cast<const unsigned char*>(c.in[0].data) + i * p.stride + p.skipped,
-                    static_cast<std::size_t>(p.run));
-    });
-}
-
-inline kernel_rows channel_kernel_rows() {
-    static constexpr kernel_row rows[] = {{"SliceChannels", "graft", choose_slice_channels, run_slice_channels, false}};
-    return rows;
-}
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_CONV_GRAD_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_CONV_GRAD_HPP
 // ---- graft/cpu/ops/training/conv_grad.hpp
@@ -21934,9 +21895,8 @@ namespace cpu {
 
 /// As `choose_kernel`, with the operators that training adds.
 inline const kernel_row* choose_training_kernel(const kernel_query& q, kernel_choice& choice, const char*& refusal) {
-    const kernel_rows tables[] = {conv_grad_kernel_rows(),   norm_grad_kernel_rows(),   elementwise_grad_kernel_rows(),
-                                  reduce_grad_kernel_rows(), matmul_grad_kernel_rows(), optimizer_kernel_rows(),
-                                  pool_grad_kernel_rows(),   channel_kernel_rows(),     dropout_kernel_rows(),
+    const kernel_rows tables[] = {conv_grad_kernel_rows(),   norm_grad_kernel_rows(), elementwise_grad_kernel_rows(), reduce_grad_kernel_rows(),
+                                  matmul_grad_kernel_rows(), optimizer_kernel_rows(), pool_grad_kernel_rows(),        dropout_kernel_rows(),
                                   rows_grad_kernel_rows(),   saved_kernel_rows()};
     refusal = "its first output is left out";
     if (!q.wants(0)) return nullptr;
@@ -22073,9 +22033,7 @@ private:
                       {"SumTo", "graft", &training_layouter::place_sum},
                       {"Narrow", "graft", &training_layouter::place_narrow},
                       {"Widen", "graft", &training_layouter::place_widen},
-                      {"ActivationAgain", "graft", &training_layouter::place_as_input},
-                      {"Split", "", &training_layouter::place_parts},
-                      {"Slice", "", &training_layouter::place_parts}};
+                      {"ActivationAgain", "graft", &training_layouter::place_as_input}};
         for (const auto& row : others)
             if (is(n, row.op, row.domain)) return (this->*row.place)(n);
         if (bfloat16_) narrow_product(n);
@@ -22099,7 +22057,6 @@ private:
     // What was pooled lay in blocks, however small the gradient that comes back.
     status place_average_pool_grad(node& n) { return place_images(n, 0b1, 0b1, convolves_); }
     status place_sum(node& n) { return per_channel_sum(n) ? place_images(n, 0b1, 0) : layouter::place_node(n); }
-    status place_parts(node& n) { return channel_parts(n) ? status() : layouter::place_node(n); }
 
     // The problem of the forward convolution that a gradient belongs to; false where it is none of images of float32.
     bool forward_problem(const node& n, const shape& x, const shape& w, const shape& y, cpu::conv_problem& p) {
@@ -22185,40 +22142,6 @@ private:
         n.inputs[0] = as(n.inputs[0], at(n.inputs[1]).layout);
         g.nodes.push_back(std::move(n));
         return {};
-    }
-
-    // Whole blocks of channels cut out of a blocked value: each part is a copy of runs of memory.
-    bool channel_parts(const node& n) {
-        if (!blocked(n.inputs[0])) return false;
-        const shape& x = at(n.inputs[0]).extents;
-        std::int64_t start = 0;
-        if (is(n, "Slice")) {
-            std::int64_t end = 0, axis = 0, step = 1;
-            if (n.inputs.size() < 4 || !one_integer(n.inputs[1], start) || !one_integer(n.inputs[2], end) || !one_integer(n.inputs[3], axis)) return false;
-            if (n.inputs.size() > 4 && n.inputs[4] != no_value && !one_integer(n.inputs[4], step)) return false;
-            if ((axis != 1 && axis != -3) || step != 1) return false;
-            if (start < 0) start += x[1];
-        } else if (integer(n, "axis", 0) != 1)
-            return false;
-        std::int64_t first = start;
-        for (value_id id : n.outputs) {
-            if (id == no_value || !image(id) || first < 0 || first % blocks_.channels) return false;
-            first += at(id).extents[1];
-        }
-        const value_id source = n.inputs[0];
-        for (value_id id : n.outputs) {
-            node part = training_node(g, "SliceChannels", on_, source, id);
-            set(part, "start", start);
-            at(id).layout = blocks_;
-            start += at(id).extents[1];
-            g.nodes.push_back(std::move(part));
-        }
-        return true;
-    }
-    bool one_integer(value_id id, std::int64_t& v) {
-        if (!is_constant(id) || at(id).constant.elements() != 1) return false;
-        v = element_as_int64(at(id).type, at(id).constant.raw(), 0);
-        return true;
     }
 
     bool image(value_id id) { return is_float32(id) && at(id).extents.rank() == 4 && at(id).extents.elements() > 0; }

@@ -126,6 +126,33 @@ TEST_CASE("cpu quantized graphs: what chooses among numbers or moves them does s
     });
 }
 
+TEST_CASE("cpu quantized graphs: parts of an image's channels are cut where the codes lie") {
+    by_every_product([] {
+        for (const std::int64_t first : {64, 62})
+            for (const bool one_scale : {true, false}) {
+                net n;
+                const auto pair = [&](value_id y, double scale = 0.1) { return n.dequantize(n.quantize(y, scale, 120), scale, 120); };
+                const value_id x = n.b.input("x", dtype::float32, {2, 3, 14, 15});
+                const value_id c = pair(n.b.apply("Conv", {pair(x, 0.01), n.weight({100, 3, 3, 3}), n.bias(100)}));
+                tensor lengths = tensor::make(dtype::int64, {2}).value();
+                lengths.data<std::int64_t>()[0] = first, lengths.data<std::int64_t>()[1] = 100 - first;
+                const auto parts = n.b.apply_all("Split", {c, n.constant(lengths)}, {graft::integer_attribute("axis", 1)}, 2);
+                const value_id left = pair(parts[0], one_scale ? 0.1 : 0.12), right = pair(parts[1]);
+                const value_id made_of = pair(n.b.apply("Conv", {left, n.weight({100 - first, first, 1, 1})}), 0.4);
+                const answers a =
+                    check_against_reference(n.b, n.quantize(n.b.apply("Add", {made_of, right}), 0.4, 120), made(dtype::float32, {2, 3, 14, 15}, 1.1),
+                                            graft::cpu::multiplies_tiles(graft::cpu::active_isa().value()) ? 2
+                                            : pairs_pay()                                                  ? 3
+                                                                                                           : 0,
+                                            3);
+                if (!pairs_pay()) continue;
+                CHECK(a.reals == 0);
+                CHECK(a.functions == (one_scale ? 0 : 1));
+                if (graft::cpu::multiplies_bytes(graft::cpu::active_isa().value())) CHECK(a.cuts == (first % 64 ? 0 : 2));
+            }
+    });
+}
+
 TEST_CASE("cpu quantized graphs: products of rows by constant weights are convolutions of one tap where bytes are multiplied") {
     by_every_product([] {
         const int integers = graft::cpu::multiplies_bytes(graft::cpu::active_isa().value()) ? 1 : 0;

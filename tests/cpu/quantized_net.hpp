@@ -60,6 +60,7 @@ struct answers {
     int integers = 0;   // convolutions and sums in integers
     int functions = 0;  // products, means and functions of codes
     int reals = 0;      // codes that become reals
+    int cuts = 0;       // parts of images, where they lie in blocks
 };
 inline answers run(const graft::graph& g, const tensor& x, void (*change)(graft::load_options&) = nullptr) {
     graft::load_options options;
@@ -78,6 +79,7 @@ inline answers run(const graft::graph& g, const tensor& x, void (*change)(graft:
         a.integers += p.op_type == "graft.QuantizedConv" || p.op_type == "graft.QuantizedSum";
         for (const char* op : {"graft.QuantizedProduct", "graft.QuantizedGlobalAveragePool", "graft.LookupTable"}) a.functions += p.op_type == op;
         a.reals += p.op_type == "DequantizeLinear";
+        a.cuts += p.op_type == "graft.SliceChannels";
     }
     return a;
 }

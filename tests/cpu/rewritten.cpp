@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <graft/cpu/dispatch.hpp>
 #include <graft/graft.hpp>
 
 #include <algorithm>
@@ -388,5 +389,41 @@ TEST_CASE("rewritten: products along a short axis that is turned behind the othe
         });
         CHECK(count(found, "Transpose") == (m.lies ? 0 : 2));
         CHECK(count(found, "graft.MatMul: reference") == 0);
+    }
+}
+
+TEST_CASE("rewritten: images in blocks are cut along their channels where they lie") {
+    struct cut {
+        list parts;
+        bool slices, whole;  // by Slice, not Split; in whole blocks, of 16 at most
+    };
+    const cut cuts[] = {{{32, 32}, false, true}, {{16, 37}, false, true},  {{32, 16, 16}, false, true}, {{64}, true, true},
+                        {{32, 40}, true, true},  {{24, 40}, false, false}, {{24, 24}, true, false}};
+    for (const cut& c : cuts) {
+        CAPTURE(c.parts.size());
+        CAPTURE(c.parts[0]);
+        std::int64_t channels = 0;
+        for (std::int64_t part : c.parts) channels += part;
+        const auto found = kernels(
+            {2, 3, 12, 11},
+            [&](network& n, value_id x) {
+                const value_id images = n.conv(x, {channels, 3, 3, 3});
+                std::vector<value_id> parts;
+                if (c.slices) {
+                    for (std::int64_t i = 0, start = 0; i < static_cast<std::int64_t>(c.parts.size()); start += c.parts[static_cast<std::size_t>(i++)])
+                        // One from the end: the same part.
+                        parts.push_back(n.apply("Slice", {images, n.integers({i ? start - channels : start}),
+                                                          n.integers({start + c.parts[static_cast<std::size_t>(i)]}), n.integers({i ? -3 : 1})}));
+                } else {
+                    parts = n.b.apply_all("Split", {images, n.integers(c.parts)}, {integer_attribute("axis", 1)}, static_cast<int>(c.parts.size()));
+                }
+                parts.back() = n.conv(parts.back(), {16, c.parts.back(), 1, 1});
+                return n.apply("Concat", parts, {integer_attribute("axis", 1)});
+            },
+            1e-5);
+        const int block = graft::cpu::vector_width(graft::cpu::active_isa().value());
+        const bool whole = c.whole || (block <= 8 && c.parts[0] % block == 0);
+        CHECK(count(found, "graft.SliceChannels: copies of whole blocks") == (whole ? static_cast<int>(c.parts.size()) : 0));
+        if (whole && c.parts[0] % block == 0) CHECK(count(found, "graft.Reorder") == 1);  // what the caller reads
     }
 }

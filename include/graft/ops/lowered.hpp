@@ -28,6 +28,7 @@ inline status call_run(run_context& c) {
 ///   Activation(X)                      by the attributes activation, alpha, beta
 ///   Reorder(X)                         between row-major and the blocked layout
 ///   Concat(X...)                       along the channels, blocked
+///   SliceChannels(X)                   channels [start, start + channels of the output), blocked
 ///   QuantizedConv(X, packed W, scale, bias, B?)  of 8-bit images or rows, requantised, and the sum with B of that; its parameters are the integers "problem"
 ///   QuantizedSum(A, B)                 of 8-bit tensors of equal shapes, requantised; likewise
 ///   QuantizedProduct(A, B)             likewise, of equal shapes or by one code a channel
@@ -44,6 +45,7 @@ inline op_table lowered_ops() {
         own("Activation").inputs_from(0).outputs_from(0).elementwise().activates(reads_lowered_activation),
         own("Reorder").inputs_from(0).outputs_from(0),
         own("Concat").inputs_from(0).outputs_from(0),
+        own("SliceChannels").inputs_from(0).outputs_from(0),
         own("QuantizedConv").inputs_from(0).outputs_from(0),
         own("QuantizedSum").inputs_from(0).outputs_from(0),
         own("QuantizedProduct").inputs_from(0).outputs_from(0),
@@ -56,7 +58,6 @@ inline op_table lowered_ops() {
 
 /// Those that lowering makes of training's operators.
 ///   PackConvGradInputWeights(W)        the weights as the gradient of the input wants them
-///   SliceChannels(X)                   channels [start, start + channels of the output), in blocks
 ///   MaxPoolPlaces(X) -> places, Y?     max pooling that keeps which pixel of each window is the largest, a byte each
 ///   MaxPoolGradPlaces(dY, places)      its gradient
 ///   ActivationTraining(X) -> Y, X?, Y? Activation, which gives both in bfloat16 as well
@@ -66,7 +67,6 @@ inline op_table lowered_ops() {
 inline op_table training_lowered_ops() {
     static constexpr op_row rows[] = {
         own("PackConvGradInputWeights").inputs_from(0).outputs_from(0),
-        own("SliceChannels").inputs_from(0).outputs_from(0),
         own("MaxPoolPlaces").inputs_from(0).outputs_from(0),
         own("MaxPoolGradPlaces").inputs_from(0).outputs_from(0),
         own("ActivationTraining").inputs_from(0).outputs_from(0),

@@ -71,6 +71,7 @@ protected:
         if (!here(n)) return place_other(n);
         if (is(n, "Conv", "graft")) return place_conv(n);
         if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
+        if ((is(n, "Split") || is(n, "Slice")) && channel_parts(n)) return {};
         const layout lies = takes_blocks(n) ? blocks_ : layout_of_codes(n);
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const value_id id = n.inputs[i];
@@ -237,6 +238,48 @@ protected:
             const shape& s = at(n.inputs[i]).extents;
             if (s.rank() != 4 || (i + 1 < n.inputs.size() && s[1] % lies.channels != 0)) return false;
         }
+        return true;
+    }
+
+    // Whole blocks of channels cut out of a blocked value: each part is a copy of runs of memory.
+    GRAFT_COLD bool channel_parts(const node& n) {
+        const value_id source = n.inputs[0];
+        if (!blocked(source)) return false;
+        const shape& x = at(source).extents;
+        std::int64_t start = 0;
+        if (is(n, "Slice")) {
+            std::int64_t end = 0, axis = 0, step = 1;
+            if (n.inputs.size() < 4 || !one_integer(n.inputs[1], start) || !one_integer(n.inputs[2], end) || !one_integer(n.inputs[3], axis)) return false;
+            if (n.inputs.size() > 4 && n.inputs[4] != no_value && !one_integer(n.inputs[4], step)) return false;
+            if ((axis != 1 && axis != -3) || step != 1) return false;
+            if (start < 0) start += x[1];
+            if (start < 0) return false;
+        } else {
+            const std::int64_t axis = integer(n, "axis", 0);
+            if (axis != 1 && axis != -3) return false;
+        }
+        std::vector<node> parts;
+        for (value_id id : n.outputs) {
+            if (id == no_value || at(id).extents.rank() != 4 || at(id).extents.elements() == 0) return false;
+            node part;
+            become(part, "SliceChannels", "graft");
+            part.name = at(id).name;
+            part.inputs = {source};
+            part.outputs = {id};
+            set(part, "start", start);
+            if (!kernel_for(part, {at(source).layout, at(source).layout}, cpu::choose_kernel)) return false;
+            start += at(id).extents[1];
+            parts.push_back(std::move(part));
+        }
+        for (node& part : parts) {
+            at(part.outputs[0]).layout = at(source).layout;
+            g.nodes.push_back(std::move(part));
+        }
+        return true;
+    }
+    bool one_integer(value_id id, std::int64_t& v) {
+        if (!is_constant(id) || at(id).constant.elements() != 1) return false;
+        v = element_as_int64(at(id).type, at(id).constant.raw(), 0);
         return true;
     }
 

@@ -45,9 +45,7 @@ private:
                       {"SumTo", "graft", &training_layouter::place_sum},
                       {"Narrow", "graft", &training_layouter::place_narrow},
                       {"Widen", "graft", &training_layouter::place_widen},
-                      {"ActivationAgain", "graft", &training_layouter::place_as_input},
-                      {"Split", "", &training_layouter::place_parts},
-                      {"Slice", "", &training_layouter::place_parts}};
+                      {"ActivationAgain", "graft", &training_layouter::place_as_input}};
         for (const auto& row : others)
             if (is(n, row.op, row.domain)) return (this->*row.place)(n);
         if (bfloat16_) narrow_product(n);
@@ -71,7 +69,6 @@ private:
     // What was pooled lay in blocks, however small the gradient that comes back.
     status place_average_pool_grad(node& n) { return place_images(n, 0b1, 0b1, convolves_); }
     status place_sum(node& n) { return per_channel_sum(n) ? place_images(n, 0b1, 0) : layouter::place_node(n); }
-    status place_parts(node& n) { return channel_parts(n) ? status() : layouter::place_node(n); }
 
     // The problem of the forward convolution that a gradient belongs to; false where it is none of images of float32.
     bool forward_problem(const node& n, const shape& x, const shape& w, const shape& y, cpu::conv_problem& p) {
@@ -157,40 +154,6 @@ private:
         n.inputs[0] = as(n.inputs[0], at(n.inputs[1]).layout);
         g.nodes.push_back(std::move(n));
         return {};
-    }
-
-    // Whole blocks of channels cut out of a blocked value: each part is a copy of runs of memory.
-    bool channel_parts(const node& n) {
-        if (!blocked(n.inputs[0])) return false;
-        const shape& x = at(n.inputs[0]).extents;
-        std::int64_t start = 0;
-        if (is(n, "Slice")) {
-            std::int64_t end = 0, axis = 0, step = 1;
-            if (n.inputs.size() < 4 || !one_integer(n.inputs[1], start) || !one_integer(n.inputs[2], end) || !one_integer(n.inputs[3], axis)) return false;
-            if (n.inputs.size() > 4 && n.inputs[4] != no_value && !one_integer(n.inputs[4], step)) return false;
-            if ((axis != 1 && axis != -3) || step != 1) return false;
-            if (start < 0) start += x[1];
-        } else if (integer(n, "axis", 0) != 1)
-            return false;
-        std::int64_t first = start;
-        for (value_id id : n.outputs) {
-            if (id == no_value || !image(id) || first < 0 || first % blocks_.channels) return false;
-            first += at(id).extents[1];
-        }
-        const value_id source = n.inputs[0];
-        for (value_id id : n.outputs) {
-            node part = training_node(g, "SliceChannels", on_, source, id);
-            set(part, "start", start);
-            at(id).layout = blocks_;
-            start += at(id).extents[1];
-            g.nodes.push_back(std::move(part));
-        }
-        return true;
-    }
-    bool one_integer(value_id id, std::int64_t& v) {
-        if (!is_constant(id) || at(id).constant.elements() != 1) return false;
-        v = element_as_int64(at(id).type, at(id).constant.raw(), 0);
-        return true;
     }
 
     bool image(value_id id) { return is_float32(id) && at(id).extents.rank() == 4 && at(id).extents.elements() > 0; }

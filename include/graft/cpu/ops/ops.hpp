@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bfloat16.hpp"
+#include "channels.hpp"
 #include "conv.hpp"
 #include "conv_transpose.hpp"
 #include "elementwise.hpp"
@@ -17,8 +18,9 @@ namespace cpu {
 
 /// The first kernel that takes the node, or null: `refusal` says then what the last one asked had against it.
 inline GRAFT_COLD const kernel_row* choose_kernel(const kernel_query& q, kernel_choice& choice, const char*& refusal) {
-    const kernel_rows tables[] = {bfloat16_kernel_rows(), conv_kernel_rows(), matmul_kernel_rows(),         pool_kernel_rows(),      elementwise_kernel_rows(),
-                                  move_kernel_rows(),     rows_kernel_rows(), conv_transpose_kernel_rows(), quantized_kernel_rows(), resize_kernel_rows()};
+    const kernel_rows tables[] = {bfloat16_kernel_rows(),    conv_kernel_rows(),   matmul_kernel_rows(), pool_kernel_rows(),
+                                  elementwise_kernel_rows(), move_kernel_rows(),   rows_kernel_rows(),   conv_transpose_kernel_rows(),
+                                  quantized_kernel_rows(),   resize_kernel_rows(), channel_kernel_rows()};
     refusal = "its first output is left out";
     if (!q.wants(0)) return nullptr;
     refusal = "no fast kernel for this operator";

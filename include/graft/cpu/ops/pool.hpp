@@ -90,35 +90,6 @@ inline void run_reorder(const kernel_call& c) {
         to_blocked(c.level, c.input(0), p.n, p.c, p.pixels, c.output(0), c.pool);
 }
 
-// Blocked images put together along their channels; all but the last have whole blocks, so each image is one run of memory.
-struct concat_parameters {
-    std::int64_t block, element;  // channels, and bytes
-};
-inline GRAFT_COLD const char* choose_concat(const kernel_query& q, kernel_choice& choice) {
-    for (int i = 0; i < q.inputs; ++i) {
-        if (q.in[i].type != q.out[0].type || q.in_layout[i] != q.out_layout[0]) return "its images lie differently";
-        if (i + 1 < q.inputs && q.in[i].extents[1] % q.out_layout[0].channels != 0) return "its blocks are not whole";
-    }
-    choice.set(concat_parameters{q.out_layout[0].channels, bytes_of(q.out[0].type, shape{1})});
-    choice.note = "copies of whole blocks";
-    return nullptr;
-}
-inline void run_concat(const kernel_call& c) {
-    const std::int64_t block = c.parameters<concat_parameters>().block;
-    const shape& y = c.out[0].extents;
-    const std::int64_t pixel_bytes = y[2] * y[3] * c.parameters<concat_parameters>().element, out_bytes = (y[1] + block - 1) / block * block * pixel_bytes;
-    parallel_for(c.pool, y[0] * c.inputs, [&](std::int64_t task) {
-        const std::int64_t image = task / c.inputs;
-        const int which = static_cast<int>(task % c.inputs);
-        std::int64_t before = 0;
-        for (int i = 0; i < which; ++i) before += c.in[i].extents[1];
-        const std::int64_t bytes = (c.in[which].extents[1] + block - 1) / block * block * pixel_bytes;
-        if (bytes)
-            std::memcpy(c.out[0].as<char>() + image * out_bytes + before * pixel_bytes, c.in[which].as<const char>() + image * bytes,
-                        static_cast<std::size_t>(bytes));
-    });
-}
-
 inline kernel_rows pool_kernel_rows() {
     constexpr bool blocks = wanted("Conv");
     static constexpr kernel_row rows[] = {
@@ -128,7 +99,6 @@ inline kernel_rows pool_kernel_rows() {
          false},
         {"GlobalMaxPool", "", wanted("GlobalMaxPool") ? choose_global_pool : nullptr, wanted("GlobalMaxPool") ? run_global_max_kernel : nullptr, false},
         {"Reorder", "graft", blocks ? choose_reorder : nullptr, blocks ? run_reorder : nullptr, false},
-        {"Concat", "graft", blocks ? choose_concat : nullptr, blocks ? run_concat : nullptr, false},
     };
     return rows;
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "../ops.hpp"
-#include "channels.hpp"
 #include "conv_grad.hpp"
 #include "dropout.hpp"
 #include "elementwise.hpp"
@@ -19,9 +18,8 @@ namespace cpu {
 
 /// As `choose_kernel`, with the operators that training adds.
 inline const kernel_row* choose_training_kernel(const kernel_query& q, kernel_choice& choice, const char*& refusal) {
-    const kernel_rows tables[] = {conv_grad_kernel_rows(),   norm_grad_kernel_rows(),   elementwise_grad_kernel_rows(),
-                                  reduce_grad_kernel_rows(), matmul_grad_kernel_rows(), optimizer_kernel_rows(),
-                                  pool_grad_kernel_rows(),   channel_kernel_rows(),     dropout_kernel_rows(),
+    const kernel_rows tables[] = {conv_grad_kernel_rows(),   norm_grad_kernel_rows(), elementwise_grad_kernel_rows(), reduce_grad_kernel_rows(),
+                                  matmul_grad_kernel_rows(), optimizer_kernel_rows(), pool_grad_kernel_rows(),        dropout_kernel_rows(),
                                   rows_grad_kernel_rows(),   saved_kernel_rows()};
     refusal = "its first output is left out";
     if (!q.wants(0)) return nullptr;
