@@ -28,9 +28,9 @@ struct conv_case {
     std::vector<float> x, w, bias, residual;
 
     conv_case(random_source& random, const conv_problem& problem)
-        : p(problem), x(random.reals(p.n * p.ic * p.ih * p.iw)), w(random.reals(p.oc * p.ic * p.kh * p.kw)), bias(random.reals(p.oc)),
+        : p(problem), x(random.reals(p.n * p.ic * p.ih * p.iw)), w(random.reals(p.oc * p.ic / p.groups * p.kh * p.kw)), bias(random.reals(p.oc)),
           residual(random.reals(p.n * p.oc * p.oh * p.ow)) {
-        const float scale = 1.0f / std::sqrt(static_cast<float>(p.ic * p.kh * p.kw));
+        const float scale = 1.0f / std::sqrt(static_cast<float>(p.ic / p.groups * p.kh * p.kw));
         for (float& f : w) f *= scale;
     }
 
@@ -63,13 +63,14 @@ struct conv_case {
                 for (std::int64_t oy = 0; oy < p.oh; ++oy)
                     for (std::int64_t ox = 0; ox < p.ow; ++ox, ++at) {
                         double sum = double(bias[static_cast<std::size_t>(o)]), size = std::fabs(sum);
-                        for (std::int64_t c = 0; c < p.ic; ++c)
+                        const std::int64_t of_group = p.ic / p.groups, first = o / (p.oc / p.groups) * of_group;
+                        for (std::int64_t c = 0; c < of_group; ++c)
                             for (int ky = 0; ky < p.kh; ++ky)
                                 for (int kx = 0; kx < p.kw; ++kx) {
                                     const std::int64_t iy = oy * p.sh - p.pt + ky * p.dh, ix = ox * p.sw - p.pl + kx * p.dw;
                                     if (iy < 0 || iy >= p.ih || ix < 0 || ix >= p.iw) continue;
-                                    const double product = double(rounded(x[static_cast<std::size_t>(((n * p.ic + c) * p.ih + iy) * p.iw + ix)])) *
-                                                           double(rounded(w[static_cast<std::size_t>(((o * p.ic + c) * p.kh + ky) * p.kw + kx)]));
+                                    const double product = double(rounded(x[static_cast<std::size_t>(((n * p.ic + first + c) * p.ih + iy) * p.iw + ix)])) *
+                                                           double(rounded(w[static_cast<std::size_t>(((o * of_group + c) * p.kh + ky) * p.kw + kx)]));
                                     sum += product, size += std::fabs(product);
                                 }
                         const double add = p.ep.residual ? double(residual[at]) : 0;
@@ -97,9 +98,11 @@ TEST_CASE("bfloat16: convolutions of every form equal sums in double of rounded 
         [](isa set) {
             random_source random;
             bool planes = false;
+            int groups = 1;
             const auto with = [&](const char* how, std::int64_t n, std::int64_t ic, std::int64_t h, std::int64_t w, std::int64_t oc, int k, int s, int d,
                                   int pad, int behind, epilogue ep = {}) {
                 conv_problem p;
+                p.groups = groups;
                 p.n = n, p.ic = ic, p.ih = h, p.iw = w, p.oc = oc, p.kh = p.kw = k, p.sh = p.sw = s, p.dh = p.dw = d, p.pt = p.pl = pad, p.ep = ep;
                 if (planes) p.in = layout::row_major;
                 size_output(p, behind, behind);
@@ -120,6 +123,15 @@ TEST_CASE("bfloat16: convolutions of every form equal sums in double of rounded 
             with("1x1 with pads", 2, 8, 3, 3, 9, 1, 1, 1, 1, 5);
             with("steps larger than the window", 1, 8, 11, 13, 9, 2, 3, 1, 0, 0);
             with("one output", 1, 64, 4, 4, 64, 4, 4, 1, 0, 0);
+            for (const bool residual : {false, true}) {
+                epilogue ep;
+                ep.residual = residual, ep.act = activation::relu;
+                groups = 3;
+                with("groups", 2, 96, 7, 9, 144, 3, 1, 1, 1, 1, ep);
+                with("groups, with steps", 2, 48, 9, 9, 96, 3, 2, 1, 1, 1, ep);
+                with("groups of a tap", 2, 96, 5, 6, 48, 1, 1, 1, 0, 0, ep);
+                groups = 1;
+            }
             planes = true;
             with("planes, 7x7 with steps", 2, 3, 21, 40, 33, 7, 2, 1, 3, 3);
             with("planes, 3x3", 1, 1, 9, 11, 16, 3, 1, 1, 1, 1);

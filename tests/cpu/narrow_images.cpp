@@ -73,7 +73,7 @@ void check_conv(isa set, const conv_problem& problem, const char* how, bool narr
     random_source random;
     conv_problem p = problem;
     p.bfloat16 = true;
-    const bool depthwise = p.groups > 1;
+    const bool depthwise = p.groups == p.ic;
     const std::int64_t pixels = p.oh * p.ow, in = p.ih * p.iw;
     const std::vector<float> x = all_rounded(random.reals(p.n * p.ic * in)), bias = random.reals(p.oc),
                              residual = all_rounded(random.reals(p.n * p.oc * pixels));
@@ -140,6 +140,15 @@ TEST_CASE("bfloat16: convolutions read and write narrow images, where they lie o
                     with("with an activation", 2, 24, 7, 7, 16, 1, 1, 0, ep);
                 }
         }
+        conv_problem groups;
+        groups.n = 2, groups.ic = 128, groups.oc = 64, groups.groups = 2, groups.ih = groups.iw = 9, groups.kh = groups.kw = 3, groups.pt = groups.pl = 1;
+        size_output(groups, 1, 1);
+        check_conv(set, groups, "groups", true, true);
+        // A group's half block is read among floats alone.
+        groups.groups = 4, groups.ic = 192;
+        conv_choice choice = choose_bfloat16_conv(groups);
+        CHECK(!takes_narrow_images(groups, choice, true, false));
+        CHECK(!takes_narrow_images(groups, choice, false, true));
         conv_problem planes;
         planes.ic = 3, planes.ih = 21, planes.iw = 40, planes.oc = 33, planes.kh = planes.kw = 7, planes.sh = planes.sw = 2, planes.pt = planes.pl = 3;
         planes.in = layout::row_major;

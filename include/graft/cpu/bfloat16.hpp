@@ -14,11 +14,12 @@ namespace cpu {
 
 /// Whether the kernels take a convolution of a few planes, which are read as they lie: a row of outputs fits into the room that the kernel has.
 bool takes_bfloat16_planes(const conv_problem& problem);
-/// That, or takes_pixels, as the image lies.
+/// That, or takes_pixels, as the image lies; of groups each, whose channels fill vectors on both sides.
 bool takes_bfloat16(const conv_problem& problem);
 /// Whether they take such a product: one matrix A for each of C, neither transposed nor scaled, and a bias, if any, for each column.
 bool takes_bfloat16_product(const gemm_problem& problem);
 
+/// Of a convolution in groups those of one group.
 bfloat16_weights bfloat16_weights_of(const conv_problem& problem);
 bfloat16_weights bfloat16_weights_of(const gemm_problem& problem);
 /// What tells weights packed for this set's kernels from those for others.
@@ -77,6 +78,13 @@ inline pixel_args product_args(isa set, const gemm_problem& p, const float* bias
     return a;
 }
 
+// A group's channels are whole vectors of every instruction set.
+constexpr std::int64_t group_channels = 16;
+inline conv_problem one_group(conv_problem p) {
+    p.ic /= p.groups, p.oc /= p.groups, p.groups = 1;
+    return p;
+}
+
 // Rows of A, as many as are gathered together, as an image of one row.
 inline conv_problem image_of(const gemm_problem& p) {
     conv_problem image;
@@ -91,10 +99,17 @@ GRAFT_INLINE bool takes_bfloat16_planes(const conv_problem& p) {
     const std::int64_t beside = std::int64_t(p.kw - 1) * p.dw / p.sw + 1, widest = vector_width(isa::avx512);
     return p.in == layout::row_major && p.ic <= 4 && takes_pixels(p) && p.ic * ((p.ow + beside) * p.sw + widest) <= bfloat16_row;
 }
-GRAFT_INLINE bool takes_bfloat16(const conv_problem& p) { return p.in == layout::row_major && p.ic <= 4 ? takes_bfloat16_planes(p) : takes_pixels(p); }
+GRAFT_INLINE bool takes_bfloat16(const conv_problem& p) {
+    if (p.groups > 1) {
+        const conv_problem one = detail::one_group(p);
+        return one.ic % detail::group_channels == 0 && one.oc % detail::group_channels == 0 && takes_pixels(one);
+    }
+    return p.in == layout::row_major && p.ic <= 4 ? takes_bfloat16_planes(p) : takes_pixels(p);
+}
 GRAFT_INLINE bool takes_bfloat16_product(const gemm_problem& p) { return detail::rounds_product(p) && p.alpha == 1 && p.m > 0 && p.n > 0 && p.k > 0; }
 
-GRAFT_INLINE bfloat16_weights bfloat16_weights_of(const conv_problem& p) {
+GRAFT_INLINE bfloat16_weights bfloat16_weights_of(const conv_problem& all) {
+    const conv_problem p = detail::one_group(all);
     const std::int64_t taps = std::int64_t(p.kh) * p.kw;
     if (p.in == layout::row_major) return {p.ic * p.kw, p.oc, p.kh, p.ic * taps, taps, p.kw, p.kw};
     return {p.ic, p.oc, taps, p.ic * taps, taps};
@@ -116,13 +131,17 @@ GRAFT_INLINE void pack_bfloat16(isa set, const bfloat16_weights& w, const float*
     });
 }
 
-GRAFT_INLINE std::int64_t bfloat16_conv_workspace(const conv_problem& p, bool apart) { return detail::pixel_workspace(apart ? p : detail::as_gathered(p)); }
+GRAFT_INLINE std::int64_t bfloat16_conv_workspace(const conv_problem& problem, bool apart) {
+    const conv_problem p = detail::one_group(problem);
+    return detail::pixel_workspace(apart ? p : detail::as_gathered(p));
+}
 GRAFT_INLINE std::int64_t bfloat16_product_workspace(const gemm_problem& p) { return detail::pixel_workspace(detail::image_of(detail::joined_batches(p))); }
 
 GRAFT_INLINE GRAFT_COLD void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, const void* packed, const float* bias,
                                                const float* residual, float* y, void* workspace, executor& pool, const output_steps* steps,
                                                const narrow_images& narrow) {
-    const conv_problem p = steps ? problem : detail::as_gathered(problem, narrow.x && detail::reads_in_place(*bfloat16_products(set), problem));
+    const conv_problem group = detail::one_group(problem);
+    const conv_problem p = steps ? group : detail::as_gathered(group, narrow.x && detail::reads_in_place(*bfloat16_products(set), group));
     const std::int64_t width = vector_width(set);
     pixel_args a;
     a.weights = static_cast<const std::uint16_t*>(packed), a.bias = bias;
@@ -133,15 +152,26 @@ GRAFT_INLINE GRAFT_COLD void run_bfloat16_conv(isa set, const conv_problem& prob
     a.iw = p.iw;
     a.x_vector = p.ih * p.iw * width, a.y_vector = p.oh * p.ow * width;
     const std::int64_t in = narrow.x ? std::int64_t(bfloat16_block) : width, out = narrow.y ? std::int64_t(bfloat16_block) : width;
-    a.x_pixel = in, a.x_row = p.iw * in, a.x_image = (p.ic + in - 1) / in * in / width * a.x_vector;
-    a.y_pixel = out, a.y_row = p.ow * out, a.y_image = (p.oc + out - 1) / out * out / width * a.y_vector;
+    a.x_pixel = in, a.x_row = p.iw * in, a.x_image = (problem.ic + in - 1) / in * in / width * a.x_vector;
+    a.y_pixel = out, a.y_row = p.ow * out, a.y_image = (problem.oc + out - 1) / out * out / width * a.y_vector;
     if (problem.in == layout::row_major) {
         a.unrolled = problem.kw, a.unrolled_step = problem.sw, a.unrolled_dilation = problem.dw, a.unrolled_pad = problem.pl;
         a.iw = a.x_row = problem.iw, a.x_vector = problem.ih * problem.iw, a.x_image = problem.ic * a.x_vector;
     }
     if (steps) a.y_row = steps->row, a.y_pixel = steps->pixel, a.y_vector = steps->vector, a.y_image = steps->image;
     a.whole_vectors = true;
-    detail::run_pixels(*bfloat16_products(set), p, a, workspace, pool);
+    // From a group to the next.
+    const std::int64_t of_x = p.ic / width * a.x_vector, of_y = p.oc / width * a.y_vector;
+    const std::int64_t of_weights = problem.groups > 1 ? packed_bfloat16_bytes(bfloat16_weights_of(problem)) / 2 : 0;
+    for (int g = 0; g < problem.groups; ++g) {
+        pixel_args of_group = a;
+        of_group.weights += g * of_weights;
+        of_group.bias = detail::at_image(a.bias, g * p.oc);
+        of_group.x = detail::at_image(a.x, g * of_x), of_group.narrow_x = detail::at_image(a.narrow_x, g * of_x);
+        of_group.y = detail::at_image(a.y, g * of_y), of_group.narrow_y = detail::at_image(a.narrow_y, g * of_y);
+        of_group.residual = detail::at_image(a.residual, g * of_y), of_group.narrow_residual = detail::at_image(a.narrow_residual, g * of_y);
+        detail::run_pixels(*bfloat16_products(set), p, of_group, workspace, pool);
+    }
 }
 
 GRAFT_INLINE bool takes_narrow_matrices(const gemm_problem& problem, bool a, bool c) {

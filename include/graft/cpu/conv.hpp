@@ -203,7 +203,8 @@ inline int winograd_size(const conv_problem& p, std::int64_t width) {
 // which is as fast and better not rounded. Pairs are twice as many a cycle as floats, but blocks of 32
 // channels may be half empty, and pixels have to be gathered; Winograd's products are fewer.
 constexpr double gather_ns = 3;  // of 32 channels of a pixel, on the scale of winograd_cost
-inline GRAFT_COLD bool faster_in_bfloat16(isa set, const conv_problem& p) {
+inline GRAFT_COLD bool faster_in_bfloat16(isa set, const conv_problem& all) {
+    const conv_problem p = one_group(all);
     if (bfloat16_products(set)->tiles) return p.ic > 4 || p.oc > bfloat16_block;
     conv_problem g = p;
     if (p.ic > 4) g.in = layout::blocked;
@@ -211,7 +212,7 @@ inline GRAFT_COLD bool faster_in_bfloat16(isa set, const conv_problem& p) {
     const std::int64_t width = vector_width(set), in_blocks = ceil_div(g.ic, bfloat16_block), out_blocks = ceil_div(p.oc, bfloat16_block);
     const double products_per_ns = 6.2 * double(width), pixels = double(p.oh * p.ow);
     double floats = pixels * double(p.kh * p.kw * p.ic * ceil_div(p.oc, width) * width) / products_per_ns;
-    if (may_be_winograd(p))
+    if (may_be_winograd(all))
         if (const int m = winograd_size(p, width)) floats = winograd_cost(p, m, width);
     const double computed = double((g.oh - 1) * planes_of(g).pitch + g.ow) * double(g.kh * g.kw);  // what lies between rows as well
     const double pairs = computed * double(in_blocks * out_blocks) * bfloat16_block * bfloat16_block / (1.7 * products_per_ns);
@@ -304,7 +305,7 @@ GRAFT_INLINE GRAFT_COLD conv_choice choose_bfloat16_conv(const conv_problem& p) 
     conv_problem chosen = p;
     chosen.in = c.in;
     c.workspace_bytes = bfloat16_conv_workspace(chosen);
-    c.packed_bytes = packed_bfloat16_bytes(bfloat16_weights_of(chosen));
+    c.packed_bytes = p.groups * packed_bfloat16_bytes(bfloat16_weights_of(chosen));
     return c;
 }
 
@@ -389,7 +390,11 @@ GRAFT_INLINE void run_conv(isa set, const conv_problem& p, const conv_choice& ch
 }
 
 GRAFT_INLINE bool takes_narrow_images(const conv_problem& p, const conv_choice& choice, bool x, bool y) {
-    if (choice.algorithm == conv_algorithm::bfloat16) return !x || choice.in == layout::blocked;
+    if (choice.algorithm == conv_algorithm::bfloat16) {
+        // A group of images in bfloat16 has whole blocks.
+        const auto whole = [&](std::int64_t channels) { return p.groups == 1 || channels / p.groups % bfloat16_block == 0; };
+        return (!x || (choice.in == layout::blocked && whole(p.ic))) && (!y || whole(p.oc));
+    }
     return choice.algorithm == conv_algorithm::depthwise && x && y && !p.ep.residual && p.pt >= 0 && p.pl >= 0 &&
            p.kh * std::int64_t(p.kw) <= narrow_depthwise_taps && narrow_depthwise_rows(p) > 0;
 }

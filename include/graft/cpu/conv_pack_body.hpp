@@ -103,7 +103,14 @@ GRAFT_INLINE std::int64_t conv_channels_at_once(isa set, const conv_problem& p, 
 
 GRAFT_INLINE void pack_conv_weights(isa set, const conv_problem& p, const conv_choice& choice, const float* weight, std::int64_t begin, std::int64_t end,
                                     void* packed, executor& pool) {
-    if (choice.algorithm == conv_algorithm::bfloat16) return pack_bfloat16(set, bfloat16_weights_of(p), weight, begin, end, packed, pool);
+    if (choice.algorithm == conv_algorithm::bfloat16) {
+        if (p.groups == 1) return pack_bfloat16(set, bfloat16_weights_of(p), weight, begin, end, packed, pool);
+        const std::int64_t channels = p.oc / p.groups, of_group = channels * (p.ic / p.groups) * p.kh * p.kw;
+        for (int g = 0; g < p.groups; ++g)
+            pack_bfloat16(set, bfloat16_weights_of(p), weight + g * of_group, 0, channels, static_cast<char*>(packed) + g * (choice.packed_bytes / p.groups),
+                          pool);
+        return;
+    }
     const std::int64_t width = vector_width(set), taps = std::int64_t(p.kh) * p.kw, icg = p.ic / p.groups, ocg = p.oc / p.groups;
     float* const all = static_cast<float*>(packed);
     if (choice.algorithm == conv_algorithm::depthwise || choice.algorithm == conv_algorithm::shared) {

@@ -26,6 +26,7 @@ inline conv_problem turned_round(const conv_problem& f) {
     q.pl = f.dw * (f.kw - 1) - f.pl;
     q.in = q.out = layout::blocked;
     q.ep = epilogue();
+    q.bfloat16 &= f.groups == 1;  // weights of groups are turned for floats alone
     return q;
 }
 
