@@ -1,4 +1,5 @@
 // Forms that exporters write and that the CPU brings into others: the answers stay those of the reference kernels, and what is meant to go is gone.
+#include "../emulated_products.hpp"
 #include "../exec/nets.hpp"
 
 #include <doctest/doctest.h>
@@ -46,7 +47,7 @@ struct network {
 };
 
 // What the network runs by, "operator: kernel" of each node, once its answers are those of the reference kernels.
-std::vector<std::string> kernels(const list& x, const std::function<value_id(network&, value_id)>& build, double most = 2e-6) {
+std::vector<std::string> kernels(const list& x, const std::function<value_id(network&, value_id)>& build, double most = 2e-6, const char* precision = "auto") {
     network n;
     n.b.output(build(n, n.input(x)), "y");
     const graft::graph g = n.b.finish();
@@ -54,6 +55,7 @@ std::vector<std::string> kernels(const list& x, const std::function<value_id(net
     const graft::tensor input = nets::random_tensor(graft::shape::from(x.begin(), x.end()), random, -2, 2);
     graft::load_options fast, slow;
     fast.device = slow.device = "cpu";
+    fast.on_device.precision = precision;
     slow.reference = true;
     const graft::model m = graft::load(g, fast), reference = graft::load(g, slow);
     const auto want = nets::run(reference, {input}), got = nets::run(m, {input}, 1), same = nets::run(m, {input}, 3);
@@ -186,11 +188,13 @@ TEST_CASE("rewritten: zeros round an image are pads of what reads it") {
 }
 
 TEST_CASE("rewritten: convolutions of large patches are products of matrices") {
-    const auto patches = [](std::int64_t height, std::int64_t width, std::int64_t kernel, std::int64_t stride) {
+    const char* precision = "auto";
+    double most = 1e-5;  // sums of 3,072 products
+    const auto patches = [&](std::int64_t height, std::int64_t width, std::int64_t kernel, std::int64_t stride) {
         const auto build = [&](network& n, value_id x) {
             return n.apply("Relu", {n.conv(x, {24, 3, kernel, kernel}, {integers_attribute("strides", {stride, stride})})});
         };
-        return kernels({2, 3, height, width}, build, 1e-5);  // sums of 3,072 products
+        return kernels({2, 3, height, width}, build, most, precision);
     };
     for (const auto& by : {patches(64, 96, 32, 32), patches(20, 40, 20, 20)}) {
         CHECK(count(by, "graft.MatMul") == 1);
@@ -200,6 +204,11 @@ TEST_CASE("rewritten: convolutions of large patches are products of matrices") {
     CHECK(count(patches(70, 64, 32, 32), "graft.Conv") == 1);  // rows that no window has
     CHECK(count(patches(64, 64, 32, 16), "graft.Conv") == 1);  // windows that overlap
     CHECK(count(patches(32, 32, 8, 8), "graft.Conv") == 1);    // small ones
+    precision = "bfloat16", most = 5e-3;
+    for (const char* products : {"amx", "avx512_bf16"}) {
+        const emulated_products with(products);
+        CHECK(count(patches(64, 96, 32, 32), "graft.MatMul: matrix product, operands in bfloat16") == 1);
+    }
 }
 
 TEST_CASE("rewritten: channels that make a few channels each are convolved as often") {

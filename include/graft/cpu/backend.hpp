@@ -49,8 +49,7 @@ inline const kernel_set& inference_set() noexcept {
     constexpr bool quantized = quantized_conv_wanted() || quantized_sum_wanted();
     static constexpr kernel_set self = {choose_kernel, nullptr,
                                         [](graph& g, const lowering& with, const arithmetic& by) {
-                                            if constexpr (wanted("Conv"))
-                                                if (!by.bfloat16) GRAFT_TRY(graft::detail::conv_forms(g, with, by.level).run());
+                                            if constexpr (wanted("Conv")) GRAFT_TRY(graft::detail::conv_forms(g, with, by.level).run());
                                             if constexpr (wanted("MatMul") && wanted("Transpose"))
                                                 if (graft::detail::strided_products(g, with, by).run()) drop_unread(g);
                                             if constexpr (wanted("Conv") && wanted("Transpose") && wanted("Reshape"))
