@@ -24,7 +24,7 @@ public:
     explicit rewriter(graph& target, place_id on = 0) : g(target), on_(on) { index(); }
 
     // Looks at the whole graph anew: after its list of nodes was changed.
-    void index() {
+    GRAFT_COLD void index() {
         maker_.assign(g.values.size(), -1);
         uses_.assign(g.values.size(), 0);
         readers_.clear();
@@ -36,18 +36,18 @@ public:
 
     // Changes one node of the graph, or a few together, which may exchange what they make.
     template <class Change>
-    void edit(node& n, Change change) {
+    GRAFT_COLD void edit(node& n, Change change) {
         unlink(n);
         change();
         link(n);
     }
     template <class Change>
-    void edit(std::initializer_list<node*> nodes, Change change) {
+    GRAFT_COLD void edit(std::initializer_list<node*> nodes, Change change) {
         for (node* n : nodes) unlink(*n);
         change();
         for (node* n : nodes) link(*n);
     }
-    void drop(node& n) {
+    GRAFT_COLD void drop(node& n) {
         unlink(n);
         n.op_type.clear();
     }
@@ -72,7 +72,7 @@ public:
         link(dropped);
     }
     // The node takes the place of one that reads its first output and has one output: it makes what that one made.
-    void replace(node& reader, node& by) {
+    GRAFT_COLD void replace(node& reader, node& by) {
         const value_id y = reader.outputs[0];
         drop(reader);
         edit(by, [&] { by.outputs[0] = y; });
@@ -125,7 +125,7 @@ public:
         return scalar(id, v) && std::fabs(static_cast<double>(v) - wanted_value) <= 1e-6 * std::fabs(wanted_value);
     }
     // A new value with the type and shape of another.
-    value_id like(value_id id, const char* suffix) {
+    GRAFT_COLD value_id like(value_id id, const char* suffix) {
         const value source = at(id);
         const value_id made = g.add_value(source.name + suffix);
         at(made).type = source.type;
@@ -134,19 +134,19 @@ public:
         return made;
     }
     // Makes a node another operator, here; attributes stay.
-    void become(node& n, const char* op, const char* domain) const {
+    GRAFT_COLD void become(node& n, const char* op, const char* domain) const {
         n.place = on_;
         n.op_type = op;
         n.domain = domain;
         n.op = ops::find_op(domain, op, newest_opset);
         n.version = newest_opset;
     }
-    static void set(node& n, const char* name, std::int64_t v) {
+    GRAFT_COLD static void set(node& n, const char* name, std::int64_t v) {
         attribute& a = attribute_of(n, name);
         a.kind = attribute_kind::integer;
         a.integer = v;
     }
-    static void set(node& n, const char* name, float v) {
+    GRAFT_COLD static void set(node& n, const char* name, float v) {
         attribute& a = attribute_of(n, name);
         a.kind = attribute_kind::real;
         a.real = v;
@@ -159,7 +159,7 @@ public:
         const attribute* a = n.find(name);
         return a ? a->real : otherwise;
     }
-    void finish() {
+    GRAFT_COLD void finish() {
         std::sort(order_.begin(), order_.end());
         std::vector<node> kept;
         auto next = order_.begin();
@@ -179,11 +179,11 @@ protected:
     const place_id on_;
 
 private:
-    void insert(std::size_t before, node added) {
+    GRAFT_COLD void insert(std::size_t before, node added) {
         order_.emplace_back(before, inserted_.size());
         inserted_.push_back(std::move(added));
     }
-    static attribute& attribute_of(node& n, const char* name) {
+    GRAFT_COLD static attribute& attribute_of(node& n, const char* name) {
         for (attribute& a : n.attributes)
             if (a.name == name) return a;
         n.attributes.emplace_back();
@@ -202,7 +202,7 @@ private:
         const std::vector<value_id>& ids = inputs_of(n);
         return !n.op_type.empty() && std::find(ids.begin(), ids.end(), id) != ids.end();
     }
-    void link(const node& n) {
+    GRAFT_COLD void link(const node& n) {
         maker_.resize(g.values.size(), -1);
         uses_.resize(g.values.size(), 0);
         for (value_id id : n.outputs)
@@ -211,13 +211,13 @@ private:
             if (id != no_value) ++uses_[id];
         if (!readers_.empty()) note_reader(n);
     }
-    void unlink(const node& n) {
+    GRAFT_COLD void unlink(const node& n) {
         for (value_id id : n.outputs)
             if (position(id) == static_cast<int>(place_of(n))) maker_[id] = -1;
         for (value_id id : inputs_of(n))
             if (id != no_value) --uses_[id];
     }
-    void note_reader(const node& n) {
+    GRAFT_COLD void note_reader(const node& n) {
         readers_.resize(g.values.size());
         for (value_id id : inputs_of(n))
             if (id != no_value) readers_[id].push_back(static_cast<int>(place_of(n)));

@@ -126,11 +126,11 @@ private:
         const value& v = g_.at(id);
         return v.constant ? v.constant.shape().rank() : v.has_shape ? v.extents.rank() : 0;
     }
-    value_id add(const node& n, const char* op, std::vector<value_id> inputs, attributes with = {}) {
+    GRAFT_COLD value_id add(const node& n, const char* op, std::vector<value_id> inputs, attributes with = {}) {
         return write_.add(op, stem(n), trimmed(std::move(inputs)), std::move(with));
     }
     // The last node, which makes what `n` did.
-    bool finish(const node& n, const char* op, std::vector<value_id> inputs, attributes with = {}) {
+    GRAFT_COLD bool finish(const node& n, const char* op, std::vector<value_id> inputs, attributes with = {}) {
         node last;
         last.name = n.name;
         last.inputs = trimmed(std::move(inputs));
@@ -148,21 +148,21 @@ private:
     // -- in eight bits --
 
     // Whether scales are one number, or may be told along an axis.
-    bool scales(value_id scale, bool along_axis) const {
+    GRAFT_COLD bool scales(value_id scale, bool along_axis) const {
         const tensor t = constant(scale);
         return !t || t.elements() == 1 || (along_axis && version() >= 13);
     }
-    value_id dequantized(const node& n, value_id codes, value_id scale, value_id zero, std::int64_t axis = 1) {
+    GRAFT_COLD value_id dequantized(const node& n, value_id codes, value_id scale, value_id zero, std::int64_t axis = 1) {
         const tensor t = constant(scale);
         return add(n, "DequantizeLinear", {codes, scale, zero}, t && t.elements() > 1 ? attributes{integer_attribute("axis", axis)} : attributes());
     }
     value_id dequantized_at(const node& n, std::size_t i) { return dequantized(n, in(n, i), in(n, i + 1), in(n, i + 2)); }
     bool quantize(const node& n, value_id y, value_id scale, value_id zero) { return finish(n, "QuantizeLinear", {y, scale, zero}); }
-    bool quantized_pair(const node& n, const char* as) {
+    GRAFT_COLD bool quantized_pair(const node& n, const char* as) {
         const value_id a = dequantized_at(n, 0), b = dequantized_at(n, 3);
         return quantize(n, add(n, as, {a, b}), in(n, 6), in(n, 7));
     }
-    bool quantized_one(const node& n, const char* as) {
+    GRAFT_COLD bool quantized_one(const node& n, const char* as) {
         attributes with = without(n, {"channels_last", "opset"});
         if (!exists(as)) return false;
         // Of old, all axes from `axis` on were one.
@@ -177,17 +177,17 @@ private:
         if (last) y = turned(n, y, axes, false);
         return quantize(n, y, in(n, 3), in(n, 4));
     }
-    bool quantized_concat(const node& n, const char* as) {
+    GRAFT_COLD bool quantized_concat(const node& n, const char* as) {
         if ((n.inputs.size() - 2) % 3 != 0) return false;
         std::vector<value_id> parts;
         for (std::size_t i = 2; i < n.inputs.size(); i += 3) parts.push_back(dequantized_at(n, i));
         return quantize(n, add(n, as, std::move(parts), n.attributes), in(n, 0), in(n, 1));
     }
-    bool quantized_where(const node& n, const char* as) {
+    GRAFT_COLD bool quantized_where(const node& n, const char* as) {
         const value_id a = dequantized_at(n, 1), b = dequantized_at(n, 4);
         return quantize(n, add(n, as, {in(n, 0), a, b}), in(n, 7), in(n, 8));
     }
-    bool quantized_conv(const node& n, const char* as) {
+    GRAFT_COLD bool quantized_conv(const node& n, const char* as) {
         if (!integer(n, "channels_last", 0)) return finish(n, as, n.inputs, without(n, {"channels_last"}));
         const int axes = rank(in(n, 3));
         if (axes < 3) return false;
@@ -195,7 +195,7 @@ private:
         inputs[0] = turned(n, inputs[0], axes, true);
         return finish_turned(n, add(n, as, std::move(inputs), without(n, {"channels_last"})), axes);
     }
-    bool quantized_gemm(const node& n, const char* as) {
+    GRAFT_COLD bool quantized_gemm(const node& n, const char* as) {
         const bool turned_b = integer(n, "transB", 0) != 0;
         if (!scales(in(n, 1), false) || !scales(in(n, 4), true)) return false;
         const value_id a = dequantized_at(n, 0), b = dequantized(n, in(n, 3), in(n, 4), in(n, 5), turned_b ? 0 : 1);
@@ -210,13 +210,13 @@ private:
         return quantize(n, add(n, as, {a, b, bias}, std::move(with)), in(n, 7), in(n, 8));
     }
     // Y = A * B + bias, in reals, of what codes stand for.
-    bool integer_product(const node& n, const char* as) {
+    GRAFT_COLD bool integer_product(const node& n, const char* as) {
         const tensor b = constant(in(n, 1));
         if (!scales(in(n, 2), false) || !scales(in(n, 3), bool(b))) return false;
         const value_id x = dequantized(n, in(n, 0), in(n, 2), in(n, 4));
         return product_of(n, as, x, dequantized(n, in(n, 1), in(n, 3), in(n, 5), b ? b.shape().rank() - 1 : 1), in(n, 6));
     }
-    bool dynamic_product(const node& n, const char* as) {
+    GRAFT_COLD bool dynamic_product(const node& n, const char* as) {
         const tensor b = constant(in(n, 1));
         if (!exists("DynamicQuantizeLinear") || !scales(in(n, 2), bool(b))) return false;
         const value_id codes = add(n, "DynamicQuantizeLinear", {in(n, 0)});
@@ -226,7 +226,7 @@ private:
         const value_id x = dequantized(n, codes, scale, zero);
         return product_of(n, as, x, dequantized(n, in(n, 1), in(n, 2), in(n, 3), b ? b.shape().rank() - 1 : 1), in(n, 4));
     }
-    bool product_of(const node& n, const char* as, value_id a, value_id b, value_id bias) {
+    GRAFT_COLD bool product_of(const node& n, const char* as, value_id a, value_id b, value_id bias) {
         return bias == no_value ? finish(n, as, {a, b}) : finish(n, "Add", {add(n, as, {a, b}), bias});
     }
 
@@ -242,7 +242,7 @@ private:
         if (!to_second) order.push_back(1);
         return integers_attribute("perm", std::move(order));
     }
-    bool channels_last(const node& n, const char* as) {
+    GRAFT_COLD bool channels_last(const node& n, const char* as) {
         const attribute* kernel = n.find("kernel_shape");
         if (!kernel) return false;
         const int axes = static_cast<int>(kernel->integers.size()) + 2;
@@ -263,7 +263,7 @@ private:
         return found != std::end(all) ? found : nullptr;
     }
     // Of x, as what `n` makes.
-    bool activated(const node& n, value_id x, const activation_form& activation, const std::vector<float>& numbers) {
+    GRAFT_COLD bool activated(const node& n, value_id x, const activation_form& activation, const std::vector<float>& numbers) {
         attributes with;
         const bool clip = std::string(activation.op) == "Clip", old = version() < 11;
         static constexpr const char *names[] = {"alpha", "beta"}, *bounds[] = {"min", "max"};
@@ -281,7 +281,7 @@ private:
         return a ? a->string : std::string();
     }
     // Y = activation(conv(X, W) + B + Z)
-    bool fused_conv(const node& n, const char* as) {
+    GRAFT_COLD bool fused_conv(const node& n, const char* as) {
         const std::string name = text(n, "activation");
         const activation_form* activation = find_activation(name);
         if (!name.empty() && !activation) return false;
@@ -293,7 +293,7 @@ private:
         const attribute* numbers = n.find("activation_params");
         return activated(n, z == no_value ? sum : add(n, "Add", {sum, z}), *activation, numbers ? numbers->reals : std::vector<float>());
     }
-    bool fused_gemm(const node& n, const char* as) {
+    GRAFT_COLD bool fused_gemm(const node& n, const char* as) {
         const std::string name = text(n, "activation");
         const activation_form* activation = find_activation(name);
         attributes with = without(n, {"activation", "activation_alpha", "activation_beta", "activation_gamma"});
@@ -305,7 +305,7 @@ private:
         return activated(n, add(n, as, n.inputs, std::move(with)), *activation, numbers);
     }
     // Y = alpha * A * B, each perhaps transposed.
-    bool fused_matmul(const node& n, const char* as) {
+    GRAFT_COLD bool fused_matmul(const node& n, const char* as) {
         if (integer(n, "transBatchA", 0) || integer(n, "transBatchB", 0)) return false;
         static constexpr const char* transposed[] = {"transA", "transB"};
         value_id operands[] = {in(n, 0), in(n, 1)};
@@ -327,14 +327,14 @@ private:
     value_id times(const node& n, value_id x, double by) { return add(n, "Mul", {x, write_.number(stem(n), by)}); }
     value_id plus(const node& n, value_id x, double by) { return add(n, "Add", {x, write_.number(stem(n), by)}); }
     // x * (1 + erf(x / sqrt 2)) / 2 (Hendrycks and Gimpel, 2016)
-    bool gelu(const node& n, const char* as) {
+    GRAFT_COLD bool gelu(const node& n, const char* as) {
         const value_id x = biased(n);
         if (version() >= 20) return finish(n, as, {x});
         const value_id erf = plus(n, add(n, "Erf", {times(n, x, std::sqrt(0.5))}), 1);
         return finish(n, "Mul", {add(n, "Mul", {x, erf}), write_.number(stem(n), 0.5)});
     }
     // x * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
-    bool fast_gelu(const node& n, const char* as) {
+    GRAFT_COLD bool fast_gelu(const node& n, const char* as) {
         const value_id x = biased(n);
         if (version() >= 20) return finish(n, as, {x}, {string_attribute("approximate", "tanh")});
         constexpr double root = 0.79788456080286536;
@@ -342,13 +342,13 @@ private:
         const value_id tanh = plus(n, add(n, "Tanh", {add(n, "Mul", {x, slope})}), 1);
         return finish(n, "Mul", {add(n, "Mul", {x, tanh}), write_.number(stem(n), 0.5)});
     }
-    bool quick_gelu(const node& n, const char* as) {
+    GRAFT_COLD bool quick_gelu(const node& n, const char* as) {
         const value_id x = in(n, 0);
         return finish(n, "Mul", {x, add(n, as, {times(n, x, static_cast<double>(real(n, "alpha", 1.702f)))})});
     }
 
     // LayerNormalization of x along its last axis (Ba et al., 2016).
-    bool normalize(const node& n, value_id x, value_id scale, value_id shift) {
+    GRAFT_COLD bool normalize(const node& n, value_id x, value_id scale, value_id shift) {
         const float epsilon = real(n, "epsilon", n.domain == domain ? 1e-12f : 1e-5f);
         if (version() >= 17) return finish(n, "LayerNormalization", {x, scale, shift}, {integer_attribute("axis", -1), real_attribute("epsilon", epsilon)});
         const auto mean = [&](value_id of) { return add(n, "ReduceMean", {of}, {integers_attribute("axes", {-1})}); };
@@ -363,14 +363,14 @@ private:
             if (n.outputs[i] != no_value) return true;
         return false;
     }
-    bool norm(const node& n, const char*) {
+    GRAFT_COLD bool norm(const node& n, const char*) {
         const std::int64_t axis = integer(n, "axis", -1);
         const int axes = rank(n.inputs[0]);
         if (wants_beyond(n, 1, n.outputs.size()) || (axis != -1 && axis != axes - 1)) return false;
         return normalize(n, n.inputs[0], n.inputs[1], in(n, 2));
     }
     // The norm of input + skip + bias; that sum is the fourth output.
-    bool skip_norm(const node& n, const char*) {
+    GRAFT_COLD bool skip_norm(const node& n, const char*) {
         if (wants_beyond(n, 1, 3)) return false;
         value_id sum = add(n, "Add", {in(n, 0), in(n, 1)});
         if (in(n, 4) != no_value) sum = add(n, "Add", {sum, in(n, 4)});
@@ -386,11 +386,11 @@ private:
         return !integer(n, "unidirectional", 0) && !integer(n, "do_rotary", 0) && !wants_beyond(n, 1, n.outputs.size());
     }
     value_id reshaped(const node& n, value_id x, const std::vector<std::int64_t>& to) { return add(n, "Reshape", {x, write_.integers(stem(n), to)}); }
-    value_id permuted(const node& n, value_id x, std::vector<std::int64_t> order) {
+    GRAFT_COLD value_id permuted(const node& n, value_id x, std::vector<std::int64_t> order) {
         return add(n, "Transpose", {x}, {integers_attribute("perm", std::move(order))});
     }
     // q [batch, heads, rows, depth], k [batch, heads, depth, columns], v [batch, heads, columns, depth].
-    bool attend(const node& n, value_id q, value_id k, value_id v, double scale) {
+    GRAFT_COLD bool attend(const node& n, value_id q, value_id k, value_id v, double scale) {
         const value_id scores = add(n, "Softmax", {times(n, add(n, "MatMul", {q, k}), scale)}, {integer_attribute("axis", -1)});
         const value_id rows = permuted(n, add(n, "MatMul", {scores, v}), {0, 2, 1, 3});
         return finish(n, "Reshape", {rows, write_.integers(stem(n), {0, 0, -1})});
@@ -400,7 +400,7 @@ private:
         return given != 0 ? given : 1 / std::sqrt(static_cast<double>(depth));
     }
     // Input [batch, rows, features] by weights [features, 3 * heads * depth]: queries, keys and values side by side.
-    bool attention(const node& n, const char* as) {
+    GRAFT_COLD bool attention(const node& n, const char* as) {
         const std::int64_t heads = integer(n, "num_heads", 0);
         const tensor weights = constant(in(n, 1));
         if (heads < 1 || !weights || weights.shape().rank() != 2 || n.find("qkv_hidden_sizes") || !plain(n, 3)) return false;
@@ -419,7 +419,7 @@ private:
         return attend(n, q, k, v, scale_of(n, all / 3 / heads));
     }
     // Queries, keys and values [batch, rows, heads * depth] in three inputs, and a bias of all three.
-    bool multi_head_attention(const node& n, const char*) {
+    GRAFT_COLD bool multi_head_attention(const node& n, const char*) {
         const std::int64_t heads = integer(n, "num_heads", 0);
         const tensor bias = constant(in(n, 3));
         if (heads < 1 || in(n, 1) == no_value || in(n, 2) == no_value || !plain(n, 4) || (in(n, 3) != no_value && !bias)) return false;
@@ -440,7 +440,7 @@ private:
     }
 
     // ONNX has the operator under the same name, and has had it since.
-    bool same(const node& n, const char* as) {
+    GRAFT_COLD bool same(const node& n, const char* as) {
         const bool old_axis = n.find("axis") && version() < 13;
         return exists(as) && !(old_axis && n.op_type != "Pad") ? finish(n, as, n.inputs, n.attributes) : false;
     }

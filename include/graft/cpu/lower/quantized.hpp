@@ -61,7 +61,7 @@ private:
         return bytes > 0 && bytes >= 0.75 * all;
     }
 
-    void pair(node& n) {
+    GRAFT_COLD void pair(node& n) {
         if (!pairs_pay_) return;
         codes y;
         if (integer(n, "block_size", 0) || integer(n, "precision", 0) || !codes_of(at(n.outputs[0]).type, n.inputs[1], input_of(n, 2), y)) return;
@@ -86,7 +86,7 @@ private:
             move_codes(n, *m, y);
     }
 
-    void sum(node& n, const node& add, const codes& y, int low, int high) {
+    GRAFT_COLD void sum(node& n, const node& add, const codes& y, int low, int high) {
         codes a, b;
         const value_id from_a = dequantized_from(add.inputs[0], a), from_b = dequantized_from(add.inputs[1], b);
         if (from_a == no_value || from_b == no_value) return;
@@ -106,7 +106,7 @@ private:
     }
 
     // Of equal shapes, or an image by one number a channel.
-    void element_product(node& n, const node& mul, const codes& y, int low, int high) {
+    GRAFT_COLD void element_product(node& n, const node& mul, const codes& y, int low, int high) {
         codes a, b;
         value_id from_a = dequantized_from(mul.inputs[0], a), from_b = dequantized_from(mul.inputs[1], b);
         if (from_a == no_value || from_b == no_value) return;
@@ -131,7 +131,7 @@ private:
         });
     }
 
-    void mean(node& n, const node& from, const codes& y, int low, int high) {
+    GRAFT_COLD void mean(node& n, const node& from, const codes& y, int low, int high) {
         codes x;
         const value_id image = dequantized_from(from.inputs[0], x);
         if (image == no_value) return;
@@ -150,7 +150,7 @@ private:
     }
 
     // By weights of one, whose scale is one over their number.
-    void average(node& n, const node& from, const codes& y, int low, int high) {
+    GRAFT_COLD void average(node& n, const node& from, const codes& y, int low, int high) {
         if constexpr (!cpu::quantized_conv_wanted()) return;
         codes x;
         const value_id image = dequantized_from(from.inputs[0], x);
@@ -175,7 +175,7 @@ private:
         make_conv(n, window, image, x, y, {*weight, *scale, tensor(), tensor()}, low, high);
     }
 
-    void conv(node& n, const node& from, const codes& y, int low, int high) {
+    GRAFT_COLD void conv(node& n, const node& from, const codes& y, int low, int high) {
         codes x;
         const value_id image = dequantized_from(from.inputs[0], x);
         const value& weight = at(from.inputs[1]);
@@ -187,7 +187,7 @@ private:
         make_conv(n, from, image, x, y, {w.integers, w.scale, w.zero_point, bias == no_value ? tensor() : at(bias).constant}, low, high);
     }
     // Rows of x by constant columns, as a convolution of one tap over pixels that are the rows.
-    void product(node& n, const node& from, const codes& y, int low, int high) {
+    GRAFT_COLD void product(node& n, const node& from, const codes& y, int low, int high) {
         codes x;
         const bool gemm = is(from, "Gemm"), transposed = gemm && integer(from, "transB", 0) != 0;
         const value_id matrix = dequantized_from(from.inputs[0], x), bias = gemm ? input_of(from, 2) : no_value;
@@ -210,7 +210,7 @@ private:
         if (p.oc < 1 || extents[1 - of_channels] != p.ic || !cpu::takes_quantized_conv(p) || !fit_channels(k, p.oc)) return;
         pack_conv(n, from, matrix, p, x, y, k, transposed ? p.ic : 0);
     }
-    void qlinear_conv(node& n) {
+    GRAFT_COLD void qlinear_conv(node& n) {
         codes x, y;
         if (!codes_of(at(n.inputs[0]).type, n.inputs[1], n.inputs[2], x) || !codes_of(at(n.outputs[0]).type, n.inputs[6], n.inputs[7], y)) return;
         const value_id bias = input_of(n, 8);
@@ -230,7 +230,7 @@ private:
     // A QLinearConv that the kernels of integers do not take, as one of other dimensions than two: sums of whole numbers in float32, which has faster kernels
     // than the reference.
     //   QuantizeLinear(Conv(DequantizeLinear(x, 1), W - zero, B) * scales, 1)
-    status conv_of_whole_numbers(node& n, const codes& x, const codes& y, const constants& k) {
+    GRAFT_COLD status conv_of_whole_numbers(node& n, const codes& x, const codes& y, const constants& k) {
         const shape w = k.weight.shape();
         const std::int64_t channels = w.rank() > 2 ? w[0] : 0;
         if (channels < 1 || w.elements() == 0 || !ops::is_byte(k.weight.type()) || k.scale.type() != dtype::float32 || !fit_channels(k, channels)) return {};
@@ -278,7 +278,7 @@ private:
         });
         return {};
     }
-    void make_conv(node& n, const node& from, value_id image, const codes& x, const codes& y, const constants& k, int low, int high) {
+    GRAFT_COLD void make_conv(node& n, const node& from, value_id image, const codes& x, const codes& y, const constants& k, int low, int high) {
         const shape &in = at(image).extents, w = k.weight.shape(), &out = at(n.outputs[0]).extents;
         cpu::conv_problem window{};
         if (in.rank() != 4 || w.rank() != 4 || out.elements() == 0 || !ops::is_byte(k.weight.type()) || k.scale.type() != dtype::float32) return;
@@ -366,7 +366,8 @@ private:
         });
         return to;
     }
-    status pack(node& n, value_id image, cpu::quantized_conv_problem p, const codes& x, const codes& y, const constants& k, std::int64_t per_channel) {
+    GRAFT_COLD status pack(node& n, value_id image, cpu::quantized_conv_problem p, const codes& x, const codes& y, const constants& k,
+                           std::int64_t per_channel) {
         const std::int64_t scales = k.scale.elements(), zeros = k.zero ? k.zero.elements() : 0;
         tensor weight, scale, bias;
         GRAFT_TRY_ASSIGN(weight, k.weight.to_read_once());
