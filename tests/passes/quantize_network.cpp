@@ -306,6 +306,31 @@ TEST_CASE("a Softmax that joins several axes, as it did before operator set 13, 
     CHECK(sum == doctest::Approx(1));
 }
 
+// Others' softmax of codes makes zeros of what is finer.
+TEST_CASE("the range of a Softmax reaches twice the mean of a row, however uniform rows are") {
+    const auto scale_of = [](float spread) {
+        graft::builder b("net", 7);
+        const std::int64_t as_rows[] = {2, 4, 64};
+        const graft::value_id x = b.conv2d(b.input("x", graft::dtype::float32, {2, 3, 8, 8}), 4),
+                              spread_out = b.apply("Mul", {x, b.constant("spread", graft::tensor::from(&spread, {}))}),
+                              rows = b.apply("Reshape", {spread_out, b.constant("as_rows", graft::tensor::from(as_rows, {3}))}),
+                              columns = b.apply("Transpose", {rows}, {graft::integers_attribute("perm", {0, 2, 1})});
+        const graft::value_id weights = b.apply("Softmax", {rows});
+        b.output(b.apply("MatMul", {weights, columns}), "y");
+        const graft::model m = graft::load(b.finish().value()).value();
+        const std::string name = m.graph().nodes[4].op_type == "Softmax" ? m.graph().at(m.graph().nodes[4].outputs[0]).name : "";
+        auto q = graft::quantizer::make(m.graph());
+        REQUIRE(q.ok());
+        REQUIRE(q->observe(random_batch()).ok());
+        const graft::graph made = q->finish().value();
+        for (const graft::node& n : made.nodes)
+            if (n.op_type == "QuantizeLinear" && made.at(n.inputs[0]).name == name) return made.at(n.inputs[1]).constant.data<float>()[0];
+        return 0.0f;
+    };
+    CHECK(scale_of(0.01f) == doctest::Approx(2.0 / 64 / 255));
+    CHECK(scale_of(4) > 2.5f / 64 / 255);
+}
+
 TEST_CASE("networks that are quantised already or have nothing to quantise are refused") {
     auto q = graft::quantizer::make(graft::load(small_network())->graph());
     REQUIRE(q.ok());
