@@ -634,6 +634,13 @@ namespace detail {
 inline eight_bits integers_of(const node& n) { return ops::row_of(n).traits.integers; }
 inline bool computes(const node& n) { return integers_of(n) == eight_bits::multiplies || integers_of(n) == eight_bits::computes; }
 inline bool cuts_range(const node& n) { return integers_of(n) == eight_bits::cuts_range; }
+// Whether what it makes are numbers of its first input.
+inline bool keeps_scale(const node& n) {
+    const op_row& row = ops::row_of(n);
+    if (row.traits.integers == eight_bits::stays_float)
+        return row.traits.moves != motion::none && row.traits.moves != motion::join && !row.is(op_flag::converts);
+    return row.traits.integers == eight_bits::keeps_scale;
+}
 
 class network_quantizer {
 public:
@@ -650,9 +657,10 @@ public:
             for (value_id id : n.inputs)
                 if (id != no_value) read_by[id].push_back(&n);
         for (node& n : all) {
-            const bool now = takes(n), moves = !now && integers_of(n) == eight_bits::keeps_scale && n.inputs[0] != no_value &&
-                                               stands_for_of(n.inputs[0]) != no_value && usable(n.outputs[0]);
-            const bool cuts = cuts_range(n) && n.inputs[0] != no_value && coming_[n.inputs[0]] && constant_tail(n);
+            const bool tail = is_tail(n), now = !tail && takes(n);
+            const bool moves = !now && !tail && keeps_scale(n) && stands_for_of(n.inputs[0]) != no_value && usable(n.outputs[0]);
+            const std::vector<value_id> parts(n.outputs.begin(), ops::row_of(n).traits.moves == motion::part ? n.outputs.end() : n.outputs.begin() + 1);
+            const std::int64_t columns = columns_of(n);
             const value_id out = n.outputs[0], in = n.inputs.empty() ? no_value : n.inputs[0];
             if (now) {
                 ++done_;
@@ -663,15 +671,12 @@ public:
             g_.nodes.push_back(std::move(n));
             if (moves) {
                 // Files that chain such nodes keep one scale from end to end.
-                number_of_[out] = number_of_[in];
-                pair_up(out);
-            } else if (now || cuts) {
-                const bool waits = count_[out] == 1 && read_by[out].size() == 1 && cuts_range(*read_by[out][0]) && read_by[out][0]->inputs[0] == out &&
-                                   usable(read_by[out][0]->outputs[0]);
-                if (waits)
-                    coming_[out] = 1;
-                else
-                    pair_up(out);
+                for (value_id id : parts)
+                    if (usable(id)) number_of_[id] = number_of_[in], pair_up(id);
+            } else if (now || tail) {
+                const node* const reader = count_[out] == 1 && read_by[out].size() == 1 ? read_by[out][0] : nullptr;
+                coming_[out] = now && columns ? columns : -1;
+                if (!reader || !is_tail(*reader) || !usable(reader->outputs[0])) coming_[out] = 0, pair_up(out);
             }
         }
         GRAFT_TRY(std::move(write_.failure));
@@ -694,8 +699,24 @@ private:
             if (n.inputs[i] != no_value && !g_.at(n.inputs[i]).constant) return false;
         return true;
     }
+    // What stands behind a node that computes, before the pair of both: a bound, or the bias of a product by columns, as nobody rounds between these.
+    bool is_tail(const node& n) const {
+        if (cuts_range(n)) return n.inputs[0] != no_value && coming_[n.inputs[0]] != 0 && constant_tail(n);
+        if (n.op_type != "Add" || !n.domain.empty() || is_kept(n)) return false;
+        const int bias = is_weight(g_, n.inputs[1]) ? 1 : 0;
+        const std::int64_t columns = coming_[n.inputs[static_cast<std::size_t>(1 - bias)]];
+        return columns > 0 && is_weight(g_, n.inputs[static_cast<std::size_t>(bias)]) &&
+               g_.at(n.inputs[static_cast<std::size_t>(bias)]).constant.shape() == shape{columns};
+    }
+    // Of a product of rows by a constant matrix; else 0.
+    std::int64_t columns_of(const node& n) const {
+        if (n.op_type != "MatMul" || !n.domain.empty() || !is_weight(g_, n.inputs[1])) return 0;
+        const shape& s = g_.at(n.inputs[1]).constant.shape();
+        return s.rank() == 2 ? s[1] : 0;
+    }
+    bool is_kept(const node& n) const { return std::find(keep_.begin(), keep_.end(), n.name) != keep_.end(); }
     bool takes(const node& n) const {
-        if (!computes(n) || std::find(keep_.begin(), keep_.end(), n.name) != keep_.end() || !usable(n.outputs[0])) return false;
+        if (!computes(n) || is_kept(n) || !usable(n.outputs[0])) return false;
         const multiplication* m = multiplication_of(n);
         const bool constant_weight = m && m->weight_is_constant;
         const std::size_t activations = constant_weight ? 2 : n.inputs.size();
@@ -804,7 +825,8 @@ private:
     std::vector<int> count_;
     std::vector<value_id> stands_for_;  // by value of the float network: what its readers read
     std::vector<int> number_of_;        // by value: its scale among `made_`
-    std::vector<char> coming_;          // by value: its pair stands behind the Relu or Clip that reads it
+    // By value whose pair stands behind what reads it, a bound or a bias: the columns of the product that it is, or -1 for another; else 0.
+    std::vector<std::int64_t> coming_;
     std::vector<numbers> made_;
     std::vector<float> scales_;
     std::vector<value_id> noted_;

@@ -174,6 +174,11 @@ TEST_CASE("cpu quantized graphs: products of rows by constant weights are convol
                         return n.b.apply("Relu", {n.b.apply("Gemm", {x, n.weight({columns, 70}, 1), n.bias(70)})});
                     });
                     check({2, rows, columns}, {2, rows, columns}, [&](net& n, value_id x) { return n.b.apply("MatMul", {x, n.weight({columns, 64}, 1)}); });
+                    for (const bool first : {false, true})
+                        check({2, rows, columns}, {2, rows, columns}, [&](net& n, value_id x) {
+                            const value_id sums = n.b.apply("MatMul", {x, n.weight({columns, 64}, 1)}), bias = n.constant(made(dtype::float32, {64}, 0.9));
+                            return n.b.apply("Relu", {n.b.apply("Add", first ? std::vector<value_id>{bias, sums} : std::vector<value_id>{sums, bias})});
+                        });
                 }
         // Scaled and turned products stay reals.
         for (const graft::attribute& how : {graft::real_attribute("alpha", 0.5f), graft::integer_attribute("transA", 1)}) {

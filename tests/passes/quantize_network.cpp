@@ -306,6 +306,45 @@ TEST_CASE("a Softmax that joins several axes, as it did before operator set 13, 
     CHECK(sum == doctest::Approx(1));
 }
 
+TEST_CASE("nothing is rounded between a product and its bias, and what moves numbers keeps their scale") {
+    graft::builder b("net", 7);
+    const graft::value_id x = b.conv2d(b.input("x", graft::dtype::float32, {2, 3, 8, 8}), 4);
+    const std::int64_t as_rows[] = {2, 4, 64}, begin[] = {1}, end[] = {3}, axis[] = {1};
+    const auto integers = [&](const char* name, const std::int64_t* of, const graft::shape& extents) {
+        return b.constant(name, graft::tensor::from(of, extents));
+    };
+    const auto random = [&](const char* name, const graft::shape& extents) {
+        graft::tensor t = graft::tensor::make(graft::dtype::float32, extents).value();
+        for (int i = 0; i < t.elements(); ++i) t.data<float>()[i] = static_cast<float>(std::cos(i * 1.3));
+        return b.constant(name, t);
+    };
+    const graft::value_id rows = b.apply("Reshape", {x, integers("as_rows", as_rows, {3})});
+    const graft::value_id products = b.apply("MatMul", {rows, random("weight", {64, 10})}), sums = b.apply("Add", {random("bias", {10}), products});
+    const auto parts = b.apply_all("Split", {sums}, {graft::integer_attribute("axis", 1)}, 2);
+    const graft::value_id some = b.apply("Slice", {sums, integers("begin", begin, {1}), integers("end", end, {1}), integers("axis", axis, {1})});
+    b.output(b.apply("Mul", {b.apply("Mul", {parts[0], parts[1]}), some}), "y");
+    graft::graph g = b.finish().value();
+    auto q = graft::quantizer::make(graft::load(g)->graph());
+    REQUIRE(q.ok());
+    REQUIRE(q->observe(random_batch()).ok());
+    const graft::graph made = q->finish().value();
+    const auto scale_of = [&](const graft::graph& in, graft::value_id id) {
+        for (const graft::node& n : in.nodes)
+            if (n.op_type == "QuantizeLinear" && in.at(n.inputs[0]).name == g.at(id).name) return in.at(n.inputs[1]).constant.data<float>()[0];
+        return 0.0f;
+    };
+    CHECK(scale_of(made, products) == 0);
+    CHECK(scale_of(made, sums) > 0);
+    for (graft::value_id part : {parts[0], parts[1], some}) CHECK(scale_of(made, part) == scale_of(made, sums));
+    // An Add that stays float stands behind the product's pair.
+    std::string add;
+    for (const graft::node& n : q->prepared().nodes)
+        if (n.op_type == "Add") add = n.name;
+    const graft::graph kept = q->finish({add}).value();
+    CHECK(scale_of(kept, products) > 0);
+    CHECK(scale_of(kept, sums) == 0);
+}
+
 // Others' softmax of codes makes zeros of what is finer.
 TEST_CASE("the range of a Softmax reaches twice the mean of a row, however uniform rows are") {
     const auto scale_of = [](float spread) {

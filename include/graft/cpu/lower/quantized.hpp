@@ -21,6 +21,7 @@ namespace detail {
 //   QuantizeLinear(act?(Conv(DequantizeLinear(x), DequantizeLinear(W), B?)))    graft.QuantizedConv(x)
 //   QLinearConv(x, ...)                                                         graft.QuantizedConv(x); of one dimension or three, reals
 //   QuantizeLinear(act?(Gemm or MatMul(DequantizeLinear(x), DequantizeLinear(W), B?)))  graft.QuantizedConv(x), where bytes are multiplied
+//   the same with an Add of a bias for each column behind a MatMul
 //   QuantizeLinear(act?(Add(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedSum(a, b)
 //   QuantizeLinear(act?(Mul(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedProduct(a, b)
 //   QuantizeLinear(act?(GlobalAveragePool(DequantizeLinear(x))))                graft.QuantizedGlobalAveragePool(x); so ReduceMean over height and width
@@ -89,7 +90,12 @@ private:
     GRAFT_COLD void sum(node& n, const node& add, const codes& y, int low, int high) {
         codes a, b;
         const value_id from_a = dequantized_from(add.inputs[0], a), from_b = dequantized_from(add.inputs[1], b);
-        if (from_a == no_value || from_b == no_value) return;
+        if (from_a == no_value || from_b == no_value) {
+            for (const std::size_t i : {0, 1})
+                if (const node* m = maker(add.inputs[i]); m && is(*m, "MatMul") && used_once(add.inputs[i]))
+                    return product_with(add.inputs[1 - i], n, *m, y, low, high);
+            return;
+        }
         const shape& s = at(n.outputs[0]).extents;
         if (at(from_a).extents != s || at(from_b).extents != s || s.elements() == 0) return;
         cpu::quantized_sum_problem p;
@@ -186,11 +192,14 @@ private:
         if (bias != no_value && (!is_constant(bias) || at(bias).type != dtype::float32)) return;
         make_conv(n, from, image, x, y, {w.integers, w.scale, w.zero_point, bias == no_value ? tensor() : at(bias).constant}, low, high);
     }
+    void product(node& n, const node& from, const codes& y, int low, int high) {
+        product_with(is(from, "Gemm") ? input_of(from, 2) : no_value, n, from, y, low, high);
+    }
     // Rows of x by constant columns, as a convolution of one tap over pixels that are the rows.
-    GRAFT_COLD void product(node& n, const node& from, const codes& y, int low, int high) {
+    GRAFT_COLD void product_with(value_id bias, node& n, const node& from, const codes& y, int low, int high) {
         codes x;
         const bool gemm = is(from, "Gemm"), transposed = gemm && integer(from, "transB", 0) != 0;
-        const value_id matrix = dequantized_from(from.inputs[0], x), bias = gemm ? input_of(from, 2) : no_value;
+        const value_id matrix = dequantized_from(from.inputs[0], x);
         const value& weight = at(from.inputs[1]);
         if (!cpu::multiplies_bytes(level_) || matrix == no_value || !weight.constant || !weight.integers) return;
         if (!weight.integers->floats.watches(weight.constant.storage())) return;
