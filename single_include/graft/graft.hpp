@@ -5456,11 +5456,10 @@ enum class op_role { other, constant, convolution, product, pool, softmax, log_s
 /// What becomes of an operator where a float network is brought into eight bits.
 enum class eight_bits {
     stays_float,
-    multiplies,   ///< its input 1, stored as int8 where that is constant, by its input 0
-    computes,     ///< on values of uint8
-    keeps_scale,  ///< what it makes has the numbers of its input, and so their scale
-    cuts_range,   ///< of what stands before it, which is of eight bits behind it
-    is_integer,   ///< it is of a network in eight bits already
+    multiplies,  ///< its input 1, stored as int8 where that is constant, by its input 0
+    computes,    ///< on values of uint8
+    cuts_range,  ///< of what stands before it, which is of eight bits behind it
+    is_integer,  ///< it is of a network in eight bits already
 };
 
 /// What passes ask of an operator beyond its flags. Of masks bit i stands for input or output i.
@@ -5497,6 +5496,8 @@ struct op_row {
     op_traits traits = {};
 
     constexpr bool is(unsigned flag) const noexcept { return (flags & flag) != 0; }
+    /// Whether what it makes are numbers that went in.
+    constexpr bool moves_numbers() const noexcept { return traits.moves != motion::none && !is(op_flag::converts); }
 };
 
 /// A run of rows.
@@ -17400,7 +17401,6 @@ inline bool carry_pool(batch_carrier& c) {
 inline op_table pool_ops() {
     static constexpr op_row rows[] = {
         onnx("MaxPool")
-            .in_eight_bits(eight_bits::keeps_scale)
             .inputs(1)
             .outputs(1, 2)
             .functions(max_pool_infer, max_pool_run)
@@ -18622,7 +18622,6 @@ inline bool carry_tile(batch_carrier& c) {
 inline op_table rearrange_ops() {
     static constexpr op_row rows[] = {
         onnx("Transpose")
-            .in_eight_bits(eight_bits::keeps_scale)
             .inputs(1)
             .functions(transpose_infer, transpose_run)
             .carries(carry_transpose)
@@ -20205,7 +20204,6 @@ inline bool carry_unsqueeze(batch_carrier& c) {
 inline op_table shape_ops() {
     static constexpr op_row rows[] = {
         onnx("Reshape")
-            .in_eight_bits(eight_bits::keeps_scale)
             .opsets(1, 4)
             .inputs(1)
             .functions(reshape_infer, view_run)
@@ -20215,7 +20213,6 @@ inline op_table shape_ops() {
             .attributes("shape:is consumed_inputs:is")
             .problems("f32[2,3] shape=3,-1 @4"),
         onnx("Reshape")
-            .in_eight_bits(eight_bits::keeps_scale)
             .opsets(5)
             .inputs(2)
             .functions(reshape_infer, view_run)
@@ -20226,7 +20223,6 @@ inline op_table shape_ops() {
             .problems("f32[2,3,4] i64{0,-1}; i8[6] i64{2,3} @13; f32[0,3] i64{3,0} allowzero=1; f32[1] i64[0]; f64[] i64{1,1}; "
                       "f32[0,3,4] i64{0,-1}"),
         onnx("Flatten")
-            .in_eight_bits(eight_bits::keeps_scale)
             .inputs(1)
             .functions(flatten_infer, view_run)
             .carries(carry_flatten)
@@ -20235,7 +20231,6 @@ inline op_table shape_ops() {
             .attributes("axis:i")
             .problems("f32[2,3,4]; f32[2,3,4] axis=0; i64[2,3,4] axis=-1; f32[2,3,4] axis=3; f32[0,3,5]; f32[]"),
         onnx("Squeeze")
-            .in_eight_bits(eight_bits::keeps_scale)
             .opsets(1, 12)
             .inputs(1)
             .functions(squeeze_infer, view_run)
@@ -20245,7 +20240,6 @@ inline op_table shape_ops() {
             .attributes("axes:is")
             .problems("f32[1,3,1] axes=0 @11; f32[1,3,1] @11; f32[1,1] axes=-1 @12"),
         onnx("Squeeze")
-            .in_eight_bits(eight_bits::keeps_scale)
             .opsets(13)
             .inputs(1, 2)
             .functions(squeeze_infer, view_run)
@@ -20254,7 +20248,6 @@ inline op_table shape_ops() {
             .widens()
             .problems("f32[1,3,1] i64{-1}; u8[1,3,1]; f32[1,0,1] i64{0,2}; f32[]"),
         onnx("Unsqueeze")
-            .in_eight_bits(eight_bits::keeps_scale)
             .opsets(1, 12)
             .inputs(1)
             .functions(unsqueeze_infer, view_run)
@@ -20264,7 +20257,6 @@ inline op_table shape_ops() {
             .attributes("axes:is")
             .problems("f32[3,4] axes=0,3 @11; f32[] axes=0 @12"),
         onnx("Unsqueeze")
-            .in_eight_bits(eight_bits::keeps_scale)
             .opsets(13)
             .inputs(2)
             .functions(unsqueeze_infer, view_run)
@@ -22528,11 +22520,10 @@ enum class op_role { other, constant, convolution, product, pool, softmax, log_s
 /// What becomes of an operator where a float network is brought into eight bits.
 enum class eight_bits {
     stays_float,
-    multiplies,   ///< its input 1, stored as int8 where that is constant, by its input 0
-    computes,     ///< on values of uint8
-    keeps_scale,  ///< what it makes has the numbers of its input, and so their scale
-    cuts_range,   ///< of what stands before it, which is of eight bits behind it
-    is_integer,   ///< it is of a network in eight bits already
+    multiplies,  ///< its input 1, stored as int8 where that is constant, by its input 0
+    computes,    ///< on values of uint8
+    cuts_range,  ///< of what stands before it, which is of eight bits behind it
+    is_integer,  ///< it is of a network in eight bits already
 };
 
 /// What passes ask of an operator beyond its flags. Of masks bit i stands for input or output i.
@@ -22569,6 +22560,8 @@ struct op_row {
     op_traits traits = {};
 
     constexpr bool is(unsigned flag) const noexcept { return (flags & flag) != 0; }
+    /// Whether what it makes are numbers that went in.
+    constexpr bool moves_numbers() const noexcept { return traits.moves != motion::none && !is(op_flag::converts); }
 };
 
 /// A run of rows.
@@ -33612,8 +33605,10 @@ private:
     GRAFT_COLD void product(node& turn) {
         const shape x = at(turn.inputs[0]).extents;
         const int rank = x.rank();
-        const int axis = rank > 1 && is_float32(turn.inputs[0]) ? static_cast<int>(perm_of(turn, rank).back()) : rank;
-        if (axis + 1 >= rank || x.elements() == 0 || perm_of(turn, rank) != turned(rank, axis, false)) return;
+        if (rank < 2 || x.elements() == 0 || !is_float32(turn.inputs[0])) return;
+        const std::vector<std::int64_t> perm = perm_of(turn);
+        const int axis = perm.empty() ? rank : static_cast<int>(perm.back());
+        if (axis + 1 >= rank || perm != turned(rank, axis, false)) return;
         node *const multiply = only_reader(turn.outputs[0]), *add = multiply ? only_reader(multiply->outputs[0]) : nullptr;
         if (!multiply || !add || !is(*multiply, "MatMul") || multiply->inputs[0] != turn.outputs[0]) return;
         node* back = add;
@@ -33621,7 +33616,7 @@ private:
             add = nullptr;
         else
             back = only_reader(add->outputs[0]);
-        if (!back || !is(*back, "Transpose") || perm_of(*back, rank) != turned(rank, axis, true)) return;
+        if (!back || !is(*back, "Transpose") || perm_of(*back) != turned(rank, axis, true)) return;
 
         const value_id weight = multiply->inputs[1];
         if (!is_constant(weight) || !is_float32(weight) || at(weight).extents.rank() != 2) return;
@@ -33663,13 +33658,11 @@ private:
         node* const n = all.size() == 1 ? &g.nodes[static_cast<std::size_t>(all[0])] : nullptr;
         return n && here(*n) && n->outputs.size() == 1 ? n : nullptr;
     }
-    // By default the axes the other way round.
-    static std::vector<std::int64_t> perm_of(const node& n, int rank) {
-        const attribute* const a = n.find("perm");
-        if (a) return a->integers;
-        std::vector<std::int64_t> all;
-        for (int d = rank; d-- > 0;) all.push_back(d);
-        return all;
+    std::vector<std::int64_t> perm_of(const node& n) {
+        const tensor_view in = view_at_hand(at(n.inputs[0]));
+        ops::short_list perm;
+        if (!ops::read_permutation({n, &in, 1, nullptr, 0, with_.limit}, perm).ok()) return {};
+        return {perm.values, perm.values + perm.size};
     }
     // That puts `axis` behind all others, or what is behind all others back to it.
     static std::vector<std::int64_t> turned(int rank, int axis, bool back) {
@@ -62437,7 +62430,7 @@ GRAFT_INLINE GRAFT_COLD void run_bfloat16_conv(isa set, const conv_problem& prob
     a.whole_vectors = true;
     // From a group to the next.
     const std::int64_t of_x = p.ic / width * a.x_vector, of_y = p.oc / width * a.y_vector;
-    const std::int64_t of_weights = problem.groups > 1 ? packed_bfloat16_bytes(bfloat16_weights_of(problem)) / 2 : 0;
+    const std::int64_t of_weights = packed_bfloat16_bytes(bfloat16_weights_of(problem)) / 2;
     for (int g = 0; g < problem.groups; ++g) {
         pixel_args of_group = a;
         of_group.weights += g * of_weights;
@@ -67361,15 +67354,18 @@ protected:
     GRAFT_COLD bool channel_parts(const node& n) {
         const value_id source = n.inputs[0];
         if (!blocked(source)) return false;
-        const shape& x = at(source).extents;
         std::int64_t start = 0;
         if (is(n, "Slice")) {
-            std::int64_t end = 0, axis = 0, step = 1;
-            if (n.inputs.size() < 4 || !one_integer(n.inputs[1], start) || !one_integer(n.inputs[2], end) || !one_integer(n.inputs[3], axis)) return false;
-            if (n.inputs.size() > 4 && n.inputs[4] != no_value && !one_integer(n.inputs[4], step)) return false;
-            if ((axis != 1 && axis != -3) || step != 1) return false;
-            if (start < 0) start += x[1];
-            if (start < 0) return false;
+            std::vector<tensor_view> in;
+            for (value_id id : n.inputs) {
+                if (!in.empty() && id != no_value && !is_constant(id)) return false;
+                in.push_back(id == no_value ? tensor_view{} : view_at_hand(at(id)));
+            }
+            ops::slice_range range;
+            if (!ops::read_slice({n, in.data(), static_cast<int>(in.size()), nullptr, 0, with_.limit}, range).ok()) return false;
+            for (int d = 0; d < range.n.rank(); ++d)
+                if (range.step[d] != 1 || (d != 1 && range.n[d] != in[0].extents[d])) return false;
+            start = range.first[1];
         } else {
             const std::int64_t axis = integer(n, "axis", 0);
             if (axis != 1 && axis != -3) return false;
@@ -67391,11 +67387,6 @@ protected:
             at(part.outputs[0]).layout = at(source).layout;
             g.nodes.push_back(std::move(part));
         }
-        return true;
-    }
-    bool one_integer(value_id id, std::int64_t& v) {
-        if (!is_constant(id) || at(id).constant.elements() != 1) return false;
-        v = element_as_int64(at(id).type, at(id).constant.raw(), 0);
         return true;
     }
 
@@ -67891,8 +67882,7 @@ protected:
         if (m.op_type == "Pad") return m.version >= 11;
         if (m.op_type == "Resize" || m.op_type == "Upsample")
             return text(m, "mode", "nearest") == "nearest" && text(m, "coordinate_transformation_mode", "") != "tf_crop_and_resize";
-        const op_row& of = row(m);
-        return of.traits.moves != motion::none && !of.is(op_flag::converts);
+        return row(m).moves_numbers();
     }
     // n, the QuantizeLinear behind `from`, becomes that operator on codes.
     void move_codes(node& n, const node& from, const codes& y) {

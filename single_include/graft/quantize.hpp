@@ -634,12 +634,10 @@ namespace detail {
 inline eight_bits integers_of(const node& n) { return ops::row_of(n).traits.integers; }
 inline bool computes(const node& n) { return integers_of(n) == eight_bits::multiplies || integers_of(n) == eight_bits::computes; }
 inline bool cuts_range(const node& n) { return integers_of(n) == eight_bits::cuts_range; }
-// Whether what it makes are numbers of its first input.
+// Whether what it makes are numbers of its first input, and so have their scale.
 inline bool keeps_scale(const node& n) {
     const op_row& row = ops::row_of(n);
-    if (row.traits.integers == eight_bits::stays_float)
-        return row.traits.moves != motion::none && row.traits.moves != motion::join && !row.is(op_flag::converts);
-    return row.traits.integers == eight_bits::keeps_scale;
+    return row.traits.integers == eight_bits::stays_float && row.moves_numbers() && row.traits.moves != motion::join;
 }
 
 class network_quantizer {
@@ -1415,7 +1413,6 @@ private:
     std::vector<value_id> watched_;
     std::vector<std::size_t> outputs_;  // by watched value: its place among the outputs
     std::vector<range_observer> observers_;
-    std::vector<float> reach_;         // by watched value: what its range holds at least
     std::vector<value_range> ranges_;  // by value; empty before `finish`
     bool seen_ = false;
 };
@@ -1452,17 +1449,6 @@ inline result<graph> float32_to_quantize(graph g, const quantize_options& option
     return made;
 }
 
-// ONNX Runtime's softmax of codes (QLinearSoftmax) multiplies exponentials, whose sum may be e^-5 of the largest float, by the steps of one: where rows are so
-// uniform that the largest number is under 1.72 times the mean, that is infinite, and all become 0. The range of such rows is wider than they are.
-inline float least_reach(const graph& g, value_id id, const shape& extents) {
-    for (const node& n : g.nodes) {
-        if (n.outputs.empty() || n.outputs[0] != id || ops::row_of(n).traits.role != op_role::softmax || extents.rank() == 0) continue;
-        const attribute* const a = n.find("axis");
-        const std::int64_t axis = a ? a->integer : -1, extent = extents[static_cast<int>(axis < 0 ? axis + extents.rank() : axis)];
-        return extent > 0 ? 2.0f / static_cast<float>(extent) : 0;
-    }
-    return 0;
-}
 }  // namespace detail
 
 GRAFT_INLINE result<quantizer> quantizer::make(graph g, const quantize_options& options) GRAFT_MEMORY_TRY {
@@ -1486,7 +1472,6 @@ GRAFT_INLINE result<quantizer> quantizer::make(graph g, const quantize_options& 
     made.converted_ = was;
     made.watched_ = std::move(wanted);
     made.outputs_ = std::move(places);
-    made.reach_.assign(made.watched_.size(), 0);
     made.observers_.assign(made.watched_.size(), range_observer(options.method, options.percentile));
     return made;
 }
@@ -1499,7 +1484,6 @@ GRAFT_INLINE status quantizer::observe(const tensor& batch) GRAFT_MEMORY_TRY {
         const bool input = std::find(float_.inputs.begin(), float_.inputs.end(), watched_[i]) != float_.inputs.end();
         const tensor& seen = input ? batch : session_.output(outputs_[i]);
         if (seen.type() != dtype::float32) continue;
-        reach_[i] = detail::least_reach(float_, watched_[i], seen.shape());
         GRAFT_TRY(observers_[i].observe(seen.data<float>(), seen.elements(), float_.at(watched_[i]).name));
     }
     seen_ = true;
@@ -1512,9 +1496,17 @@ GRAFT_INLINE status quantizer::take_ranges() GRAFT_MEMORY_TRY {
     if (!seen_) return fail(errc::quantize_range, "quantizer", "nothing has been observed: give it batches before it is finished");
     if (!ranges_.empty()) return {};
     ranges_.assign(float_.values.size(), value_range());
-    for (std::size_t i = 0; i < watched_.size(); ++i) {
-        value_range& range = ranges_[watched_[i]] = observers_[i].range();
-        range.high = std::max(range.high, reach_[i]);
+    for (std::size_t i = 0; i < watched_.size(); ++i) ranges_[watched_[i]] = observers_[i].range();
+    // ONNX Runtime's softmax of codes (QLinearSoftmax) multiplies exponentials, whose sum may be e^-5 of the largest float, by the steps of one: where rows are
+    // so uniform that the largest number is under 1.72 times the mean, that is infinite, and all become 0. The range of such rows is wider than they are.
+    for (const node& n : float_.nodes) {
+        const auto watched = std::find(watched_.begin(), watched_.end(), n.outputs[0]);
+        if (ops::row_of(n).traits.role != op_role::softmax || watched == watched_.end()) continue;
+        const shape& s = session_.output(outputs_[static_cast<std::size_t>(watched - watched_.begin())]).shape();
+        const attribute* const a = n.find("axis");
+        const std::int64_t axis = a ? a->integer : -1, extent = s.rank() ? s[static_cast<int>(axis < 0 ? axis + s.rank() : axis)] : 0;
+        value_range& range = ranges_[n.outputs[0]];
+        if (extent > 0 && range.known()) range.high = std::max(range.high, 2.0f / static_cast<float>(extent));
     }
     return {};
 }

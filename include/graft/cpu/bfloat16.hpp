@@ -162,7 +162,7 @@ GRAFT_INLINE GRAFT_COLD void run_bfloat16_conv(isa set, const conv_problem& prob
     a.whole_vectors = true;
     // From a group to the next.
     const std::int64_t of_x = p.ic / width * a.x_vector, of_y = p.oc / width * a.y_vector;
-    const std::int64_t of_weights = problem.groups > 1 ? packed_bfloat16_bytes(bfloat16_weights_of(problem)) / 2 : 0;
+    const std::int64_t of_weights = packed_bfloat16_bytes(bfloat16_weights_of(problem)) / 2;
     for (int g = 0; g < problem.groups; ++g) {
         pixel_args of_group = a;
         of_group.weights += g * of_weights;

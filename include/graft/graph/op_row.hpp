@@ -73,11 +73,10 @@ enum class op_role { other, constant, convolution, product, pool, softmax, log_s
 /// What becomes of an operator where a float network is brought into eight bits.
 enum class eight_bits {
     stays_float,
-    multiplies,   ///< its input 1, stored as int8 where that is constant, by its input 0
-    computes,     ///< on values of uint8
-    keeps_scale,  ///< what it makes has the numbers of its input, and so their scale
-    cuts_range,   ///< of what stands before it, which is of eight bits behind it
-    is_integer,   ///< it is of a network in eight bits already
+    multiplies,  ///< its input 1, stored as int8 where that is constant, by its input 0
+    computes,    ///< on values of uint8
+    cuts_range,  ///< of what stands before it, which is of eight bits behind it
+    is_integer,  ///< it is of a network in eight bits already
 };
 
 /// What passes ask of an operator beyond its flags. Of masks bit i stands for input or output i.
@@ -114,6 +113,8 @@ struct op_row {
     op_traits traits = {};
 
     constexpr bool is(unsigned flag) const noexcept { return (flags & flag) != 0; }
+    /// Whether what it makes are numbers that went in.
+    constexpr bool moves_numbers() const noexcept { return traits.moves != motion::none && !is(op_flag::converts); }
 };
 
 /// A run of rows.

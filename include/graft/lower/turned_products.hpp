@@ -1,6 +1,7 @@
 // Products along an axis that is turned behind the others and back.
 #pragma once
 
+#include "../ops/rearrange.hpp"
 #include "view_writer.hpp"
 
 #include <utility>
@@ -30,8 +31,10 @@ private:
     GRAFT_COLD void product(node& turn) {
         const shape x = at(turn.inputs[0]).extents;
         const int rank = x.rank();
-        const int axis = rank > 1 && is_float32(turn.inputs[0]) ? static_cast<int>(perm_of(turn, rank).back()) : rank;
-        if (axis + 1 >= rank || x.elements() == 0 || perm_of(turn, rank) != turned(rank, axis, false)) return;
+        if (rank < 2 || x.elements() == 0 || !is_float32(turn.inputs[0])) return;
+        const std::vector<std::int64_t> perm = perm_of(turn);
+        const int axis = perm.empty() ? rank : static_cast<int>(perm.back());
+        if (axis + 1 >= rank || perm != turned(rank, axis, false)) return;
         node *const multiply = only_reader(turn.outputs[0]), *add = multiply ? only_reader(multiply->outputs[0]) : nullptr;
         if (!multiply || !add || !is(*multiply, "MatMul") || multiply->inputs[0] != turn.outputs[0]) return;
         node* back = add;
@@ -39,7 +42,7 @@ private:
             add = nullptr;
         else
             back = only_reader(add->outputs[0]);
-        if (!back || !is(*back, "Transpose") || perm_of(*back, rank) != turned(rank, axis, true)) return;
+        if (!back || !is(*back, "Transpose") || perm_of(*back) != turned(rank, axis, true)) return;
 
         const value_id weight = multiply->inputs[1];
         if (!is_constant(weight) || !is_float32(weight) || at(weight).extents.rank() != 2) return;
@@ -81,13 +84,11 @@ private:
         node* const n = all.size() == 1 ? &g.nodes[static_cast<std::size_t>(all[0])] : nullptr;
         return n && here(*n) && n->outputs.size() == 1 ? n : nullptr;
     }
-    // By default the axes the other way round.
-    static std::vector<std::int64_t> perm_of(const node& n, int rank) {
-        const attribute* const a = n.find("perm");
-        if (a) return a->integers;
-        std::vector<std::int64_t> all;
-        for (int d = rank; d-- > 0;) all.push_back(d);
-        return all;
+    std::vector<std::int64_t> perm_of(const node& n) {
+        const tensor_view in = view_at_hand(at(n.inputs[0]));
+        ops::short_list perm;
+        if (!ops::read_permutation({n, &in, 1, nullptr, 0, with_.limit}, perm).ok()) return {};
+        return {perm.values, perm.values + perm.size};
     }
     // That puts `axis` behind all others, or what is behind all others back to it.
     static std::vector<std::int64_t> turned(int rank, int axis, bool back) {

@@ -418,7 +418,6 @@ inline bool carry_pool(batch_carrier& c) {
 inline op_table pool_ops() {
     static constexpr op_row rows[] = {
         onnx("MaxPool")
-            .in_eight_bits(eight_bits::keeps_scale)
             .inputs(1)
             .outputs(1, 2)
             .functions(max_pool_infer, max_pool_run)

@@ -233,7 +233,6 @@ inline bool carry_tile(batch_carrier& c) {
 inline op_table rearrange_ops() {
     static constexpr op_row rows[] = {
         onnx("Transpose")
-            .in_eight_bits(eight_bits::keeps_scale)
             .inputs(1)
             .functions(transpose_infer, transpose_run)
             .carries(carry_transpose)

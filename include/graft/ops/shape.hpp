@@ -155,7 +155,6 @@ inline bool carry_unsqueeze(batch_carrier& c) {
 inline op_table shape_ops() {
     static constexpr op_row rows[] = {
         onnx("Reshape")
-            .in_eight_bits(eight_bits::keeps_scale)
             .opsets(1, 4)
             .inputs(1)
             .functions(reshape_infer, view_run)
@@ -165,7 +164,6 @@ inline op_table shape_ops() {
             .attributes("shape:is consumed_inputs:is")
             .problems("f32[2,3] shape=3,-1 @4"),
         onnx("Reshape")
-            .in_eight_bits(eight_bits::keeps_scale)
             .opsets(5)
             .inputs(2)
             .functions(reshape_infer, view_run)
@@ -176,7 +174,6 @@ inline op_table shape_ops() {
             .problems("f32[2,3,4] i64{0,-1}; i8[6] i64{2,3} @13; f32[0,3] i64{3,0} allowzero=1; f32[1] i64[0]; f64[] i64{1,1}; "
                       "f32[0,3,4] i64{0,-1}"),
         onnx("Flatten")
-            .in_eight_bits(eight_bits::keeps_scale)
             .inputs(1)
             .functions(flatten_infer, view_run)
             .carries(carry_flatten)
@@ -185,7 +182,6 @@ inline op_table shape_ops() {
             .attributes("axis:i")
             .problems("f32[2,3,4]; f32[2,3,4] axis=0; i64[2,3,4] axis=-1; f32[2,3,4] axis=3; f32[0,3,5]; f32[]"),
         onnx("Squeeze")
-            .in_eight_bits(eight_bits::keeps_scale)
             .opsets(1, 12)
             .inputs(1)
             .functions(squeeze_infer, view_run)
@@ -195,7 +191,6 @@ inline op_table shape_ops() {
             .attributes("axes:is")
             .problems("f32[1,3,1] axes=0 @11; f32[1,3,1] @11; f32[1,1] axes=-1 @12"),
         onnx("Squeeze")
-            .in_eight_bits(eight_bits::keeps_scale)
             .opsets(13)
             .inputs(1, 2)
             .functions(squeeze_infer, view_run)
@@ -204,7 +199,6 @@ inline op_table shape_ops() {
             .widens()
             .problems("f32[1,3,1] i64{-1}; u8[1,3,1]; f32[1,0,1] i64{0,2}; f32[]"),
         onnx("Unsqueeze")
-            .in_eight_bits(eight_bits::keeps_scale)
             .opsets(1, 12)
             .inputs(1)
             .functions(unsqueeze_infer, view_run)
@@ -214,7 +208,6 @@ inline op_table shape_ops() {
             .attributes("axes:is")
             .problems("f32[3,4] axes=0,3 @11; f32[] axes=0 @12"),
         onnx("Unsqueeze")
-            .in_eight_bits(eight_bits::keeps_scale)
             .opsets(13)
             .inputs(2)
             .functions(unsqueeze_infer, view_run)

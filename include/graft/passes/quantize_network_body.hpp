@@ -14,12 +14,10 @@ namespace detail {
 inline eight_bits integers_of(const node& n) { return ops::row_of(n).traits.integers; }
 inline bool computes(const node& n) { return integers_of(n) == eight_bits::multiplies || integers_of(n) == eight_bits::computes; }
 inline bool cuts_range(const node& n) { return integers_of(n) == eight_bits::cuts_range; }
-// Whether what it makes are numbers of its first input.
+// Whether what it makes are numbers of its first input, and so have their scale.
 inline bool keeps_scale(const node& n) {
     const op_row& row = ops::row_of(n);
-    if (row.traits.integers == eight_bits::stays_float)
-        return row.traits.moves != motion::none && row.traits.moves != motion::join && !row.is(op_flag::converts);
-    return row.traits.integers == eight_bits::keeps_scale;
+    return row.traits.integers == eight_bits::stays_float && row.moves_numbers() && row.traits.moves != motion::join;
 }
 
 class network_quantizer {

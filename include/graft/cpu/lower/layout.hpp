@@ -8,6 +8,7 @@
 #include "../ops/ops.hpp"
 #include "../ops/quantized.hpp"
 #include "../../lower/rewriter.hpp"
+#include "../../ops/slice.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -245,15 +246,18 @@ protected:
     GRAFT_COLD bool channel_parts(const node& n) {
         const value_id source = n.inputs[0];
         if (!blocked(source)) return false;
-        const shape& x = at(source).extents;
         std::int64_t start = 0;
         if (is(n, "Slice")) {
-            std::int64_t end = 0, axis = 0, step = 1;
-            if (n.inputs.size() < 4 || !one_integer(n.inputs[1], start) || !one_integer(n.inputs[2], end) || !one_integer(n.inputs[3], axis)) return false;
-            if (n.inputs.size() > 4 && n.inputs[4] != no_value && !one_integer(n.inputs[4], step)) return false;
-            if ((axis != 1 && axis != -3) || step != 1) return false;
-            if (start < 0) start += x[1];
-            if (start < 0) return false;
+            std::vector<tensor_view> in;
+            for (value_id id : n.inputs) {
+                if (!in.empty() && id != no_value && !is_constant(id)) return false;
+                in.push_back(id == no_value ? tensor_view{} : view_at_hand(at(id)));
+            }
+            ops::slice_range range;
+            if (!ops::read_slice({n, in.data(), static_cast<int>(in.size()), nullptr, 0, with_.limit}, range).ok()) return false;
+            for (int d = 0; d < range.n.rank(); ++d)
+                if (range.step[d] != 1 || (d != 1 && range.n[d] != in[0].extents[d])) return false;
+            start = range.first[1];
         } else {
             const std::int64_t axis = integer(n, "axis", 0);
             if (axis != 1 && axis != -3) return false;
@@ -275,11 +279,6 @@ protected:
             at(part.outputs[0]).layout = at(source).layout;
             g.nodes.push_back(std::move(part));
         }
-        return true;
-    }
-    bool one_integer(value_id id, std::int64_t& v) {
-        if (!is_constant(id) || at(id).constant.elements() != 1) return false;
-        v = element_as_int64(at(id).type, at(id).constant.raw(), 0);
         return true;
     }
 

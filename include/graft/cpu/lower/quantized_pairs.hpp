@@ -87,8 +87,7 @@ protected:
         if (m.op_type == "Pad") return m.version >= 11;
         if (m.op_type == "Resize" || m.op_type == "Upsample")
             return text(m, "mode", "nearest") == "nearest" && text(m, "coordinate_transformation_mode", "") != "tf_crop_and_resize";
-        const op_row& of = row(m);
-        return of.traits.moves != motion::none && !of.is(op_flag::converts);
+        return row(m).moves_numbers();
     }
     // n, the QuantizeLinear behind `from`, becomes that operator on codes.
     void move_codes(node& n, const node& from, const codes& y) {
