@@ -34293,7 +34293,7 @@ struct conv_args {
     std::int64_t batches = 0, batch_tiles = 0, pairs_per_task = 0, tasks_per_batch = 0;
     float low = 0, high = 0;  // bounds of the activation where it is none, relu or clip
     // An activation that is no clamp: over runs of what tiles have stored, or, where that is not the whole result, by each tile.
-    bool clamp = false, run_activation = false, tile_activation = false, scatter = false;
+    bool clamp = false, clamp_above = false, run_activation = false, tile_activation = false, scatter = false;
     // Winograd: tiles of `wino` x `wino` outputs, counted through the batch; those of one step lie in the workspace.
     int wino = 0;
     std::int64_t tiles_high = 0, tiles_wide = 0, first_tile = 0, tile_count = 0, tile_room = 0;
@@ -36676,11 +36676,19 @@ GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& 
         return;
     }
     if (a.clamp) {
-        const V low = V::set1(a.low), high = V::set1(a.high);
+        const V low = V::set1(a.low);
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) {
             GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m][v] = min(high, max(low, sum[m][v]));
+            for (int m = 0; m < M; ++m) sum[m][v] = max(low, sum[m][v]);
+        }
+    }
+    if (a.clamp_above) {
+        const V high = V::set1(a.high);
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) {
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m][v] = min(high, sum[m][v]);
         }
     }
     if (job.residual && a.p.ep.residual_after_activation) add_residual(sum, job);
@@ -36719,6 +36727,13 @@ GRAFT_VECTOR void fma_adjacent(V (&sum)[M][NV], const float* w, const float* p) 
     }
 }
 
+// Asks for N vectors, a line of the cache at a time, that are wanted later.
+template <int N>
+GRAFT_FORCE_INLINE void fetch(const float* at) {
+    GRAFT_UNROLL
+    for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
+}
+
 template <int M, int NV>
 GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
     V sum[M][NV];
@@ -36735,9 +36750,14 @@ GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
                 w += channels * (NV * V::W);
             } else if (row.step) {
                 const float* p = x + std::int64_t(row.at[0]) * V::W + lane;
-                if (row.step == 1)
-                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
-                else
+                if (row.step == 1) {
+                    // The pixels of the next block of channels lie a plane away; behind the last block those of the next tile come.
+                    if (job.tap_count == 1) fetch<M>((left > 0 ? x + job.in_plane : job.x + M * V::W) + std::int64_t(row.at[0]) * V::W);
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) {
+                        fetch<NV>(w + 16 * NV * V::W);
+                        fma_adjacent<V::W>(sum, w, p);
+                    }
+                } else
                     for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<2 * V::W>(sum, w, p);
             } else {
                 // Without branches: -1 becomes a mask that leaves the address of the zeros.
@@ -39604,11 +39624,19 @@ GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& 
         return;
     }
     if (a.clamp) {
-        const V low = V::set1(a.low), high = V::set1(a.high);
+        const V low = V::set1(a.low);
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) {
             GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m][v] = min(high, max(low, sum[m][v]));
+            for (int m = 0; m < M; ++m) sum[m][v] = max(low, sum[m][v]);
+        }
+    }
+    if (a.clamp_above) {
+        const V high = V::set1(a.high);
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) {
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m][v] = min(high, sum[m][v]);
         }
     }
     if (job.residual && a.p.ep.residual_after_activation) add_residual(sum, job);
@@ -39647,6 +39675,13 @@ GRAFT_VECTOR void fma_adjacent(V (&sum)[M][NV], const float* w, const float* p) 
     }
 }
 
+// Asks for N vectors, a line of the cache at a time, that are wanted later.
+template <int N>
+GRAFT_FORCE_INLINE void fetch(const float* at) {
+    GRAFT_UNROLL
+    for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
+}
+
 template <int M, int NV>
 GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
     V sum[M][NV];
@@ -39663,9 +39698,14 @@ GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
                 w += channels * (NV * V::W);
             } else if (row.step) {
                 const float* p = x + std::int64_t(row.at[0]) * V::W + lane;
-                if (row.step == 1)
-                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
-                else
+                if (row.step == 1) {
+                    // The pixels of the next block of channels lie a plane away; behind the last block those of the next tile come.
+                    if (job.tap_count == 1) fetch<M>((left > 0 ? x + job.in_plane : job.x + M * V::W) + std::int64_t(row.at[0]) * V::W);
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) {
+                        fetch<NV>(w + 16 * NV * V::W);
+                        fma_adjacent<V::W>(sum, w, p);
+                    }
+                } else
                     for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<2 * V::W>(sum, w, p);
             } else {
                 // Without branches: -1 becomes a mask that leaves the address of the zeros.
@@ -42552,11 +42592,19 @@ GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& 
         return;
     }
     if (a.clamp) {
-        const V low = V::set1(a.low), high = V::set1(a.high);
+        const V low = V::set1(a.low);
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) {
             GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m][v] = min(high, max(low, sum[m][v]));
+            for (int m = 0; m < M; ++m) sum[m][v] = max(low, sum[m][v]);
+        }
+    }
+    if (a.clamp_above) {
+        const V high = V::set1(a.high);
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) {
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m][v] = min(high, sum[m][v]);
         }
     }
     if (job.residual && a.p.ep.residual_after_activation) add_residual(sum, job);
@@ -42595,6 +42643,13 @@ GRAFT_VECTOR void fma_adjacent(V (&sum)[M][NV], const float* w, const float* p) 
     }
 }
 
+// Asks for N vectors, a line of the cache at a time, that are wanted later.
+template <int N>
+GRAFT_FORCE_INLINE void fetch(const float* at) {
+    GRAFT_UNROLL
+    for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
+}
+
 template <int M, int NV>
 GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
     V sum[M][NV];
@@ -42611,9 +42666,14 @@ GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
                 w += channels * (NV * V::W);
             } else if (row.step) {
                 const float* p = x + std::int64_t(row.at[0]) * V::W + lane;
-                if (row.step == 1)
-                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
-                else
+                if (row.step == 1) {
+                    // The pixels of the next block of channels lie a plane away; behind the last block those of the next tile come.
+                    if (job.tap_count == 1) fetch<M>((left > 0 ? x + job.in_plane : job.x + M * V::W) + std::int64_t(row.at[0]) * V::W);
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) {
+                        fetch<NV>(w + 16 * NV * V::W);
+                        fma_adjacent<V::W>(sum, w, p);
+                    }
+                } else
                     for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<2 * V::W>(sum, w, p);
             } else {
                 // Without branches: -1 becomes a mask that leaves the address of the zeros.
@@ -45471,11 +45531,19 @@ GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& 
         return;
     }
     if (a.clamp) {
-        const V low = V::set1(a.low), high = V::set1(a.high);
+        const V low = V::set1(a.low);
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) {
             GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m][v] = min(high, max(low, sum[m][v]));
+            for (int m = 0; m < M; ++m) sum[m][v] = max(low, sum[m][v]);
+        }
+    }
+    if (a.clamp_above) {
+        const V high = V::set1(a.high);
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) {
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m][v] = min(high, sum[m][v]);
         }
     }
     if (job.residual && a.p.ep.residual_after_activation) add_residual(sum, job);
@@ -45514,6 +45582,13 @@ GRAFT_VECTOR void fma_adjacent(V (&sum)[M][NV], const float* w, const float* p) 
     }
 }
 
+// Asks for N vectors, a line of the cache at a time, that are wanted later.
+template <int N>
+GRAFT_FORCE_INLINE void fetch(const float* at) {
+    GRAFT_UNROLL
+    for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
+}
+
 template <int M, int NV>
 GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
     V sum[M][NV];
@@ -45530,9 +45605,14 @@ GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
                 w += channels * (NV * V::W);
             } else if (row.step) {
                 const float* p = x + std::int64_t(row.at[0]) * V::W + lane;
-                if (row.step == 1)
-                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
-                else
+                if (row.step == 1) {
+                    // The pixels of the next block of channels lie a plane away; behind the last block those of the next tile come.
+                    if (job.tap_count == 1) fetch<M>((left > 0 ? x + job.in_plane : job.x + M * V::W) + std::int64_t(row.at[0]) * V::W);
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) {
+                        fetch<NV>(w + 16 * NV * V::W);
+                        fma_adjacent<V::W>(sum, w, p);
+                    }
+                } else
                     for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<2 * V::W>(sum, w, p);
             } else {
                 // Without branches: -1 becomes a mask that leaves the address of the zeros.
@@ -48382,11 +48462,19 @@ GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& 
         return;
     }
     if (a.clamp) {
-        const V low = V::set1(a.low), high = V::set1(a.high);
+        const V low = V::set1(a.low);
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) {
             GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m][v] = min(high, max(low, sum[m][v]));
+            for (int m = 0; m < M; ++m) sum[m][v] = max(low, sum[m][v]);
+        }
+    }
+    if (a.clamp_above) {
+        const V high = V::set1(a.high);
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) {
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m][v] = min(high, sum[m][v]);
         }
     }
     if (job.residual && a.p.ep.residual_after_activation) add_residual(sum, job);
@@ -48425,6 +48513,13 @@ GRAFT_VECTOR void fma_adjacent(V (&sum)[M][NV], const float* w, const float* p) 
     }
 }
 
+// Asks for N vectors, a line of the cache at a time, that are wanted later.
+template <int N>
+GRAFT_FORCE_INLINE void fetch(const float* at) {
+    GRAFT_UNROLL
+    for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
+}
+
 template <int M, int NV>
 GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
     V sum[M][NV];
@@ -48441,9 +48536,14 @@ GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
                 w += channels * (NV * V::W);
             } else if (row.step) {
                 const float* p = x + std::int64_t(row.at[0]) * V::W + lane;
-                if (row.step == 1)
-                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
-                else
+                if (row.step == 1) {
+                    // The pixels of the next block of channels lie a plane away; behind the last block those of the next tile come.
+                    if (job.tap_count == 1) fetch<M>((left > 0 ? x + job.in_plane : job.x + M * V::W) + std::int64_t(row.at[0]) * V::W);
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) {
+                        fetch<NV>(w + 16 * NV * V::W);
+                        fma_adjacent<V::W>(sum, w, p);
+                    }
+                } else
                     for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<2 * V::W>(sum, w, p);
             } else {
                 // Without branches: -1 becomes a mask that leaves the address of the zeros.
@@ -61748,7 +61848,7 @@ struct conv_args {
     std::int64_t batches = 0, batch_tiles = 0, pairs_per_task = 0, tasks_per_batch = 0;
     float low = 0, high = 0;  // bounds of the activation where it is none, relu or clip
     // An activation that is no clamp: over runs of what tiles have stored, or, where that is not the whole result, by each tile.
-    bool clamp = false, run_activation = false, tile_activation = false, scatter = false;
+    bool clamp = false, clamp_above = false, run_activation = false, tile_activation = false, scatter = false;
     // Winograd: tiles of `wino` x `wino` outputs, counted through the batch; those of one step lie in the workspace.
     int wino = 0;
     std::int64_t tiles_high = 0, tiles_wide = 0, first_tile = 0, tile_count = 0, tile_room = 0;
@@ -62580,6 +62680,7 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
     a.low = p.ep.act == activation::relu ? 0 : p.ep.act == activation::clip ? p.ep.alpha : -infinity;
     a.high = p.ep.act == activation::clip ? p.ep.beta : infinity;
     a.clamp = p.ep.act == activation::relu || p.ep.act == activation::clip;
+    a.clamp_above = a.clamp && a.high < infinity;
     const bool other = !a.clamp && p.ep.act != activation::none, in_place = !p.ep.residual_after_activation && !a.scatter;
     switch (choice.algorithm) {
     case conv_algorithm::direct:

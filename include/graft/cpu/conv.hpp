@@ -107,6 +107,7 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
     a.low = p.ep.act == activation::relu ? 0 : p.ep.act == activation::clip ? p.ep.alpha : -infinity;
     a.high = p.ep.act == activation::clip ? p.ep.beta : infinity;
     a.clamp = p.ep.act == activation::relu || p.ep.act == activation::clip;
+    a.clamp_above = a.clamp && a.high < infinity;
     const bool other = !a.clamp && p.ep.act != activation::none, in_place = !p.ep.residual_after_activation && !a.scatter;
     switch (choice.algorithm) {
     case conv_algorithm::direct:

@@ -100,11 +100,19 @@ GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& 
         return;
     }
     if (a.clamp) {
-        const V low = V::set1(a.low), high = V::set1(a.high);
+        const V low = V::set1(a.low);
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) {
             GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m][v] = min(high, max(low, sum[m][v]));
+            for (int m = 0; m < M; ++m) sum[m][v] = max(low, sum[m][v]);
+        }
+    }
+    if (a.clamp_above) {
+        const V high = V::set1(a.high);
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) {
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m][v] = min(high, sum[m][v]);
         }
     }
     if (job.residual && a.p.ep.residual_after_activation) add_residual(sum, job);
@@ -143,6 +151,13 @@ GRAFT_VECTOR void fma_adjacent(V (&sum)[M][NV], const float* w, const float* p) 
     }
 }
 
+// Asks for N vectors, a line of the cache at a time, that are wanted later.
+template <int N>
+GRAFT_FORCE_INLINE void fetch(const float* at) {
+    GRAFT_UNROLL
+    for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
+}
+
 template <int M, int NV>
 GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
     V sum[M][NV];
@@ -159,9 +174,14 @@ GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
                 w += channels * (NV * V::W);
             } else if (row.step) {
                 const float* p = x + std::int64_t(row.at[0]) * V::W + lane;
-                if (row.step == 1)
-                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
-                else
+                if (row.step == 1) {
+                    // The pixels of the next block of channels lie a plane away; behind the last block those of the next tile come.
+                    if (job.tap_count == 1) fetch<M>((left > 0 ? x + job.in_plane : job.x + M * V::W) + std::int64_t(row.at[0]) * V::W);
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) {
+                        fetch<NV>(w + 16 * NV * V::W);
+                        fma_adjacent<V::W>(sum, w, p);
+                    }
+                } else
                     for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<2 * V::W>(sum, w, p);
             } else {
                 // Without branches: -1 becomes a mask that leaves the address of the zeros.
