@@ -35861,28 +35861,46 @@ inline void reduce_columns(reduction kind, const float* x, float* y, std::int64_
     }
 }
 
-// NaN is passed over while the highest is looked for: it comes back with the sum.
+// Steps of a row wait for each other, and of a short row the waits are as long as the work: a step is done for some rows, which stay in the first cache
+// together, then the next one.
+constexpr std::int64_t most_rows_at_once = 8;
+GRAFT_FORCE_INLINE std::int64_t rows_at_once(std::int64_t n) { return n > 512 ? 1 : most_rows_at_once; }
+
+// NaN is passed over while the highest is looked for: it comes back with the sum. Exponentials and their sum are times 2^24, which the quotient does not see.
 inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64_t n, bool logarithm) {
-    for (std::int64_t r = 0; r < rows; ++r, x += n, y += n) {
-        V top = V::set1(-std::numeric_limits<float>::infinity());
-        for (std::int64_t i = 0; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            const V v = load_some(x + i, lanes);
-            top = max(lanes == V::W ? v : select(M::lanes(lanes), v, top), top);
+    float tops[most_rows_at_once], sums[most_rows_at_once];
+    for (std::int64_t r0 = 0, some = rows_at_once(n); r0 < rows; r0 += some) {
+        const std::int64_t end = rows - r0 < some ? rows - r0 : some;
+        for (std::int64_t r = 0; r < end; ++r) {
+            const float* from = x + (r0 + r) * n;
+            V top = V::set1(-std::numeric_limits<float>::infinity());
+            for (std::int64_t i = 0; i < n; i += V::W) {
+                const int lanes = lanes_left(n, i);
+                const V v = load_some(from + i, lanes);
+                top = max(lanes == V::W ? v : select(M::lanes(lanes), v, top), top);
+            }
+            tops[r] = highest(top);
         }
-        const V shift = V::set1(highest(top));
-        V total = V::zero();
-        for (std::int64_t i = 0; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            V e = exp_low(load_some(x + i, lanes) - shift);
-            if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
-            total = total + e;
-            if (!logarithm) store_some(e, y + i, lanes);
+        for (std::int64_t r = 0; r < end; ++r) {
+            const V top = V::set1(tops[r]);
+            V total = V::zero();
+            for (std::int64_t i = 0; i < n; i += V::W) {
+                const int lanes = lanes_left(n, i);
+                const std::int64_t at = (r0 + r) * n + i;
+                V e = exp_up(max(V::set1(-104.0f), load_some(x + at, lanes) - top), V::set1(-0.0f));
+                if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
+                total = total + e;
+                if (!logarithm) store_some(e, y + at, lanes);
+            }
+            sums[r] = sum(total);
         }
-        const V all = V::set1(sum(total)), off = logarithm ? log(all) : all, factor = V::set1(1.0f) / all;
-        for (std::int64_t i = 0; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            store_some(logarithm ? load_some(x + i, lanes) - shift - off : load_some(y + i, lanes) * factor, y + i, lanes);
+        for (std::int64_t r = 0; r < end; ++r) {
+            const V top = V::set1(tops[r]), all = V::set1(sums[r]), off = logarithm ? log(all * V::set1(exp_down)) : all, factor = V::set1(1.0f) / all;
+            for (std::int64_t i = 0; i < n; i += V::W) {
+                const int lanes = lanes_left(n, i);
+                const std::int64_t at = (r0 + r) * n + i;
+                store_some(logarithm ? load_some(x + at, lanes) - top - off : load_some(y + at, lanes) * factor, y + at, lanes);
+            }
         }
     }
 }
@@ -38809,28 +38827,46 @@ inline void reduce_columns(reduction kind, const float* x, float* y, std::int64_
     }
 }
 
-// NaN is passed over while the highest is looked for: it comes back with the sum.
+// Steps of a row wait for each other, and of a short row the waits are as long as the work: a step is done for some rows, which stay in the first cache
+// together, then the next one.
+constexpr std::int64_t most_rows_at_once = 8;
+GRAFT_FORCE_INLINE std::int64_t rows_at_once(std::int64_t n) { return n > 512 ? 1 : most_rows_at_once; }
+
+// NaN is passed over while the highest is looked for: it comes back with the sum. Exponentials and their sum are times 2^24, which the quotient does not see.
 inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64_t n, bool logarithm) {
-    for (std::int64_t r = 0; r < rows; ++r, x += n, y += n) {
-        V top = V::set1(-std::numeric_limits<float>::infinity());
-        for (std::int64_t i = 0; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            const V v = load_some(x + i, lanes);
-            top = max(lanes == V::W ? v : select(M::lanes(lanes), v, top), top);
+    float tops[most_rows_at_once], sums[most_rows_at_once];
+    for (std::int64_t r0 = 0, some = rows_at_once(n); r0 < rows; r0 += some) {
+        const std::int64_t end = rows - r0 < some ? rows - r0 : some;
+        for (std::int64_t r = 0; r < end; ++r) {
+            const float* from = x + (r0 + r) * n;
+            V top = V::set1(-std::numeric_limits<float>::infinity());
+            for (std::int64_t i = 0; i < n; i += V::W) {
+                const int lanes = lanes_left(n, i);
+                const V v = load_some(from + i, lanes);
+                top = max(lanes == V::W ? v : select(M::lanes(lanes), v, top), top);
+            }
+            tops[r] = highest(top);
         }
-        const V shift = V::set1(highest(top));
-        V total = V::zero();
-        for (std::int64_t i = 0; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            V e = exp_low(load_some(x + i, lanes) - shift);
-            if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
-            total = total + e;
-            if (!logarithm) store_some(e, y + i, lanes);
+        for (std::int64_t r = 0; r < end; ++r) {
+            const V top = V::set1(tops[r]);
+            V total = V::zero();
+            for (std::int64_t i = 0; i < n; i += V::W) {
+                const int lanes = lanes_left(n, i);
+                const std::int64_t at = (r0 + r) * n + i;
+                V e = exp_up(max(V::set1(-104.0f), load_some(x + at, lanes) - top), V::set1(-0.0f));
+                if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
+                total = total + e;
+                if (!logarithm) store_some(e, y + at, lanes);
+            }
+            sums[r] = sum(total);
         }
-        const V all = V::set1(sum(total)), off = logarithm ? log(all) : all, factor = V::set1(1.0f) / all;
-        for (std::int64_t i = 0; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            store_some(logarithm ? load_some(x + i, lanes) - shift - off : load_some(y + i, lanes) * factor, y + i, lanes);
+        for (std::int64_t r = 0; r < end; ++r) {
+            const V top = V::set1(tops[r]), all = V::set1(sums[r]), off = logarithm ? log(all * V::set1(exp_down)) : all, factor = V::set1(1.0f) / all;
+            for (std::int64_t i = 0; i < n; i += V::W) {
+                const int lanes = lanes_left(n, i);
+                const std::int64_t at = (r0 + r) * n + i;
+                store_some(logarithm ? load_some(x + at, lanes) - top - off : load_some(y + at, lanes) * factor, y + at, lanes);
+            }
         }
     }
 }
@@ -41777,28 +41813,46 @@ inline void reduce_columns(reduction kind, const float* x, float* y, std::int64_
     }
 }
 
-// NaN is passed over while the highest is looked for: it comes back with the sum.
+// Steps of a row wait for each other, and of a short row the waits are as long as the work: a step is done for some rows, which stay in the first cache
+// together, then the next one.
+constexpr std::int64_t most_rows_at_once = 8;
+GRAFT_FORCE_INLINE std::int64_t rows_at_once(std::int64_t n) { return n > 512 ? 1 : most_rows_at_once; }
+
+// NaN is passed over while the highest is looked for: it comes back with the sum. Exponentials and their sum are times 2^24, which the quotient does not see.
 inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64_t n, bool logarithm) {
-    for (std::int64_t r = 0; r < rows; ++r, x += n, y += n) {
-        V top = V::set1(-std::numeric_limits<float>::infinity());
-        for (std::int64_t i = 0; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            const V v = load_some(x + i, lanes);
-            top = max(lanes == V::W ? v : select(M::lanes(lanes), v, top), top);
+    float tops[most_rows_at_once], sums[most_rows_at_once];
+    for (std::int64_t r0 = 0, some = rows_at_once(n); r0 < rows; r0 += some) {
+        const std::int64_t end = rows - r0 < some ? rows - r0 : some;
+        for (std::int64_t r = 0; r < end; ++r) {
+            const float* from = x + (r0 + r) * n;
+            V top = V::set1(-std::numeric_limits<float>::infinity());
+            for (std::int64_t i = 0; i < n; i += V::W) {
+                const int lanes = lanes_left(n, i);
+                const V v = load_some(from + i, lanes);
+                top = max(lanes == V::W ? v : select(M::lanes(lanes), v, top), top);
+            }
+            tops[r] = highest(top);
         }
-        const V shift = V::set1(highest(top));
-        V total = V::zero();
-        for (std::int64_t i = 0; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            V e = exp_low(load_some(x + i, lanes) - shift);
-            if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
-            total = total + e;
-            if (!logarithm) store_some(e, y + i, lanes);
+        for (std::int64_t r = 0; r < end; ++r) {
+            const V top = V::set1(tops[r]);
+            V total = V::zero();
+            for (std::int64_t i = 0; i < n; i += V::W) {
+                const int lanes = lanes_left(n, i);
+                const std::int64_t at = (r0 + r) * n + i;
+                V e = exp_up(max(V::set1(-104.0f), load_some(x + at, lanes) - top), V::set1(-0.0f));
+                if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
+                total = total + e;
+                if (!logarithm) store_some(e, y + at, lanes);
+            }
+            sums[r] = sum(total);
         }
-        const V all = V::set1(sum(total)), off = logarithm ? log(all) : all, factor = V::set1(1.0f) / all;
-        for (std::int64_t i = 0; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            store_some(logarithm ? load_some(x + i, lanes) - shift - off : load_some(y + i, lanes) * factor, y + i, lanes);
+        for (std::int64_t r = 0; r < end; ++r) {
+            const V top = V::set1(tops[r]), all = V::set1(sums[r]), off = logarithm ? log(all * V::set1(exp_down)) : all, factor = V::set1(1.0f) / all;
+            for (std::int64_t i = 0; i < n; i += V::W) {
+                const int lanes = lanes_left(n, i);
+                const std::int64_t at = (r0 + r) * n + i;
+                store_some(logarithm ? load_some(x + at, lanes) - top - off : load_some(y + at, lanes) * factor, y + at, lanes);
+            }
         }
     }
 }
@@ -44716,28 +44770,46 @@ inline void reduce_columns(reduction kind, const float* x, float* y, std::int64_
     }
 }
 
-// NaN is passed over while the highest is looked for: it comes back with the sum.
+// Steps of a row wait for each other, and of a short row the waits are as long as the work: a step is done for some rows, which stay in the first cache
+// together, then the next one.
+constexpr std::int64_t most_rows_at_once = 8;
+GRAFT_FORCE_INLINE std::int64_t rows_at_once(std::int64_t n) { return n > 512 ? 1 : most_rows_at_once; }
+
+// NaN is passed over while the highest is looked for: it comes back with the sum. Exponentials and their sum are times 2^24, which the quotient does not see.
 inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64_t n, bool logarithm) {
-    for (std::int64_t r = 0; r < rows; ++r, x += n, y += n) {
-        V top = V::set1(-std::numeric_limits<float>::infinity());
-        for (std::int64_t i = 0; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            const V v = load_some(x + i, lanes);
-            top = max(lanes == V::W ? v : select(M::lanes(lanes), v, top), top);
+    float tops[most_rows_at_once], sums[most_rows_at_once];
+    for (std::int64_t r0 = 0, some = rows_at_once(n); r0 < rows; r0 += some) {
+        const std::int64_t end = rows - r0 < some ? rows - r0 : some;
+        for (std::int64_t r = 0; r < end; ++r) {
+            const float* from = x + (r0 + r) * n;
+            V top = V::set1(-std::numeric_limits<float>::infinity());
+            for (std::int64_t i = 0; i < n; i += V::W) {
+                const int lanes = lanes_left(n, i);
+                const V v = load_some(from + i, lanes);
+                top = max(lanes == V::W ? v : select(M::lanes(lanes), v, top), top);
+            }
+            tops[r] = highest(top);
         }
-        const V shift = V::set1(highest(top));
-        V total = V::zero();
-        for (std::int64_t i = 0; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            V e = exp_low(load_some(x + i, lanes) - shift);
-            if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
-            total = total + e;
-            if (!logarithm) store_some(e, y + i, lanes);
+        for (std::int64_t r = 0; r < end; ++r) {
+            const V top = V::set1(tops[r]);
+            V total = V::zero();
+            for (std::int64_t i = 0; i < n; i += V::W) {
+                const int lanes = lanes_left(n, i);
+                const std::int64_t at = (r0 + r) * n + i;
+                V e = exp_up(max(V::set1(-104.0f), load_some(x + at, lanes) - top), V::set1(-0.0f));
+                if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
+                total = total + e;
+                if (!logarithm) store_some(e, y + at, lanes);
+            }
+            sums[r] = sum(total);
         }
-        const V all = V::set1(sum(total)), off = logarithm ? log(all) : all, factor = V::set1(1.0f) / all;
-        for (std::int64_t i = 0; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            store_some(logarithm ? load_some(x + i, lanes) - shift - off : load_some(y + i, lanes) * factor, y + i, lanes);
+        for (std::int64_t r = 0; r < end; ++r) {
+            const V top = V::set1(tops[r]), all = V::set1(sums[r]), off = logarithm ? log(all * V::set1(exp_down)) : all, factor = V::set1(1.0f) / all;
+            for (std::int64_t i = 0; i < n; i += V::W) {
+                const int lanes = lanes_left(n, i);
+                const std::int64_t at = (r0 + r) * n + i;
+                store_some(logarithm ? load_some(x + at, lanes) - top - off : load_some(y + at, lanes) * factor, y + at, lanes);
+            }
         }
     }
 }
@@ -47647,28 +47719,46 @@ inline void reduce_columns(reduction kind, const float* x, float* y, std::int64_
     }
 }
 
-// NaN is passed over while the highest is looked for: it comes back with the sum.
+// Steps of a row wait for each other, and of a short row the waits are as long as the work: a step is done for some rows, which stay in the first cache
+// together, then the next one.
+constexpr std::int64_t most_rows_at_once = 8;
+GRAFT_FORCE_INLINE std::int64_t rows_at_once(std::int64_t n) { return n > 512 ? 1 : most_rows_at_once; }
+
+// NaN is passed over while the highest is looked for: it comes back with the sum. Exponentials and their sum are times 2^24, which the quotient does not see.
 inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64_t n, bool logarithm) {
-    for (std::int64_t r = 0; r < rows; ++r, x += n, y += n) {
-        V top = V::set1(-std::numeric_limits<float>::infinity());
-        for (std::int64_t i = 0; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            const V v = load_some(x + i, lanes);
-            top = max(lanes == V::W ? v : select(M::lanes(lanes), v, top), top);
+    float tops[most_rows_at_once], sums[most_rows_at_once];
+    for (std::int64_t r0 = 0, some = rows_at_once(n); r0 < rows; r0 += some) {
+        const std::int64_t end = rows - r0 < some ? rows - r0 : some;
+        for (std::int64_t r = 0; r < end; ++r) {
+            const float* from = x + (r0 + r) * n;
+            V top = V::set1(-std::numeric_limits<float>::infinity());
+            for (std::int64_t i = 0; i < n; i += V::W) {
+                const int lanes = lanes_left(n, i);
+                const V v = load_some(from + i, lanes);
+                top = max(lanes == V::W ? v : select(M::lanes(lanes), v, top), top);
+            }
+            tops[r] = highest(top);
         }
-        const V shift = V::set1(highest(top));
-        V total = V::zero();
-        for (std::int64_t i = 0; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            V e = exp_low(load_some(x + i, lanes) - shift);
-            if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
-            total = total + e;
-            if (!logarithm) store_some(e, y + i, lanes);
+        for (std::int64_t r = 0; r < end; ++r) {
+            const V top = V::set1(tops[r]);
+            V total = V::zero();
+            for (std::int64_t i = 0; i < n; i += V::W) {
+                const int lanes = lanes_left(n, i);
+                const std::int64_t at = (r0 + r) * n + i;
+                V e = exp_up(max(V::set1(-104.0f), load_some(x + at, lanes) - top), V::set1(-0.0f));
+                if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
+                total = total + e;
+                if (!logarithm) store_some(e, y + at, lanes);
+            }
+            sums[r] = sum(total);
         }
-        const V all = V::set1(sum(total)), off = logarithm ? log(all) : all, factor = V::set1(1.0f) / all;
-        for (std::int64_t i = 0; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            store_some(logarithm ? load_some(x + i, lanes) - shift - off : load_some(y + i, lanes) * factor, y + i, lanes);
+        for (std::int64_t r = 0; r < end; ++r) {
+            const V top = V::set1(tops[r]), all = V::set1(sums[r]), off = logarithm ? log(all * V::set1(exp_down)) : all, factor = V::set1(1.0f) / all;
+            for (std::int64_t i = 0; i < n; i += V::W) {
+                const int lanes = lanes_left(n, i);
+                const std::int64_t at = (r0 + r) * n + i;
+                store_some(logarithm ? load_some(x + at, lanes) - top - off : load_some(y + at, lanes) * factor, y + at, lanes);
+            }
         }
     }
 }
