@@ -148,6 +148,23 @@ TEST_CASE("gemm: a long k is cut into parts without changing the epilogue") {
     });
 }
 
+TEST_CASE("gemm: rows of A that lie whole pages apart") {
+    on_every_isa([](isa set) {
+        for (std::int64_t m : {7, 8, 9, 14, 23, 30})
+            for (std::int64_t k : {37, 1024, 2048}) {
+                CAPTURE(m);
+                CAPTURE(k);
+                gemm_problem p = mnk(m, 45, k);
+                p.lda = 2048;
+                if (m % 2)
+                    p.bias = bias_kind::column, p.ep.act = activation::gelu;
+                else
+                    p.alpha = 0.3f;
+                check(set, p, m > 14);
+            }
+    });
+}
+
 TEST_CASE("gemm: batches with strides, shared matrices and leading dimensions") {
     on_every_isa([](isa set) {
         gemm_problem heads = mnk(19, 21, 8);  // [2,19,3,8] x [2,21,3,8]^T -> [2,3,19,21]
