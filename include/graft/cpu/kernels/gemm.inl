@@ -6,10 +6,10 @@
 constexpr int gemm_rows = V::registers == 32 ? 14 : 6;
 constexpr int gemm_columns = 2 * V::W;
 
-// out = init + A * B for R rows and one panel; null `init` is zero.
+// out = (init + A * B) * factor for R rows and one panel; null `init` is zero.
 template <int R>
 inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
-                                     std::int64_t init_row, float* out, std::int64_t out_row) {
+                                     std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
     // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
     constexpr int ahead = R == 1 ? 4096 : 16 * gemm_columns;
     V acc[R][2];
@@ -38,6 +38,11 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
         GRAFT_UNROLL
         for (int q = 0; q < (R + 3) / 4; ++q) ++rows[q];
     }
+    if (factor != 1.0f) {
+        const V f = V::set1(factor);
+        GRAFT_UNROLL
+        for (int r = 0; r < R; ++r) acc[r][0] = acc[r][0] * f, acc[r][1] = acc[r][1] * f;
+    }
     GRAFT_UNROLL
     for (int r = 0; r < R; ++r) acc[r][0].store(out + r * out_row), acc[r][1].store(out + r * out_row + V::W);
 }
@@ -54,12 +59,12 @@ GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, st
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
 GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
-                                  std::int64_t init_row, float* out, std::int64_t out_row) {
-    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, lda, b, b_step, length, init, init_row, out, out_row);
-    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, lda, b, b_step, length, init, init_row, out, out_row);
-    if (rows == 4) return gemm_tile<4>(a, lda, b, b_step, length, init, init_row, out, out_row);
-    if (rows == 2) return gemm_tile<2>(a, lda, b, b_step, length, init, init_row, out, out_row);
-    gemm_tile<1>(a, lda, b, b_step, length, init, init_row, out, out_row);
+                                  std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
+    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
+    if (rows == 4) return gemm_tile<4>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
+    if (rows == 2) return gemm_tile<2>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
+    gemm_tile<1>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
 }
 
 // rows x n elements from one place to another.
@@ -78,7 +83,7 @@ struct gemm_end {
 
 // C = clamp(tile * alpha + bias + residual) for the rows from i and the columns from j.
 inline GRAFT_NOINLINE void gemm_finish(const gemm_block& g, const gemm_end& e, const float* tile, std::int64_t i, std::int64_t j, int rows, int n) {
-    const V low = V::set1(e.low), high = V::set1(e.high), alpha = V::set1(g.alpha);
+    const V low = V::set1(e.low), high = V::set1(e.high), alpha = V::set1(e.alpha ? g.alpha : 1.0f);
     const bool per_column = e.bias && g.bias_of == bias_kind::column;
     for (int o = 0; o < n; o += V::W) {
         const int lanes = n - o < V::W ? n - o : V::W;
@@ -99,8 +104,10 @@ inline GRAFT_NOINLINE void gemm_finish(const gemm_block& g, const gemm_end& e, c
 inline void gemm_run(const gemm_block& g) {
     gemm_end e{};
     const bool clamped = bounds_of(g.ep, e.low, e.high);
-    e.alpha = g.alpha != 1.0f;
     const bool residual = g.ep.residual && g.residual;
+    // A scaled product to which nothing is added is scaled where its tile is stored.
+    e.alpha = g.alpha != 1.0f && (residual || g.bias_of != bias_kind::none);
+    const float factor = e.alpha ? 1.0f : g.alpha;
     // What can start the sum does: a residual, else a bias. Then C may be the residual, whatever parts k is cut into.
     const bool residual_first = residual && !e.alpha && !g.ep.residual_after_activation;
     const bool bias_first = !residual_first && !e.alpha && g.bias_of == bias_kind::column;
@@ -137,7 +144,8 @@ inline void gemm_run(const gemm_block& g) {
                     init = tile, init_row = gemm_columns;
                 }
                 float* c = g.c + i * g.ldc + j;
-                gemm_tile(height, g.a + top * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns);
+                gemm_tile(height, g.a + top * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns,
+                          last ? factor : 1.0f);
                 if (last && finish)
                     gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
                 else if (!direct)
