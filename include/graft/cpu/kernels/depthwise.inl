@@ -109,6 +109,8 @@ GRAFT_FORCE_INLINE auto depthwise_rows_of(const conv_problem& p) {
     // These tiles are large, and sets of four lanes with few registers are there to be small.
     constexpr bool few = V::W == 4 && V::registers == 16;
     const int width = p.dw == 1 && !few ? p.kw : 0;
+    if constexpr (S == 1 && V::registers == 32)
+        if (width == 7) return &depthwise_rows<1, 7>;
     return width == 3 ? &depthwise_rows<S, 3> : width == 5 ? &depthwise_rows<S, 5> : &depthwise_rows<S, 0>;
 }
 
