@@ -35923,38 +35923,57 @@ inline void softmax_columns(const float* x, float* y, std::int64_t n, std::int64
     }
 }
 
+// What is taken off a row's numbers, in two parts, and what they are multiplied by.
+struct row_scale {
+    float mean, rest, inverse;
+};
+
+// y = (x - mean) * inverse * gamma + beta for row r.
+inline void normalize_row(const normalize_rows& g, std::int64_t r, const row_scale& row) {
+    const float* x = g.x + r * g.n;
+    float* y = g.y + r * g.n;
+    const V m = V::set1(row.mean), s = V::set1(row.inverse), left = V::set1(-row.rest * row.inverse);
+    if (!g.span) {
+        for (std::int64_t i = 0; i < g.n; i += V::W) {
+            const int lanes = lanes_left(g.n, i);
+            const V v = fma(load_some(x + i, lanes) - m, s, left);
+            const V gamma = g.gamma ? load_some(g.gamma + i, lanes) : V::set1(1.0f), beta = g.beta ? load_some(g.beta + i, lanes) : V::zero();
+            store_some(fma(v, gamma, beta), y + i, lanes);
+        }
+        return;
+    }
+    const std::int64_t channels = g.n / g.span, channel = r % g.groups * channels;
+    for (std::int64_t c = 0; c < channels; ++c, x += g.span, y += g.span) {
+        const V gamma = V::set1(g.gamma ? g.gamma[channel + c] : 1.0f), beta = V::set1(g.beta ? g.beta[channel + c] : 0.0f);
+        for (std::int64_t i = 0; i < g.span; i += V::W) {
+            const int lanes = lanes_left(g.span, i);
+            store_some(fma(fma(load_some(x + i, lanes) - m, s, left), gamma, beta), y + i, lanes);
+        }
+    }
+}
+
 inline void normalize_run(const normalize_rows& g) {
-    for (std::int64_t r = g.first; r < g.first + g.rows; ++r) {
-        const float* x = g.x + r * g.n;
-        float* y = g.y + r * g.n;
-        // The mean is taken off in two parts: what its rounding to float leaves over would shift a whole row that varies little.
-        const double count = static_cast<double>(g.n), exact = g.centered ? long_sum<reduction::sum>(x, g.n, 0) / count : 0.0;
-        const float mean = static_cast<float>(exact), rest = static_cast<float>(exact - static_cast<double>(mean));
-        const double variance = long_sum<reduction::sum_square>(x, g.n, mean) / count - static_cast<double>(rest) * static_cast<double>(rest);
-        const float inverse = static_cast<float>(1.0 / std::sqrt((variance > 0           ? variance
-                                                                  : variance != variance ? variance
-                                                                                         : 0) +
-                                                                 static_cast<double>(g.epsilon)));
-        if (g.mean) g.mean[r] = mean;
-        if (g.inverse_deviation) g.inverse_deviation[r] = inverse;
-        const V m = V::set1(mean), s = V::set1(inverse), left = V::set1(-rest * inverse);
-        if (!g.span) {
-            for (std::int64_t i = 0; i < g.n; i += V::W) {
-                const int lanes = lanes_left(g.n, i);
-                const V v = fma(load_some(x + i, lanes) - m, s, left);
-                const V gamma = g.gamma ? load_some(g.gamma + i, lanes) : V::set1(1.0f), beta = g.beta ? load_some(g.beta + i, lanes) : V::zero();
-                store_some(fma(v, gamma, beta), y + i, lanes);
-            }
-            continue;
+    const double count = static_cast<double>(g.n);
+    const std::int64_t some = rows_at_once(g.n);
+    row_scale row[most_rows_at_once];
+    double variance[most_rows_at_once];
+    for (std::int64_t r0 = g.first, end = g.first + g.rows; r0 < end; r0 += some) {
+        const std::int64_t rows = end - r0 < some ? end - r0 : some;
+        for (std::int64_t r = 0; r < rows; ++r) {
+            // The mean is taken off in two parts: what its rounding to float leaves over would shift a whole row that varies little.
+            const double exact = g.centered ? long_sum<reduction::sum>(g.x + (r0 + r) * g.n, g.n, 0) / count : 0.0;
+            row[r].mean = static_cast<float>(exact), row[r].rest = static_cast<float>(exact - static_cast<double>(row[r].mean));
         }
-        const std::int64_t channels = g.n / g.span, channel = r % g.groups * channels;
-        for (std::int64_t c = 0; c < channels; ++c, x += g.span, y += g.span) {
-            const V gamma = V::set1(g.gamma ? g.gamma[channel + c] : 1.0f), beta = V::set1(g.beta ? g.beta[channel + c] : 0.0f);
-            for (std::int64_t i = 0; i < g.span; i += V::W) {
-                const int lanes = lanes_left(g.span, i);
-                store_some(fma(fma(load_some(x + i, lanes) - m, s, left), gamma, beta), y + i, lanes);
-            }
+        for (std::int64_t r = 0; r < rows; ++r)
+            variance[r] = long_sum<reduction::sum_square>(g.x + (r0 + r) * g.n, g.n, row[r].mean) / count -
+                          static_cast<double>(row[r].rest) * static_cast<double>(row[r].rest);
+        for (std::int64_t r = 0; r < rows; ++r) {
+            const double v = variance[r] > 0 ? variance[r] : variance[r] != variance[r] ? variance[r] : 0;
+            row[r].inverse = static_cast<float>(1.0 / std::sqrt(v + static_cast<double>(g.epsilon)));
+            if (g.mean) g.mean[r0 + r] = row[r].mean;
+            if (g.inverse_deviation) g.inverse_deviation[r0 + r] = row[r].inverse;
         }
+        for (std::int64_t r = 0; r < rows; ++r) normalize_row(g, r0 + r, row[r]);
     }
 }
 
@@ -38901,38 +38920,57 @@ inline void softmax_columns(const float* x, float* y, std::int64_t n, std::int64
     }
 }
 
+// What is taken off a row's numbers, in two parts, and what they are multiplied by.
+struct row_scale {
+    float mean, rest, inverse;
+};
+
+// y = (x - mean) * inverse * gamma + beta for row r.
+inline void normalize_row(const normalize_rows& g, std::int64_t r, const row_scale& row) {
+    const float* x = g.x + r * g.n;
+    float* y = g.y + r * g.n;
+    const V m = V::set1(row.mean), s = V::set1(row.inverse), left = V::set1(-row.rest * row.inverse);
+    if (!g.span) {
+        for (std::int64_t i = 0; i < g.n; i += V::W) {
+            const int lanes = lanes_left(g.n, i);
+            const V v = fma(load_some(x + i, lanes) - m, s, left);
+            const V gamma = g.gamma ? load_some(g.gamma + i, lanes) : V::set1(1.0f), beta = g.beta ? load_some(g.beta + i, lanes) : V::zero();
+            store_some(fma(v, gamma, beta), y + i, lanes);
+        }
+        return;
+    }
+    const std::int64_t channels = g.n / g.span, channel = r % g.groups * channels;
+    for (std::int64_t c = 0; c < channels; ++c, x += g.span, y += g.span) {
+        const V gamma = V::set1(g.gamma ? g.gamma[channel + c] : 1.0f), beta = V::set1(g.beta ? g.beta[channel + c] : 0.0f);
+        for (std::int64_t i = 0; i < g.span; i += V::W) {
+            const int lanes = lanes_left(g.span, i);
+            store_some(fma(fma(load_some(x + i, lanes) - m, s, left), gamma, beta), y + i, lanes);
+        }
+    }
+}
+
 inline void normalize_run(const normalize_rows& g) {
-    for (std::int64_t r = g.first; r < g.first + g.rows; ++r) {
-        const float* x = g.x + r * g.n;
-        float* y = g.y + r * g.n;
-        // The mean is taken off in two parts: what its rounding to float leaves over would shift a whole row that varies little.
-        const double count = static_cast<double>(g.n), exact = g.centered ? long_sum<reduction::sum>(x, g.n, 0) / count : 0.0;
-        const float mean = static_cast<float>(exact), rest = static_cast<float>(exact - static_cast<double>(mean));
-        const double variance = long_sum<reduction::sum_square>(x, g.n, mean) / count - static_cast<double>(rest) * static_cast<double>(rest);
-        const float inverse = static_cast<float>(1.0 / std::sqrt((variance > 0           ? variance
-                                                                  : variance != variance ? variance
-                                                                                         : 0) +
-                                                                 static_cast<double>(g.epsilon)));
-        if (g.mean) g.mean[r] = mean;
-        if (g.inverse_deviation) g.inverse_deviation[r] = inverse;
-        const V m = V::set1(mean), s = V::set1(inverse), left = V::set1(-rest * inverse);
-        if (!g.span) {
-            for (std::int64_t i = 0; i < g.n; i += V::W) {
-                const int lanes = lanes_left(g.n, i);
-                const V v = fma(load_some(x + i, lanes) - m, s, left);
-                const V gamma = g.gamma ? load_some(g.gamma + i, lanes) : V::set1(1.0f), beta = g.beta ? load_some(g.beta + i, lanes) : V::zero();
-                store_some(fma(v, gamma, beta), y + i, lanes);
-            }
-            continue;
+    const double count = static_cast<double>(g.n);
+    const std::int64_t some = rows_at_once(g.n);
+    row_scale row[most_rows_at_once];
+    double variance[most_rows_at_once];
+    for (std::int64_t r0 = g.first, end = g.first + g.rows; r0 < end; r0 += some) {
+        const std::int64_t rows = end - r0 < some ? end - r0 : some;
+        for (std::int64_t r = 0; r < rows; ++r) {
+            // The mean is taken off in two parts: what its rounding to float leaves over would shift a whole row that varies little.
+            const double exact = g.centered ? long_sum<reduction::sum>(g.x + (r0 + r) * g.n, g.n, 0) / count : 0.0;
+            row[r].mean = static_cast<float>(exact), row[r].rest = static_cast<float>(exact - static_cast<double>(row[r].mean));
         }
-        const std::int64_t channels = g.n / g.span, channel = r % g.groups * channels;
-        for (std::int64_t c = 0; c < channels; ++c, x += g.span, y += g.span) {
-            const V gamma = V::set1(g.gamma ? g.gamma[channel + c] : 1.0f), beta = V::set1(g.beta ? g.beta[channel + c] : 0.0f);
-            for (std::int64_t i = 0; i < g.span; i += V::W) {
-                const int lanes = lanes_left(g.span, i);
-                store_some(fma(fma(load_some(x + i, lanes) - m, s, left), gamma, beta), y + i, lanes);
-            }
+        for (std::int64_t r = 0; r < rows; ++r)
+            variance[r] = long_sum<reduction::sum_square>(g.x + (r0 + r) * g.n, g.n, row[r].mean) / count -
+                          static_cast<double>(row[r].rest) * static_cast<double>(row[r].rest);
+        for (std::int64_t r = 0; r < rows; ++r) {
+            const double v = variance[r] > 0 ? variance[r] : variance[r] != variance[r] ? variance[r] : 0;
+            row[r].inverse = static_cast<float>(1.0 / std::sqrt(v + static_cast<double>(g.epsilon)));
+            if (g.mean) g.mean[r0 + r] = row[r].mean;
+            if (g.inverse_deviation) g.inverse_deviation[r0 + r] = row[r].inverse;
         }
+        for (std::int64_t r = 0; r < rows; ++r) normalize_row(g, r0 + r, row[r]);
     }
 }
 
@@ -41899,38 +41937,57 @@ inline void softmax_columns(const float* x, float* y, std::int64_t n, std::int64
     }
 }
 
+// What is taken off a row's numbers, in two parts, and what they are multiplied by.
+struct row_scale {
+    float mean, rest, inverse;
+};
+
+// y = (x - mean) * inverse * gamma + beta for row r.
+inline void normalize_row(const normalize_rows& g, std::int64_t r, const row_scale& row) {
+    const float* x = g.x + r * g.n;
+    float* y = g.y + r * g.n;
+    const V m = V::set1(row.mean), s = V::set1(row.inverse), left = V::set1(-row.rest * row.inverse);
+    if (!g.span) {
+        for (std::int64_t i = 0; i < g.n; i += V::W) {
+            const int lanes = lanes_left(g.n, i);
+            const V v = fma(load_some(x + i, lanes) - m, s, left);
+            const V gamma = g.gamma ? load_some(g.gamma + i, lanes) : V::set1(1.0f), beta = g.beta ? load_some(g.beta + i, lanes) : V::zero();
+            store_some(fma(v, gamma, beta), y + i, lanes);
+        }
+        return;
+    }
+    const std::int64_t channels = g.n / g.span, channel = r % g.groups * channels;
+    for (std::int64_t c = 0; c < channels; ++c, x += g.span, y += g.span) {
+        const V gamma = V::set1(g.gamma ? g.gamma[channel + c] : 1.0f), beta = V::set1(g.beta ? g.beta[channel + c] : 0.0f);
+        for (std::int64_t i = 0; i < g.span; i += V::W) {
+            const int lanes = lanes_left(g.span, i);
+            store_some(fma(fma(load_some(x + i, lanes) - m, s, left), gamma, beta), y + i, lanes);
+        }
+    }
+}
+
 inline void normalize_run(const normalize_rows& g) {
-    for (std::int64_t r = g.first; r < g.first + g.rows; ++r) {
-        const float* x = g.x + r * g.n;
-        float* y = g.y + r * g.n;
-        // The mean is taken off in two parts: what its rounding to float leaves over would shift a whole row that varies little.
-        const double count = static_cast<double>(g.n), exact = g.centered ? long_sum<reduction::sum>(x, g.n, 0) / count : 0.0;
-        const float mean = static_cast<float>(exact), rest = static_cast<float>(exact - static_cast<double>(mean));
-        const double variance = long_sum<reduction::sum_square>(x, g.n, mean) / count - static_cast<double>(rest) * static_cast<double>(rest);
-        const float inverse = static_cast<float>(1.0 / std::sqrt((variance > 0           ? variance
-                                                                  : variance != variance ? variance
-                                                                                         : 0) +
-                                                                 static_cast<double>(g.epsilon)));
-        if (g.mean) g.mean[r] = mean;
-        if (g.inverse_deviation) g.inverse_deviation[r] = inverse;
-        const V m = V::set1(mean), s = V::set1(inverse), left = V::set1(-rest * inverse);
-        if (!g.span) {
-            for (std::int64_t i = 0; i < g.n; i += V::W) {
-                const int lanes = lanes_left(g.n, i);
-                const V v = fma(load_some(x + i, lanes) - m, s, left);
-                const V gamma = g.gamma ? load_some(g.gamma + i, lanes) : V::set1(1.0f), beta = g.beta ? load_some(g.beta + i, lanes) : V::zero();
-                store_some(fma(v, gamma, beta), y + i, lanes);
-            }
-            continue;
+    const double count = static_cast<double>(g.n);
+    const std::int64_t some = rows_at_once(g.n);
+    row_scale row[most_rows_at_once];
+    double variance[most_rows_at_once];
+    for (std::int64_t r0 = g.first, end = g.first + g.rows; r0 < end; r0 += some) {
+        const std::int64_t rows = end - r0 < some ? end - r0 : some;
+        for (std::int64_t r = 0; r < rows; ++r) {
+            // The mean is taken off in two parts: what its rounding to float leaves over would shift a whole row that varies little.
+            const double exact = g.centered ? long_sum<reduction::sum>(g.x + (r0 + r) * g.n, g.n, 0) / count : 0.0;
+            row[r].mean = static_cast<float>(exact), row[r].rest = static_cast<float>(exact - static_cast<double>(row[r].mean));
         }
-        const std::int64_t channels = g.n / g.span, channel = r % g.groups * channels;
-        for (std::int64_t c = 0; c < channels; ++c, x += g.span, y += g.span) {
-            const V gamma = V::set1(g.gamma ? g.gamma[channel + c] : 1.0f), beta = V::set1(g.beta ? g.beta[channel + c] : 0.0f);
-            for (std::int64_t i = 0; i < g.span; i += V::W) {
-                const int lanes = lanes_left(g.span, i);
-                store_some(fma(fma(load_some(x + i, lanes) - m, s, left), gamma, beta), y + i, lanes);
-            }
+        for (std::int64_t r = 0; r < rows; ++r)
+            variance[r] = long_sum<reduction::sum_square>(g.x + (r0 + r) * g.n, g.n, row[r].mean) / count -
+                          static_cast<double>(row[r].rest) * static_cast<double>(row[r].rest);
+        for (std::int64_t r = 0; r < rows; ++r) {
+            const double v = variance[r] > 0 ? variance[r] : variance[r] != variance[r] ? variance[r] : 0;
+            row[r].inverse = static_cast<float>(1.0 / std::sqrt(v + static_cast<double>(g.epsilon)));
+            if (g.mean) g.mean[r0 + r] = row[r].mean;
+            if (g.inverse_deviation) g.inverse_deviation[r0 + r] = row[r].inverse;
         }
+        for (std::int64_t r = 0; r < rows; ++r) normalize_row(g, r0 + r, row[r]);
     }
 }
 
@@ -44868,38 +44925,57 @@ inline void softmax_columns(const float* x, float* y, std::int64_t n, std::int64
     }
 }
 
+// What is taken off a row's numbers, in two parts, and what they are multiplied by.
+struct row_scale {
+    float mean, rest, inverse;
+};
+
+// y = (x - mean) * inverse * gamma + beta for row r.
+inline void normalize_row(const normalize_rows& g, std::int64_t r, const row_scale& row) {
+    const float* x = g.x + r * g.n;
+    float* y = g.y + r * g.n;
+    const V m = V::set1(row.mean), s = V::set1(row.inverse), left = V::set1(-row.rest * row.inverse);
+    if (!g.span) {
+        for (std::int64_t i = 0; i < g.n; i += V::W) {
+            const int lanes = lanes_left(g.n, i);
+            const V v = fma(load_some(x + i, lanes) - m, s, left);
+            const V gamma = g.gamma ? load_some(g.gamma + i, lanes) : V::set1(1.0f), beta = g.beta ? load_some(g.beta + i, lanes) : V::zero();
+            store_some(fma(v, gamma, beta), y + i, lanes);
+        }
+        return;
+    }
+    const std::int64_t channels = g.n / g.span, channel = r % g.groups * channels;
+    for (std::int64_t c = 0; c < channels; ++c, x += g.span, y += g.span) {
+        const V gamma = V::set1(g.gamma ? g.gamma[channel + c] : 1.0f), beta = V::set1(g.beta ? g.beta[channel + c] : 0.0f);
+        for (std::int64_t i = 0; i < g.span; i += V::W) {
+            const int lanes = lanes_left(g.span, i);
+            store_some(fma(fma(load_some(x + i, lanes) - m, s, left), gamma, beta), y + i, lanes);
+        }
+    }
+}
+
 inline void normalize_run(const normalize_rows& g) {
-    for (std::int64_t r = g.first; r < g.first + g.rows; ++r) {
-        const float* x = g.x + r * g.n;
-        float* y = g.y + r * g.n;
-        // The mean is taken off in two parts: what its rounding to float leaves over would shift a whole row that varies little.
-        const double count = static_cast<double>(g.n), exact = g.centered ? long_sum<reduction::sum>(x, g.n, 0) / count : 0.0;
-        const float mean = static_cast<float>(exact), rest = static_cast<float>(exact - static_cast<double>(mean));
-        const double variance = long_sum<reduction::sum_square>(x, g.n, mean) / count - static_cast<double>(rest) * static_cast<double>(rest);
-        const float inverse = static_cast<float>(1.0 / std::sqrt((variance > 0           ? variance
-                                                                  : variance != variance ? variance
-                                                                                         : 0) +
-                                                                 static_cast<double>(g.epsilon)));
-        if (g.mean) g.mean[r] = mean;
-        if (g.inverse_deviation) g.inverse_deviation[r] = inverse;
-        const V m = V::set1(mean), s = V::set1(inverse), left = V::set1(-rest * inverse);
-        if (!g.span) {
-            for (std::int64_t i = 0; i < g.n; i += V::W) {
-                const int lanes = lanes_left(g.n, i);
-                const V v = fma(load_some(x + i, lanes) - m, s, left);
-                const V gamma = g.gamma ? load_some(g.gamma + i, lanes) : V::set1(1.0f), beta = g.beta ? load_some(g.beta + i, lanes) : V::zero();
-                store_some(fma(v, gamma, beta), y + i, lanes);
-            }
-            continue;
+    const double count = static_cast<double>(g.n);
+    const std::int64_t some = rows_at_once(g.n);
+    row_scale row[most_rows_at_once];
+    double variance[most_rows_at_once];
+    for (std::int64_t r0 = g.first, end = g.first + g.rows; r0 < end; r0 += some) {
+        const std::int64_t rows = end - r0 < some ? end - r0 : some;
+        for (std::int64_t r = 0; r < rows; ++r) {
+            // The mean is taken off in two parts: what its rounding to float leaves over would shift a whole row that varies little.
+            const double exact = g.centered ? long_sum<reduction::sum>(g.x + (r0 + r) * g.n, g.n, 0) / count : 0.0;
+            row[r].mean = static_cast<float>(exact), row[r].rest = static_cast<float>(exact - static_cast<double>(row[r].mean));
         }
-        const std::int64_t channels = g.n / g.span, channel = r % g.groups * channels;
-        for (std::int64_t c = 0; c < channels; ++c, x += g.span, y += g.span) {
-            const V gamma = V::set1(g.gamma ? g.gamma[channel + c] : 1.0f), beta = V::set1(g.beta ? g.beta[channel + c] : 0.0f);
-            for (std::int64_t i = 0; i < g.span; i += V::W) {
-                const int lanes = lanes_left(g.span, i);
-                store_some(fma(fma(load_some(x + i, lanes) - m, s, left), gamma, beta), y + i, lanes);
-            }
+        for (std::int64_t r = 0; r < rows; ++r)
+            variance[r] = long_sum<reduction::sum_square>(g.x + (r0 + r) * g.n, g.n, row[r].mean) / count -
+                          static_cast<double>(row[r].rest) * static_cast<double>(row[r].rest);
+        for (std::int64_t r = 0; r < rows; ++r) {
+            const double v = variance[r] > 0 ? variance[r] : variance[r] != variance[r] ? variance[r] : 0;
+            row[r].inverse = static_cast<float>(1.0 / std::sqrt(v + static_cast<double>(g.epsilon)));
+            if (g.mean) g.mean[r0 + r] = row[r].mean;
+            if (g.inverse_deviation) g.inverse_deviation[r0 + r] = row[r].inverse;
         }
+        for (std::int64_t r = 0; r < rows; ++r) normalize_row(g, r0 + r, row[r]);
     }
 }
 
@@ -47829,38 +47905,57 @@ inline void softmax_columns(const float* x, float* y, std::int64_t n, std::int64
     }
 }
 
+// What is taken off a row's numbers, in two parts, and what they are multiplied by.
+struct row_scale {
+    float mean, rest, inverse;
+};
+
+// y = (x - mean) * inverse * gamma + beta for row r.
+inline void normalize_row(const normalize_rows& g, std::int64_t r, const row_scale& row) {
+    const float* x = g.x + r * g.n;
+    float* y = g.y + r * g.n;
+    const V m = V::set1(row.mean), s = V::set1(row.inverse), left = V::set1(-row.rest * row.inverse);
+    if (!g.span) {
+        for (std::int64_t i = 0; i < g.n; i += V::W) {
+            const int lanes = lanes_left(g.n, i);
+            const V v = fma(load_some(x + i, lanes) - m, s, left);
+            const V gamma = g.gamma ? load_some(g.gamma + i, lanes) : V::set1(1.0f), beta = g.beta ? load_some(g.beta + i, lanes) : V::zero();
+            store_some(fma(v, gamma, beta), y + i, lanes);
+        }
+        return;
+    }
+    const std::int64_t channels = g.n / g.span, channel = r % g.groups * channels;
+    for (std::int64_t c = 0; c < channels; ++c, x += g.span, y += g.span) {
+        const V gamma = V::set1(g.gamma ? g.gamma[channel + c] : 1.0f), beta = V::set1(g.beta ? g.beta[channel + c] : 0.0f);
+        for (std::int64_t i = 0; i < g.span; i += V::W) {
+            const int lanes = lanes_left(g.span, i);
+            store_some(fma(fma(load_some(x + i, lanes) - m, s, left), gamma, beta), y + i, lanes);
+        }
+    }
+}
+
 inline void normalize_run(const normalize_rows& g) {
-    for (std::int64_t r = g.first; r < g.first + g.rows; ++r) {
-        const float* x = g.x + r * g.n;
-        float* y = g.y + r * g.n;
-        // The mean is taken off in two parts: what its rounding to float leaves over would shift a whole row that varies little.
-        const double count = static_cast<double>(g.n), exact = g.centered ? long_sum<reduction::sum>(x, g.n, 0) / count : 0.0;
-        const float mean = static_cast<float>(exact), rest = static_cast<float>(exact - static_cast<double>(mean));
-        const double variance = long_sum<reduction::sum_square>(x, g.n, mean) / count - static_cast<double>(rest) * static_cast<double>(rest);
-        const float inverse = static_cast<float>(1.0 / std::sqrt((variance > 0           ? variance
-                                                                  : variance != variance ? variance
-                                                                                         : 0) +
-                                                                 static_cast<double>(g.epsilon)));
-        if (g.mean) g.mean[r] = mean;
-        if (g.inverse_deviation) g.inverse_deviation[r] = inverse;
-        const V m = V::set1(mean), s = V::set1(inverse), left = V::set1(-rest * inverse);
-        if (!g.span) {
-            for (std::int64_t i = 0; i < g.n; i += V::W) {
-                const int lanes = lanes_left(g.n, i);
-                const V v = fma(load_some(x + i, lanes) - m, s, left);
-                const V gamma = g.gamma ? load_some(g.gamma + i, lanes) : V::set1(1.0f), beta = g.beta ? load_some(g.beta + i, lanes) : V::zero();
-                store_some(fma(v, gamma, beta), y + i, lanes);
-            }
-            continue;
+    const double count = static_cast<double>(g.n);
+    const std::int64_t some = rows_at_once(g.n);
+    row_scale row[most_rows_at_once];
+    double variance[most_rows_at_once];
+    for (std::int64_t r0 = g.first, end = g.first + g.rows; r0 < end; r0 += some) {
+        const std::int64_t rows = end - r0 < some ? end - r0 : some;
+        for (std::int64_t r = 0; r < rows; ++r) {
+            // The mean is taken off in two parts: what its rounding to float leaves over would shift a whole row that varies little.
+            const double exact = g.centered ? long_sum<reduction::sum>(g.x + (r0 + r) * g.n, g.n, 0) / count : 0.0;
+            row[r].mean = static_cast<float>(exact), row[r].rest = static_cast<float>(exact - static_cast<double>(row[r].mean));
         }
-        const std::int64_t channels = g.n / g.span, channel = r % g.groups * channels;
-        for (std::int64_t c = 0; c < channels; ++c, x += g.span, y += g.span) {
-            const V gamma = V::set1(g.gamma ? g.gamma[channel + c] : 1.0f), beta = V::set1(g.beta ? g.beta[channel + c] : 0.0f);
-            for (std::int64_t i = 0; i < g.span; i += V::W) {
-                const int lanes = lanes_left(g.span, i);
-                store_some(fma(fma(load_some(x + i, lanes) - m, s, left), gamma, beta), y + i, lanes);
-            }
+        for (std::int64_t r = 0; r < rows; ++r)
+            variance[r] = long_sum<reduction::sum_square>(g.x + (r0 + r) * g.n, g.n, row[r].mean) / count -
+                          static_cast<double>(row[r].rest) * static_cast<double>(row[r].rest);
+        for (std::int64_t r = 0; r < rows; ++r) {
+            const double v = variance[r] > 0 ? variance[r] : variance[r] != variance[r] ? variance[r] : 0;
+            row[r].inverse = static_cast<float>(1.0 / std::sqrt(v + static_cast<double>(g.epsilon)));
+            if (g.mean) g.mean[r0 + r] = row[r].mean;
+            if (g.inverse_deviation) g.inverse_deviation[r0 + r] = row[r].inverse;
         }
+        for (std::int64_t r = 0; r < rows; ++r) normalize_row(g, r0 + r, row[r]);
     }
 }
 
