@@ -1758,7 +1758,7 @@ inline file_kind kind_of_zip(const std::uint8_t* p, std::size_t n) {
 }
 
 // The kind of a file by its first bytes; those of a kind that is decoded are told as pictures too.
-inline file_kind kind_of_file(const std::uint8_t* p, std::size_t n) {
+inline GRAFT_COLD file_kind kind_of_file(const std::uint8_t* p, std::size_t n) {
     using family = file_family;
     if (is_png(p, n)) return {"a PNG picture", nullptr, family::picture};
     if (is_jpeg(p, n)) return {"a JPEG picture", nullptr, family::picture};
@@ -4203,7 +4203,7 @@ GRAFT_INLINE std::string number_text(const char* format, int precision, double v
     std::snprintf(text, sizeof text, format, precision, value);
     return with_point(text);
 }
-GRAFT_INLINE std::string shortest_text(double value, bool single) {
+GRAFT_INLINE GRAFT_COLD std::string shortest_text(double value, bool single) {
     std::string text;
     for (int digits = 1; digits <= 17; ++digits) {
         text = number_text("%.*g", digits, value);
@@ -6622,7 +6622,7 @@ struct run_context : op_context {
 };
 
 /// "node 'conv1' (Conv)", the location in an error about a node.
-inline std::string location(const node& n) {
+inline GRAFT_COLD std::string location(const node& n) {
     std::string where = n.name.empty() ? std::string("node") : "node '" + n.name + "'";
     return where + " (" + (n.domain.empty() ? "" : n.domain + ".") + n.op_type + ")";
 }
@@ -7673,7 +7673,7 @@ inline bool count_from_front(std::vector<std::int64_t>& axes, int rank) {
 inline bool is_among(const std::vector<std::int64_t>& axes, std::int64_t axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
 
 // Inputs that meet by broadcasting: all that hold samples hold them along one axis, counted from the right. `first` to `last` are those inputs.
-inline bool carry_broadcast(batch_carrier& c, int first, int last, int& from_right, batch_axis& where) {
+inline GRAFT_COLD bool carry_broadcast(batch_carrier& c, int first, int last, int& from_right, batch_axis& where) {
     std::int64_t extent = 0;
     from_right = 0;
     for (int i = first; i < last; ++i) {
@@ -16063,7 +16063,7 @@ inline bool batch_norm_trains(const node& n) {
     if (n.version < 7) return !set;
     return std::any_of(n.outputs.begin() + 1, n.outputs.end(), [](value_id id) { return id != no_value; });
 }
-inline status batch_norm_infer(infer_context& c) {
+inline GRAFT_COLD status batch_norm_infer(infer_context& c) {
     const shape& x = c.in[0].extents;
     for (int i = 0; i < 5; ++i) GRAFT_TRY(check_real(c, i));
     for (int i : {1, 3}) GRAFT_TRY(check_same_type(c, i + 1, i));
@@ -23045,7 +23045,7 @@ struct run_context : op_context {
 };
 
 /// "node 'conv1' (Conv)", the location in an error about a node.
-inline std::string location(const node& n) {
+inline GRAFT_COLD std::string location(const node& n) {
     std::string where = n.name.empty() ? std::string("node") : "node '" + n.name + "'";
     return where + " (" + (n.domain.empty() ? "" : n.domain + ".") + n.op_type + ")";
 }
@@ -24352,8 +24352,8 @@ public:
             if (g.values[i].name.find(tag_) != std::string::npos) tag_ += "_", i = 0;
     }
 
-    value_id add(const char* op_type, const std::string& stem, std::vector<value_id> inputs, std::vector<attribute> attributes = {},
-                 dtype type = dtype::undefined) {
+    GRAFT_COLD value_id add(const char* op_type, const std::string& stem, std::vector<value_id> inputs, std::vector<attribute> attributes = {},
+                            dtype type = dtype::undefined) {
         const value_id made = g_.add_value(fresh(stem));
         g_.values.back().type = type;
         node n;
@@ -24389,7 +24389,7 @@ public:
         n.op = ops::find_op("", op_type, n.version);
         if (!n.op || !n.op->infer) mistake(fail(errc::op_unsupported, location(n), "this build does not hold the operator, which rewriting the network needs"));
     }
-    value_id integers(const std::string& stem, const std::vector<std::int64_t>& values, dtype type = dtype::int64) {
+    GRAFT_COLD value_id integers(const std::string& stem, const std::vector<std::int64_t>& values, dtype type = dtype::int64) {
         const auto count = static_cast<std::int64_t>(values.size());
         auto t = tensor::make(type, shape{count});
         if (!t.ok()) return mistake(t.take_status()), no_value;
@@ -24600,7 +24600,7 @@ private:
         n.attributes.clear();
         n.inputs = {from, write_.integers(stem, target)};
     }
-    void take_all(node& n, const std::string& stem, int axis) {
+    GRAFT_COLD void take_all(node& n, const std::string& stem, int axis) {
         const int rank = extents(n.inputs[0]).rank();
         std::vector<std::int64_t> axes, ends;
         const auto read = [&](const char* name, std::size_t input, std::vector<std::int64_t>& values) {
@@ -25112,7 +25112,7 @@ GRAFT_INLINE result<graph> specialize_first_input(graph g, const shape& first, e
 }
 GRAFT_MEMORY_CATCH("specialize_first_input")
 
-GRAFT_INLINE void prune(graph& g) {
+GRAFT_INLINE GRAFT_COLD void prune(graph& g) {
     const auto at = [](std::vector<char>& flags, value_id id) -> char& { return flags[id]; };
     // Copies first, in order, so that chains of them collapse.
     std::vector<value_id> alias(g.values.size());
@@ -25134,7 +25134,7 @@ GRAFT_INLINE void prune(graph& g) {
     drop_unread(g);
 }
 
-GRAFT_INLINE void drop_unread(graph& g) {
+GRAFT_INLINE GRAFT_COLD void drop_unread(graph& g) {
     const auto at = [](std::vector<char>& flags, value_id id) -> char& { return flags[id]; };
     std::vector<char> read(g.values.size(), 0);
     for (value_id id : g.outputs) at(read, id) = 1;
@@ -27530,7 +27530,7 @@ private:
         return {s.prototype.type, s.prototype.extents, environment().address(s)};
     }
 
-    status run_late_nodes() {
+    GRAFT_COLD status run_late_nodes() {
         const plan& p = *now_->source;
         if (p.late.empty()) return {};
         late_.assign(p.lowered.values.size(), tensor());
@@ -27590,7 +27590,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-GRAFT_INLINE status context::run_late(const node& n) {
+GRAFT_INLINE GRAFT_COLD status context::run_late(const node& n) {
     if (!n.op->run) return fail(errc::op_unsupported, location(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
     std::vector<value_id> ids = n.inputs;
     append_captures(n, ids);
@@ -29353,7 +29353,7 @@ struct onnx_node {
         if (domain.text() == "ai.onnx") domain.size = 0;
         return r.finish();
     }
-    std::string location() const {
+    GRAFT_COLD std::string location() const {
         return (name.size ? "node '" + name.string() + "' (" : std::string("node (")) + (domain.size ? domain.string() + "." : std::string()) +
                op_type.string() + ")";
     }
@@ -29404,7 +29404,7 @@ public:
     }
 
 private:
-    static std::string key(wire_bytes domain, wire_bytes name, wire_bytes overload) {
+    static GRAFT_COLD std::string key(wire_bytes domain, wire_bytes name, wire_bytes overload) {
         return domain.string() + '\0' + name.string() + '\0' + overload.string();
     }
     int index(const onnx_node& n) const noexcept { return list_.empty() || !n.domain.size ? -1 : names_.find(key(n.domain, n.op_type, n.overload)); }
@@ -29762,7 +29762,7 @@ inline GRAFT_COLD status onnx_graph_reader::read_initializer(wire_bytes part, on
     return {};
 }
 
-inline status onnx_graph_reader::read_output(wire_bytes part, onnx_scope& scope, name_table& seen) {
+inline GRAFT_COLD status onnx_graph_reader::read_output(wire_bytes part, onnx_scope& scope, name_table& seen) {
     std::string_view name;
     GRAFT_TRY(name_in(c_.source, part, onnx_schema::value_info::name, name));
     const std::string what = "output '" + std::string(name) + "'";
@@ -29888,7 +29888,7 @@ inline GRAFT_COLD status onnx_graph_reader::define_outputs(const std::vector<wir
 }
 
 // A name that the graph at work does not have.
-inline std::string onnx_graph_reader::fresh(onnx_scope& scope, const std::string& wanted) {
+inline GRAFT_COLD std::string onnx_graph_reader::fresh(onnx_scope& scope, const std::string& wanted) {
     std::string name = wanted;
     while (scope.owner->names.find(name) >= 0) name = wanted + "_" + std::to_string(++c_.calls);
     return name;
@@ -29904,7 +29904,7 @@ inline int onnx_graph_reader::version(const onnx_scope& scope, const std::string
     return root_.version_of(domain);
 }
 
-inline value_id onnx_graph_reader::resolve(onnx_scope& scope, std::string_view name) {
+inline GRAFT_COLD value_id onnx_graph_reader::resolve(onnx_scope& scope, std::string_view name) {
     const int known = scope.names.find(name);
     if (known >= 0) return scope.entries[static_cast<std::size_t>(known)].id;
     if (!scope.parent) return unresolved;

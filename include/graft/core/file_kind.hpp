@@ -75,7 +75,7 @@ inline file_kind kind_of_zip(const std::uint8_t* p, std::size_t n) {
 }
 
 // The kind of a file by its first bytes; those of a kind that is decoded are told as pictures too.
-inline file_kind kind_of_file(const std::uint8_t* p, std::size_t n) {
+inline GRAFT_COLD file_kind kind_of_file(const std::uint8_t* p, std::size_t n) {
     using family = file_family;
     if (is_png(p, n)) return {"a PNG picture", nullptr, family::picture};
     if (is_jpeg(p, n)) return {"a JPEG picture", nullptr, family::picture};

@@ -52,7 +52,7 @@ GRAFT_INLINE std::string number_text(const char* format, int precision, double v
     std::snprintf(text, sizeof text, format, precision, value);
     return with_point(text);
 }
-GRAFT_INLINE std::string shortest_text(double value, bool single) {
+GRAFT_INLINE GRAFT_COLD std::string shortest_text(double value, bool single) {
     std::string text;
     for (int digits = 1; digits <= 17; ++digits) {
         text = number_text("%.*g", digits, value);

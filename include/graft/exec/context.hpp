@@ -317,7 +317,7 @@ private:
         return {s.prototype.type, s.prototype.extents, environment().address(s)};
     }
 
-    status run_late_nodes() {
+    GRAFT_COLD status run_late_nodes() {
         const plan& p = *now_->source;
         if (p.late.empty()) return {};
         late_.assign(p.lowered.values.size(), tensor());
@@ -377,7 +377,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-GRAFT_INLINE status context::run_late(const node& n) {
+GRAFT_INLINE GRAFT_COLD status context::run_late(const node& n) {
     if (!n.op->run) return fail(errc::op_unsupported, location(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
     std::vector<value_id> ids = n.inputs;
     append_captures(n, ids);

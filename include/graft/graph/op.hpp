@@ -119,7 +119,7 @@ struct run_context : op_context {
 };
 
 /// "node 'conv1' (Conv)", the location in an error about a node.
-inline std::string location(const node& n) {
+inline GRAFT_COLD std::string location(const node& n) {
     std::string where = n.name.empty() ? std::string("node") : "node '" + n.name + "'";
     return where + " (" + (n.domain.empty() ? "" : n.domain + ".") + n.op_type + ")";
 }

@@ -33,7 +33,7 @@ struct onnx_node {
         if (domain.text() == "ai.onnx") domain.size = 0;
         return r.finish();
     }
-    std::string location() const {
+    GRAFT_COLD std::string location() const {
         return (name.size ? "node '" + name.string() + "' (" : std::string("node (")) + (domain.size ? domain.string() + "." : std::string()) +
                op_type.string() + ")";
     }
@@ -84,7 +84,7 @@ public:
     }
 
 private:
-    static std::string key(wire_bytes domain, wire_bytes name, wire_bytes overload) {
+    static GRAFT_COLD std::string key(wire_bytes domain, wire_bytes name, wire_bytes overload) {
         return domain.string() + '\0' + name.string() + '\0' + overload.string();
     }
     int index(const onnx_node& n) const noexcept { return list_.empty() || !n.domain.size ? -1 : names_.find(key(n.domain, n.op_type, n.overload)); }

@@ -165,7 +165,7 @@ inline GRAFT_COLD status onnx_graph_reader::read_initializer(wire_bytes part, on
     return {};
 }
 
-inline status onnx_graph_reader::read_output(wire_bytes part, onnx_scope& scope, name_table& seen) {
+inline GRAFT_COLD status onnx_graph_reader::read_output(wire_bytes part, onnx_scope& scope, name_table& seen) {
     std::string_view name;
     GRAFT_TRY(name_in(c_.source, part, onnx_schema::value_info::name, name));
     const std::string what = "output '" + std::string(name) + "'";
@@ -291,7 +291,7 @@ inline GRAFT_COLD status onnx_graph_reader::define_outputs(const std::vector<wir
 }
 
 // A name that the graph at work does not have.
-inline std::string onnx_graph_reader::fresh(onnx_scope& scope, const std::string& wanted) {
+inline GRAFT_COLD std::string onnx_graph_reader::fresh(onnx_scope& scope, const std::string& wanted) {
     std::string name = wanted;
     while (scope.owner->names.find(name) >= 0) name = wanted + "_" + std::to_string(++c_.calls);
     return name;
@@ -307,7 +307,7 @@ inline int onnx_graph_reader::version(const onnx_scope& scope, const std::string
     return root_.version_of(domain);
 }
 
-inline value_id onnx_graph_reader::resolve(onnx_scope& scope, std::string_view name) {
+inline GRAFT_COLD value_id onnx_graph_reader::resolve(onnx_scope& scope, std::string_view name) {
     const int known = scope.names.find(name);
     if (known >= 0) return scope.entries[static_cast<std::size_t>(known)].id;
     if (!scope.parent) return unresolved;

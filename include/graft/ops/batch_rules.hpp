@@ -19,7 +19,7 @@ inline bool count_from_front(std::vector<std::int64_t>& axes, int rank) {
 inline bool is_among(const std::vector<std::int64_t>& axes, std::int64_t axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
 
 // Inputs that meet by broadcasting: all that hold samples hold them along one axis, counted from the right. `first` to `last` are those inputs.
-inline bool carry_broadcast(batch_carrier& c, int first, int last, int& from_right, batch_axis& where) {
+inline GRAFT_COLD bool carry_broadcast(batch_carrier& c, int first, int last, int& from_right, batch_axis& where) {
     std::int64_t extent = 0;
     from_right = 0;
     for (int i = first; i < last; ++i) {

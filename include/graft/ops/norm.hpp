@@ -54,7 +54,7 @@ inline bool batch_norm_trains(const node& n) {
     if (n.version < 7) return !set;
     return std::any_of(n.outputs.begin() + 1, n.outputs.end(), [](value_id id) { return id != no_value; });
 }
-inline status batch_norm_infer(infer_context& c) {
+inline GRAFT_COLD status batch_norm_infer(infer_context& c) {
     const shape& x = c.in[0].extents;
     for (int i = 0; i < 5; ++i) GRAFT_TRY(check_real(c, i));
     for (int i : {1, 3}) GRAFT_TRY(check_same_type(c, i + 1, i));

@@ -139,7 +139,7 @@ private:
         n.attributes.clear();
         n.inputs = {from, write_.integers(stem, target)};
     }
-    void take_all(node& n, const std::string& stem, int axis) {
+    GRAFT_COLD void take_all(node& n, const std::string& stem, int axis) {
         const int rank = extents(n.inputs[0]).rank();
         std::vector<std::int64_t> axes, ends;
         const auto read = [&](const char* name, std::size_t input, std::vector<std::int64_t>& values) {

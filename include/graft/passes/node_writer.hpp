@@ -19,8 +19,8 @@ public:
             if (g.values[i].name.find(tag_) != std::string::npos) tag_ += "_", i = 0;
     }
 
-    value_id add(const char* op_type, const std::string& stem, std::vector<value_id> inputs, std::vector<attribute> attributes = {},
-                 dtype type = dtype::undefined) {
+    GRAFT_COLD value_id add(const char* op_type, const std::string& stem, std::vector<value_id> inputs, std::vector<attribute> attributes = {},
+                            dtype type = dtype::undefined) {
         const value_id made = g_.add_value(fresh(stem));
         g_.values.back().type = type;
         node n;
@@ -56,7 +56,7 @@ public:
         n.op = ops::find_op("", op_type, n.version);
         if (!n.op || !n.op->infer) mistake(fail(errc::op_unsupported, location(n), "this build does not hold the operator, which rewriting the network needs"));
     }
-    value_id integers(const std::string& stem, const std::vector<std::int64_t>& values, dtype type = dtype::int64) {
+    GRAFT_COLD value_id integers(const std::string& stem, const std::vector<std::int64_t>& values, dtype type = dtype::int64) {
         const auto count = static_cast<std::int64_t>(values.size());
         auto t = tensor::make(type, shape{count});
         if (!t.ok()) return mistake(t.take_status()), no_value;

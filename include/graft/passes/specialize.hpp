@@ -351,7 +351,7 @@ GRAFT_INLINE result<graph> specialize_first_input(graph g, const shape& first, e
 }
 GRAFT_MEMORY_CATCH("specialize_first_input")
 
-GRAFT_INLINE void prune(graph& g) {
+GRAFT_INLINE GRAFT_COLD void prune(graph& g) {
     const auto at = [](std::vector<char>& flags, value_id id) -> char& { return flags[id]; };
     // Copies first, in order, so that chains of them collapse.
     std::vector<value_id> alias(g.values.size());
@@ -373,7 +373,7 @@ GRAFT_INLINE void prune(graph& g) {
     drop_unread(g);
 }
 
-GRAFT_INLINE void drop_unread(graph& g) {
+GRAFT_INLINE GRAFT_COLD void drop_unread(graph& g) {
     const auto at = [](std::vector<char>& flags, value_id id) -> char& { return flags[id]; };
     std::vector<char> read(g.values.size(), 0);
     for (value_id id : g.outputs) at(read, id) = 1;
