@@ -1,6 +1,7 @@
 // Every operator's problems with one input bent: its shape not declared, told by the run alone, of rank 0, 1 or one more, or without elements.
 // The answer is the same, or an error; reference and kernels agree on which.
 #include "../difference.hpp"
+#include "../sanitized.hpp"
 #include "problems.hpp"
 
 #include <doctest/doctest.h>
@@ -96,6 +97,11 @@ std::vector<shape> other_shapes(const shape& s) {
 TEST_CASE("operators hold for inputs of any rank and extents, however late these are known") {
     const graft::ops::table_list all = graft::ops::all_op_tables();
     int same = 0, refused = 0, answered = 0;
+#if defined(GRAFT_TEST_SANITIZED)
+    constexpr int every = 3;  // each shape of an input is told in one of three ways
+#else
+    constexpr int every = 1;
+#endif
     for (const auto& table : all)
         for (const auto& row : table) {
             if (row.flags & graft::op_flag::bodies) continue;
@@ -118,7 +124,9 @@ TEST_CASE("operators hold for inputs of any rank and extents, however late these
                             for (std::size_t o = 0; o < want.outputs.size(); ++o) CHECK(difference(got.outputs[o], want.outputs[o]) <= 2e-5);
                             ++same;
                         }
+                        int turn = static_cast<int>(how);
                         for (const shape& s : other_shapes(given.shape())) {
+                            if (turn++ % every) continue;
                             CAPTURE(graft::text(s));
                             const problems::problem b = bent(p, i, of_shape(given, s), how);
                             const answer fast = run(b, false), slow = run(b, true);
