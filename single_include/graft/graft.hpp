@@ -62991,8 +62991,8 @@ inline double winograd_reading(const conv_problem& p, int m, std::int64_t width,
 }
 
 // The time that a size of Winograd's output tile (0: the direct algorithm) should take, in nanoseconds of one core: products at
-// the speed of the kernels, weights beyond the second cache at the speed of the memory, and the transforms. The constants are
-// measured; only their ratio matters.
+// the speed of the kernels, or weights beyond the second cache at the speed of the memory if that takes longer, as they are asked for
+// while others are multiplied; and the transforms. The constants are measured; only their ratio matters.
 inline double winograd_cost(const conv_problem& p, int m, std::int64_t width) {
     const double products_per_ns = 6.2 * double(width);
     const double channels = double(p.ic) * double(ceil_div(p.oc, width) * width);
@@ -63003,7 +63003,8 @@ inline double winograd_cost(const conv_problem& p, int m, std::int64_t width) {
     const double rows = room <= 16 ? double(ceil_div(room, 8) * 8) / double(room) : 1.04;
     const double reading = winograd_reading(p, m, width, ceil_div(all, room));
     const double blocks = double(ceil_div(p.ic, width) + ceil_div(p.oc, width));
-    return elements * double(all) * rows * channels / products_per_ns + reading + double(all) * blocks * (m == 4 ? 100 : 28);
+    const double products = elements * double(all) * rows * channels / products_per_ns;
+    return (products > reading ? products : reading) + double(all) * blocks * (m == 4 ? 100 : 28);
 }
 
 inline bool may_be_winograd(const conv_problem& p) {
@@ -63034,7 +63035,7 @@ inline GRAFT_COLD bool faster_in_bfloat16(isa set, const conv_problem& all) {
     if (may_be_winograd(all))
         if (const int m = winograd_size(p, width)) floats = winograd_cost(p, m, width);
     const double computed = double((g.oh - 1) * planes_of(g).pitch + g.ow) * double(g.kh * g.kw);  // what lies between rows as well
-    const double pairs = computed * double(in_blocks * out_blocks) * bfloat16_block * bfloat16_block / (1.7 * products_per_ns);
+    const double pairs = computed * double(in_blocks * out_blocks) * bfloat16_block * bfloat16_block / (1.9 * products_per_ns);
     return pairs + double(g.ih * g.iw * in_blocks) * gather_ns < floats;
 }
 
