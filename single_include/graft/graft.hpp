@@ -53036,8 +53036,14 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            if (a.taps == 1 && left > 1) {
+                GRAFT_UNROLL
+                for (int p = 0; p < Pixels; ++p) GRAFT_PREFETCH(from + a.source_block + p * PixelStep);
+            }
             for (int k = 0; k < half; ++k) {
                 I weights[vectors];
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; v += 16 / V::W) GRAFT_PREFETCH(w + ((k + 16) * bfloat16_block + v * V::W) * 2);
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
@@ -54765,8 +54771,14 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            if (a.taps == 1 && left > 1) {
+                GRAFT_UNROLL
+                for (int p = 0; p < Pixels; ++p) GRAFT_PREFETCH(from + a.source_block + p * PixelStep);
+            }
             for (int k = 0; k < half; ++k) {
                 I weights[vectors];
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; v += 16 / V::W) GRAFT_PREFETCH(w + ((k + 16) * bfloat16_block + v * V::W) * 2);
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
@@ -56495,8 +56507,14 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            if (a.taps == 1 && left > 1) {
+                GRAFT_UNROLL
+                for (int p = 0; p < Pixels; ++p) GRAFT_PREFETCH(from + a.source_block + p * PixelStep);
+            }
             for (int k = 0; k < half; ++k) {
                 I weights[vectors];
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; v += 16 / V::W) GRAFT_PREFETCH(w + ((k + 16) * bfloat16_block + v * V::W) * 2);
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
@@ -58225,8 +58243,14 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            if (a.taps == 1 && left > 1) {
+                GRAFT_UNROLL
+                for (int p = 0; p < Pixels; ++p) GRAFT_PREFETCH(from + a.source_block + p * PixelStep);
+            }
             for (int k = 0; k < half; ++k) {
                 I weights[vectors];
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; v += 16 / V::W) GRAFT_PREFETCH(w + ((k + 16) * bfloat16_block + v * V::W) * 2);
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
@@ -59953,8 +59977,14 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            if (a.taps == 1 && left > 1) {
+                GRAFT_UNROLL
+                for (int p = 0; p < Pixels; ++p) GRAFT_PREFETCH(from + a.source_block + p * PixelStep);
+            }
             for (int k = 0; k < half; ++k) {
                 I weights[vectors];
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; v += 16 / V::W) GRAFT_PREFETCH(w + ((k + 16) * bfloat16_block + v * V::W) * 2);
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
@@ -61077,8 +61107,14 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            if (a.taps == 1 && left > 1) {
+                GRAFT_UNROLL
+                for (int p = 0; p < Pixels; ++p) GRAFT_PREFETCH(from + a.source_block + p * PixelStep);
+            }
             for (int k = 0; k < half; ++k) {
                 I weights[vectors];
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; v += 16 / V::W) GRAFT_PREFETCH(w + ((k + 16) * bfloat16_block + v * V::W) * 2);
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL

@@ -17,8 +17,14 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
     for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
+            if (a.taps == 1 && left > 1) {
+                GRAFT_UNROLL
+                for (int p = 0; p < Pixels; ++p) GRAFT_PREFETCH(from + a.source_block + p * PixelStep);
+            }
             for (int k = 0; k < half; ++k) {
                 I weights[vectors];
+                GRAFT_UNROLL
+                for (int v = 0; v < vectors; v += 16 / V::W) GRAFT_PREFETCH(w + ((k + 16) * bfloat16_block + v * V::W) * 2);
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
