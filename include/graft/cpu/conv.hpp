@@ -221,7 +221,7 @@ inline GRAFT_COLD bool faster_in_bfloat16(isa set, const conv_problem& all) {
     return pairs + double(g.ih * g.iw * in_blocks) * gather_ns < floats;
 }
 
-// The workspace is room for the runs of two threads, or for all tiles.
+// The workspace is room for the runs of two threads, or for all tiles; 32 floats an element are more than sixteen pixels between transforms and products.
 inline std::int64_t winograd_space(const conv_problem& p, int m, std::int64_t width) {
     const std::int64_t all = p.n * winograd_tiles(p, m), two = 2 * winograd_room(p, m, width);
     return ceil_div(all, 8) * 8 < two ? ceil_div(all, 8) * 8 : two;
@@ -277,6 +277,8 @@ inline void run_winograd(isa set, conv_args& a, executor& pool) {
             taken[part].store(false, std::memory_order_release);
         });
     }
+    // The last tiles of the last element read past them, what nobody uses: not where another thread is writing products.
+    a.products += 16 * width;
     for (a.first_tile = 0; a.first_tile < all; a.first_tile += a.tile_room) {
         a.tile_count = all - a.first_tile < a.tile_room ? all - a.first_tile : a.tile_room;
         const std::int64_t end = a.first_tile + a.tile_count, parts = ceil_div(a.tile_count, 32);
