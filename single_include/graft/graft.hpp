@@ -34293,7 +34293,7 @@ struct conv_args {
     std::int64_t batches = 0, batch_tiles = 0, pairs_per_task = 0, tasks_per_batch = 0;
     float low = 0, high = 0;  // bounds of the activation where it is none, relu or clip
     // An activation that is no clamp: over runs of what tiles have stored, or, where that is not the whole result, by each tile.
-    bool clamp = false, clamp_above = false, run_activation = false, tile_activation = false, scatter = false;
+    bool clamp = false, run_activation = false, tile_activation = false, scatter = false;
     // Winograd: tiles of `wino` x `wino` outputs, counted through the batch; those of one step lie in the workspace.
     int wino = 0;
     std::int64_t tiles_high = 0, tiles_wide = 0, first_tile = 0, tile_count = 0, tile_room = 0;
@@ -35334,8 +35334,10 @@ GRAFT_VECTOR V exp_up(V x, V low) {
     const V p = exp_reduced(x, low, exp_round(24), factor);
     return fma(p, factor, factor);
 }
+// exp(x) for x <= 70, however low, times 2^24.
+GRAFT_VECTOR V exp_up(V x) { return exp_up(max(V::set1(-104.0f), x), V::set1(-0.0f)); }
 // exp(x) for x <= 70.
-GRAFT_VECTOR V exp_low(V x) { return exp_up(max(V::set1(-104.0f), x), V::set1(-0.0f)) * V::set1(exp_down); }
+GRAFT_VECTOR V exp_low(V x) { return exp_up(x) * V::set1(exp_down); }
 GRAFT_VECTOR V exp(V x) {
     const M small = x < V::zero();
     V factor;
@@ -35887,7 +35889,7 @@ inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64
             for (std::int64_t i = 0; i < n; i += V::W) {
                 const int lanes = lanes_left(n, i);
                 const std::int64_t at = (r0 + r) * n + i;
-                V e = exp_up(max(V::set1(-104.0f), load_some(x + at, lanes) - top), V::set1(-0.0f));
+                V e = exp_up(load_some(x + at, lanes) - top);
                 if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
                 total = total + e;
                 if (!logarithm) store_some(e, y + at, lanes);
@@ -36207,6 +36209,13 @@ inline const move_kernels* move_table() {
 constexpr int gemm_rows = V::registers == 32 ? 14 : 6;
 constexpr int gemm_columns = 2 * V::W;
 
+// Asks for N vectors, a line of the cache at a time, that are wanted later.
+template <int N>
+GRAFT_FORCE_INLINE void fetch(const float* at) {
+    GRAFT_UNROLL
+    for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
+}
+
 // out = (init + A * B) * factor for R rows and one panel; null `init` is zero.
 template <int R>
 inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
@@ -36227,8 +36236,7 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
     for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * lda;
     for (std::int64_t l = 0; l < length; ++l) {
         const V b0 = V::load(b), b1 = V::load(b + V::W);
-        GRAFT_PREFETCH(b + ahead);
-        if (V::W == 16) GRAFT_PREFETCH(b + ahead + V::W);
+        fetch<2>(b + ahead);
         GRAFT_UNROLL
         for (int r = 0; r < R; ++r) {
             const V x = V::set1(rows[r / 4][r % 4 * lda]);
@@ -36278,13 +36286,13 @@ inline void gemm_copy(const float* from, std::int64_t from_row, float* to, std::
 }
 
 struct gemm_end {
-    bool alpha, bias, residual;
-    float low, high;
+    bool bias, residual;
+    float alpha, low, high;
 };
 
 // C = clamp(tile * alpha + bias + residual) for the rows from i and the columns from j.
 inline GRAFT_NOINLINE void gemm_finish(const gemm_block& g, const gemm_end& e, const float* tile, std::int64_t i, std::int64_t j, int rows, int n) {
-    const V low = V::set1(e.low), high = V::set1(e.high), alpha = V::set1(e.alpha ? g.alpha : 1.0f);
+    const V low = V::set1(e.low), high = V::set1(e.high), alpha = V::set1(e.alpha);
     const bool per_column = e.bias && g.bias_of == bias_kind::column;
     for (int o = 0; o < n; o += V::W) {
         const int lanes = n - o < V::W ? n - o : V::W;
@@ -36307,14 +36315,15 @@ inline void gemm_run(const gemm_block& g) {
     const bool clamped = bounds_of(g.ep, e.low, e.high);
     const bool residual = g.ep.residual && g.residual;
     // A scaled product to which nothing is added is scaled where its tile is stored.
-    e.alpha = g.alpha != 1.0f && (residual || g.bias_of != bias_kind::none);
-    const float factor = e.alpha ? 1.0f : g.alpha;
+    const bool added = residual || g.bias_of != bias_kind::none;
+    e.alpha = added ? g.alpha : 1.0f;
+    const float factor = added ? 1.0f : g.alpha;
     // What can start the sum does: a residual, else a bias. Then C may be the residual, whatever parts k is cut into.
-    const bool residual_first = residual && !e.alpha && !g.ep.residual_after_activation;
-    const bool bias_first = !residual_first && !e.alpha && g.bias_of == bias_kind::column;
+    const bool residual_first = residual && e.alpha == 1.0f && !g.ep.residual_after_activation;
+    const bool bias_first = !residual_first && e.alpha == 1.0f && g.bias_of == bias_kind::column;
     e.bias = g.bias_of != bias_kind::none && !bias_first;
     e.residual = residual && !residual_first && (clamped || !g.ep.residual_after_activation);
-    const bool finish = e.alpha || e.bias || e.residual || (clamped && g.ep.act != activation::none);
+    const bool finish = e.alpha != 1.0f || e.bias || e.residual || (clamped && g.ep.act != activation::none);
     // Parts of k whose panel stays in the first caches; one row tile streams B from memory, and reads it once anyway.
     const bool split = g.m > gemm_rows && !(residual && !residual_first);
     const std::int64_t parts = split && g.k > 640 ? (g.k + 511) / 512 : 1, part = (g.k + parts - 1) / parts;
@@ -36730,7 +36739,7 @@ GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& 
             for (int m = 0; m < M; ++m) sum[m][v] = max(low, sum[m][v]);
         }
     }
-    if (a.clamp_above) {
+    if (a.clamp && a.high < std::numeric_limits<float>::infinity()) {
         const V high = V::set1(a.high);
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) {
@@ -36772,13 +36781,6 @@ GRAFT_VECTOR void fma_adjacent(V (&sum)[M][NV], const float* w, const float* p) 
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) sum[m][v] = fma(s, b[v], sum[m][v]);
     }
-}
-
-// Asks for N vectors, a line of the cache at a time, that are wanted later.
-template <int N>
-GRAFT_FORCE_INLINE void fetch(const float* at) {
-    GRAFT_UNROLL
-    for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
 }
 
 template <int M, int NV>
@@ -38331,8 +38333,10 @@ GRAFT_VECTOR V exp_up(V x, V low) {
     const V p = exp_reduced(x, low, exp_round(24), factor);
     return fma(p, factor, factor);
 }
+// exp(x) for x <= 70, however low, times 2^24.
+GRAFT_VECTOR V exp_up(V x) { return exp_up(max(V::set1(-104.0f), x), V::set1(-0.0f)); }
 // exp(x) for x <= 70.
-GRAFT_VECTOR V exp_low(V x) { return exp_up(max(V::set1(-104.0f), x), V::set1(-0.0f)) * V::set1(exp_down); }
+GRAFT_VECTOR V exp_low(V x) { return exp_up(x) * V::set1(exp_down); }
 GRAFT_VECTOR V exp(V x) {
     const M small = x < V::zero();
     V factor;
@@ -38884,7 +38888,7 @@ inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64
             for (std::int64_t i = 0; i < n; i += V::W) {
                 const int lanes = lanes_left(n, i);
                 const std::int64_t at = (r0 + r) * n + i;
-                V e = exp_up(max(V::set1(-104.0f), load_some(x + at, lanes) - top), V::set1(-0.0f));
+                V e = exp_up(load_some(x + at, lanes) - top);
                 if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
                 total = total + e;
                 if (!logarithm) store_some(e, y + at, lanes);
@@ -39204,6 +39208,13 @@ inline const move_kernels* move_table() {
 constexpr int gemm_rows = V::registers == 32 ? 14 : 6;
 constexpr int gemm_columns = 2 * V::W;
 
+// Asks for N vectors, a line of the cache at a time, that are wanted later.
+template <int N>
+GRAFT_FORCE_INLINE void fetch(const float* at) {
+    GRAFT_UNROLL
+    for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
+}
+
 // out = (init + A * B) * factor for R rows and one panel; null `init` is zero.
 template <int R>
 inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
@@ -39224,8 +39235,7 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
     for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * lda;
     for (std::int64_t l = 0; l < length; ++l) {
         const V b0 = V::load(b), b1 = V::load(b + V::W);
-        GRAFT_PREFETCH(b + ahead);
-        if (V::W == 16) GRAFT_PREFETCH(b + ahead + V::W);
+        fetch<2>(b + ahead);
         GRAFT_UNROLL
         for (int r = 0; r < R; ++r) {
             const V x = V::set1(rows[r / 4][r % 4 * lda]);
@@ -39275,13 +39285,13 @@ inline void gemm_copy(const float* from, std::int64_t from_row, float* to, std::
 }
 
 struct gemm_end {
-    bool alpha, bias, residual;
-    float low, high;
+    bool bias, residual;
+    float alpha, low, high;
 };
 
 // C = clamp(tile * alpha + bias + residual) for the rows from i and the columns from j.
 inline GRAFT_NOINLINE void gemm_finish(const gemm_block& g, const gemm_end& e, const float* tile, std::int64_t i, std::int64_t j, int rows, int n) {
-    const V low = V::set1(e.low), high = V::set1(e.high), alpha = V::set1(e.alpha ? g.alpha : 1.0f);
+    const V low = V::set1(e.low), high = V::set1(e.high), alpha = V::set1(e.alpha);
     const bool per_column = e.bias && g.bias_of == bias_kind::column;
     for (int o = 0; o < n; o += V::W) {
         const int lanes = n - o < V::W ? n - o : V::W;
@@ -39304,14 +39314,15 @@ inline void gemm_run(const gemm_block& g) {
     const bool clamped = bounds_of(g.ep, e.low, e.high);
     const bool residual = g.ep.residual && g.residual;
     // A scaled product to which nothing is added is scaled where its tile is stored.
-    e.alpha = g.alpha != 1.0f && (residual || g.bias_of != bias_kind::none);
-    const float factor = e.alpha ? 1.0f : g.alpha;
+    const bool added = residual || g.bias_of != bias_kind::none;
+    e.alpha = added ? g.alpha : 1.0f;
+    const float factor = added ? 1.0f : g.alpha;
     // What can start the sum does: a residual, else a bias. Then C may be the residual, whatever parts k is cut into.
-    const bool residual_first = residual && !e.alpha && !g.ep.residual_after_activation;
-    const bool bias_first = !residual_first && !e.alpha && g.bias_of == bias_kind::column;
+    const bool residual_first = residual && e.alpha == 1.0f && !g.ep.residual_after_activation;
+    const bool bias_first = !residual_first && e.alpha == 1.0f && g.bias_of == bias_kind::column;
     e.bias = g.bias_of != bias_kind::none && !bias_first;
     e.residual = residual && !residual_first && (clamped || !g.ep.residual_after_activation);
-    const bool finish = e.alpha || e.bias || e.residual || (clamped && g.ep.act != activation::none);
+    const bool finish = e.alpha != 1.0f || e.bias || e.residual || (clamped && g.ep.act != activation::none);
     // Parts of k whose panel stays in the first caches; one row tile streams B from memory, and reads it once anyway.
     const bool split = g.m > gemm_rows && !(residual && !residual_first);
     const std::int64_t parts = split && g.k > 640 ? (g.k + 511) / 512 : 1, part = (g.k + parts - 1) / parts;
@@ -39727,7 +39738,7 @@ GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& 
             for (int m = 0; m < M; ++m) sum[m][v] = max(low, sum[m][v]);
         }
     }
-    if (a.clamp_above) {
+    if (a.clamp && a.high < std::numeric_limits<float>::infinity()) {
         const V high = V::set1(a.high);
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) {
@@ -39769,13 +39780,6 @@ GRAFT_VECTOR void fma_adjacent(V (&sum)[M][NV], const float* w, const float* p) 
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) sum[m][v] = fma(s, b[v], sum[m][v]);
     }
-}
-
-// Asks for N vectors, a line of the cache at a time, that are wanted later.
-template <int N>
-GRAFT_FORCE_INLINE void fetch(const float* at) {
-    GRAFT_UNROLL
-    for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
 }
 
 template <int M, int NV>
@@ -41348,8 +41352,10 @@ GRAFT_VECTOR V exp_up(V x, V low) {
     const V p = exp_reduced(x, low, exp_round(24), factor);
     return fma(p, factor, factor);
 }
+// exp(x) for x <= 70, however low, times 2^24.
+GRAFT_VECTOR V exp_up(V x) { return exp_up(max(V::set1(-104.0f), x), V::set1(-0.0f)); }
 // exp(x) for x <= 70.
-GRAFT_VECTOR V exp_low(V x) { return exp_up(max(V::set1(-104.0f), x), V::set1(-0.0f)) * V::set1(exp_down); }
+GRAFT_VECTOR V exp_low(V x) { return exp_up(x) * V::set1(exp_down); }
 GRAFT_VECTOR V exp(V x) {
     const M small = x < V::zero();
     V factor;
@@ -41901,7 +41907,7 @@ inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64
             for (std::int64_t i = 0; i < n; i += V::W) {
                 const int lanes = lanes_left(n, i);
                 const std::int64_t at = (r0 + r) * n + i;
-                V e = exp_up(max(V::set1(-104.0f), load_some(x + at, lanes) - top), V::set1(-0.0f));
+                V e = exp_up(load_some(x + at, lanes) - top);
                 if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
                 total = total + e;
                 if (!logarithm) store_some(e, y + at, lanes);
@@ -42221,6 +42227,13 @@ inline const move_kernels* move_table() {
 constexpr int gemm_rows = V::registers == 32 ? 14 : 6;
 constexpr int gemm_columns = 2 * V::W;
 
+// Asks for N vectors, a line of the cache at a time, that are wanted later.
+template <int N>
+GRAFT_FORCE_INLINE void fetch(const float* at) {
+    GRAFT_UNROLL
+    for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
+}
+
 // out = (init + A * B) * factor for R rows and one panel; null `init` is zero.
 template <int R>
 inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
@@ -42241,8 +42254,7 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
     for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * lda;
     for (std::int64_t l = 0; l < length; ++l) {
         const V b0 = V::load(b), b1 = V::load(b + V::W);
-        GRAFT_PREFETCH(b + ahead);
-        if (V::W == 16) GRAFT_PREFETCH(b + ahead + V::W);
+        fetch<2>(b + ahead);
         GRAFT_UNROLL
         for (int r = 0; r < R; ++r) {
             const V x = V::set1(rows[r / 4][r % 4 * lda]);
@@ -42292,13 +42304,13 @@ inline void gemm_copy(const float* from, std::int64_t from_row, float* to, std::
 }
 
 struct gemm_end {
-    bool alpha, bias, residual;
-    float low, high;
+    bool bias, residual;
+    float alpha, low, high;
 };
 
 // C = clamp(tile * alpha + bias + residual) for the rows from i and the columns from j.
 inline GRAFT_NOINLINE void gemm_finish(const gemm_block& g, const gemm_end& e, const float* tile, std::int64_t i, std::int64_t j, int rows, int n) {
-    const V low = V::set1(e.low), high = V::set1(e.high), alpha = V::set1(e.alpha ? g.alpha : 1.0f);
+    const V low = V::set1(e.low), high = V::set1(e.high), alpha = V::set1(e.alpha);
     const bool per_column = e.bias && g.bias_of == bias_kind::column;
     for (int o = 0; o < n; o += V::W) {
         const int lanes = n - o < V::W ? n - o : V::W;
@@ -42321,14 +42333,15 @@ inline void gemm_run(const gemm_block& g) {
     const bool clamped = bounds_of(g.ep, e.low, e.high);
     const bool residual = g.ep.residual && g.residual;
     // A scaled product to which nothing is added is scaled where its tile is stored.
-    e.alpha = g.alpha != 1.0f && (residual || g.bias_of != bias_kind::none);
-    const float factor = e.alpha ? 1.0f : g.alpha;
+    const bool added = residual || g.bias_of != bias_kind::none;
+    e.alpha = added ? g.alpha : 1.0f;
+    const float factor = added ? 1.0f : g.alpha;
     // What can start the sum does: a residual, else a bias. Then C may be the residual, whatever parts k is cut into.
-    const bool residual_first = residual && !e.alpha && !g.ep.residual_after_activation;
-    const bool bias_first = !residual_first && !e.alpha && g.bias_of == bias_kind::column;
+    const bool residual_first = residual && e.alpha == 1.0f && !g.ep.residual_after_activation;
+    const bool bias_first = !residual_first && e.alpha == 1.0f && g.bias_of == bias_kind::column;
     e.bias = g.bias_of != bias_kind::none && !bias_first;
     e.residual = residual && !residual_first && (clamped || !g.ep.residual_after_activation);
-    const bool finish = e.alpha || e.bias || e.residual || (clamped && g.ep.act != activation::none);
+    const bool finish = e.alpha != 1.0f || e.bias || e.residual || (clamped && g.ep.act != activation::none);
     // Parts of k whose panel stays in the first caches; one row tile streams B from memory, and reads it once anyway.
     const bool split = g.m > gemm_rows && !(residual && !residual_first);
     const std::int64_t parts = split && g.k > 640 ? (g.k + 511) / 512 : 1, part = (g.k + parts - 1) / parts;
@@ -42744,7 +42757,7 @@ GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& 
             for (int m = 0; m < M; ++m) sum[m][v] = max(low, sum[m][v]);
         }
     }
-    if (a.clamp_above) {
+    if (a.clamp && a.high < std::numeric_limits<float>::infinity()) {
         const V high = V::set1(a.high);
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) {
@@ -42786,13 +42799,6 @@ GRAFT_VECTOR void fma_adjacent(V (&sum)[M][NV], const float* w, const float* p) 
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) sum[m][v] = fma(s, b[v], sum[m][v]);
     }
-}
-
-// Asks for N vectors, a line of the cache at a time, that are wanted later.
-template <int N>
-GRAFT_FORCE_INLINE void fetch(const float* at) {
-    GRAFT_UNROLL
-    for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
 }
 
 template <int M, int NV>
@@ -44336,8 +44342,10 @@ GRAFT_VECTOR V exp_up(V x, V low) {
     const V p = exp_reduced(x, low, exp_round(24), factor);
     return fma(p, factor, factor);
 }
+// exp(x) for x <= 70, however low, times 2^24.
+GRAFT_VECTOR V exp_up(V x) { return exp_up(max(V::set1(-104.0f), x), V::set1(-0.0f)); }
 // exp(x) for x <= 70.
-GRAFT_VECTOR V exp_low(V x) { return exp_up(max(V::set1(-104.0f), x), V::set1(-0.0f)) * V::set1(exp_down); }
+GRAFT_VECTOR V exp_low(V x) { return exp_up(x) * V::set1(exp_down); }
 GRAFT_VECTOR V exp(V x) {
     const M small = x < V::zero();
     V factor;
@@ -44889,7 +44897,7 @@ inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64
             for (std::int64_t i = 0; i < n; i += V::W) {
                 const int lanes = lanes_left(n, i);
                 const std::int64_t at = (r0 + r) * n + i;
-                V e = exp_up(max(V::set1(-104.0f), load_some(x + at, lanes) - top), V::set1(-0.0f));
+                V e = exp_up(load_some(x + at, lanes) - top);
                 if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
                 total = total + e;
                 if (!logarithm) store_some(e, y + at, lanes);
@@ -45209,6 +45217,13 @@ inline const move_kernels* move_table() {
 constexpr int gemm_rows = V::registers == 32 ? 14 : 6;
 constexpr int gemm_columns = 2 * V::W;
 
+// Asks for N vectors, a line of the cache at a time, that are wanted later.
+template <int N>
+GRAFT_FORCE_INLINE void fetch(const float* at) {
+    GRAFT_UNROLL
+    for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
+}
+
 // out = (init + A * B) * factor for R rows and one panel; null `init` is zero.
 template <int R>
 inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
@@ -45229,8 +45244,7 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
     for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * lda;
     for (std::int64_t l = 0; l < length; ++l) {
         const V b0 = V::load(b), b1 = V::load(b + V::W);
-        GRAFT_PREFETCH(b + ahead);
-        if (V::W == 16) GRAFT_PREFETCH(b + ahead + V::W);
+        fetch<2>(b + ahead);
         GRAFT_UNROLL
         for (int r = 0; r < R; ++r) {
             const V x = V::set1(rows[r / 4][r % 4 * lda]);
@@ -45280,13 +45294,13 @@ inline void gemm_copy(const float* from, std::int64_t from_row, float* to, std::
 }
 
 struct gemm_end {
-    bool alpha, bias, residual;
-    float low, high;
+    bool bias, residual;
+    float alpha, low, high;
 };
 
 // C = clamp(tile * alpha + bias + residual) for the rows from i and the columns from j.
 inline GRAFT_NOINLINE void gemm_finish(const gemm_block& g, const gemm_end& e, const float* tile, std::int64_t i, std::int64_t j, int rows, int n) {
-    const V low = V::set1(e.low), high = V::set1(e.high), alpha = V::set1(e.alpha ? g.alpha : 1.0f);
+    const V low = V::set1(e.low), high = V::set1(e.high), alpha = V::set1(e.alpha);
     const bool per_column = e.bias && g.bias_of == bias_kind::column;
     for (int o = 0; o < n; o += V::W) {
         const int lanes = n - o < V::W ? n - o : V::W;
@@ -45309,14 +45323,15 @@ inline void gemm_run(const gemm_block& g) {
     const bool clamped = bounds_of(g.ep, e.low, e.high);
     const bool residual = g.ep.residual && g.residual;
     // A scaled product to which nothing is added is scaled where its tile is stored.
-    e.alpha = g.alpha != 1.0f && (residual || g.bias_of != bias_kind::none);
-    const float factor = e.alpha ? 1.0f : g.alpha;
+    const bool added = residual || g.bias_of != bias_kind::none;
+    e.alpha = added ? g.alpha : 1.0f;
+    const float factor = added ? 1.0f : g.alpha;
     // What can start the sum does: a residual, else a bias. Then C may be the residual, whatever parts k is cut into.
-    const bool residual_first = residual && !e.alpha && !g.ep.residual_after_activation;
-    const bool bias_first = !residual_first && !e.alpha && g.bias_of == bias_kind::column;
+    const bool residual_first = residual && e.alpha == 1.0f && !g.ep.residual_after_activation;
+    const bool bias_first = !residual_first && e.alpha == 1.0f && g.bias_of == bias_kind::column;
     e.bias = g.bias_of != bias_kind::none && !bias_first;
     e.residual = residual && !residual_first && (clamped || !g.ep.residual_after_activation);
-    const bool finish = e.alpha || e.bias || e.residual || (clamped && g.ep.act != activation::none);
+    const bool finish = e.alpha != 1.0f || e.bias || e.residual || (clamped && g.ep.act != activation::none);
     // Parts of k whose panel stays in the first caches; one row tile streams B from memory, and reads it once anyway.
     const bool split = g.m > gemm_rows && !(residual && !residual_first);
     const std::int64_t parts = split && g.k > 640 ? (g.k + 511) / 512 : 1, part = (g.k + parts - 1) / parts;
@@ -45732,7 +45747,7 @@ GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& 
             for (int m = 0; m < M; ++m) sum[m][v] = max(low, sum[m][v]);
         }
     }
-    if (a.clamp_above) {
+    if (a.clamp && a.high < std::numeric_limits<float>::infinity()) {
         const V high = V::set1(a.high);
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) {
@@ -45774,13 +45789,6 @@ GRAFT_VECTOR void fma_adjacent(V (&sum)[M][NV], const float* w, const float* p) 
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) sum[m][v] = fma(s, b[v], sum[m][v]);
     }
-}
-
-// Asks for N vectors, a line of the cache at a time, that are wanted later.
-template <int N>
-GRAFT_FORCE_INLINE void fetch(const float* at) {
-    GRAFT_UNROLL
-    for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
 }
 
 template <int M, int NV>
@@ -47316,8 +47324,10 @@ GRAFT_VECTOR V exp_up(V x, V low) {
     const V p = exp_reduced(x, low, exp_round(24), factor);
     return fma(p, factor, factor);
 }
+// exp(x) for x <= 70, however low, times 2^24.
+GRAFT_VECTOR V exp_up(V x) { return exp_up(max(V::set1(-104.0f), x), V::set1(-0.0f)); }
 // exp(x) for x <= 70.
-GRAFT_VECTOR V exp_low(V x) { return exp_up(max(V::set1(-104.0f), x), V::set1(-0.0f)) * V::set1(exp_down); }
+GRAFT_VECTOR V exp_low(V x) { return exp_up(x) * V::set1(exp_down); }
 GRAFT_VECTOR V exp(V x) {
     const M small = x < V::zero();
     V factor;
@@ -47869,7 +47879,7 @@ inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64
             for (std::int64_t i = 0; i < n; i += V::W) {
                 const int lanes = lanes_left(n, i);
                 const std::int64_t at = (r0 + r) * n + i;
-                V e = exp_up(max(V::set1(-104.0f), load_some(x + at, lanes) - top), V::set1(-0.0f));
+                V e = exp_up(load_some(x + at, lanes) - top);
                 if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
                 total = total + e;
                 if (!logarithm) store_some(e, y + at, lanes);
@@ -48189,6 +48199,13 @@ inline const move_kernels* move_table() {
 constexpr int gemm_rows = V::registers == 32 ? 14 : 6;
 constexpr int gemm_columns = 2 * V::W;
 
+// Asks for N vectors, a line of the cache at a time, that are wanted later.
+template <int N>
+GRAFT_FORCE_INLINE void fetch(const float* at) {
+    GRAFT_UNROLL
+    for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
+}
+
 // out = (init + A * B) * factor for R rows and one panel; null `init` is zero.
 template <int R>
 inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
@@ -48209,8 +48226,7 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
     for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * lda;
     for (std::int64_t l = 0; l < length; ++l) {
         const V b0 = V::load(b), b1 = V::load(b + V::W);
-        GRAFT_PREFETCH(b + ahead);
-        if (V::W == 16) GRAFT_PREFETCH(b + ahead + V::W);
+        fetch<2>(b + ahead);
         GRAFT_UNROLL
         for (int r = 0; r < R; ++r) {
             const V x = V::set1(rows[r / 4][r % 4 * lda]);
@@ -48260,13 +48276,13 @@ inline void gemm_copy(const float* from, std::int64_t from_row, float* to, std::
 }
 
 struct gemm_end {
-    bool alpha, bias, residual;
-    float low, high;
+    bool bias, residual;
+    float alpha, low, high;
 };
 
 // C = clamp(tile * alpha + bias + residual) for the rows from i and the columns from j.
 inline GRAFT_NOINLINE void gemm_finish(const gemm_block& g, const gemm_end& e, const float* tile, std::int64_t i, std::int64_t j, int rows, int n) {
-    const V low = V::set1(e.low), high = V::set1(e.high), alpha = V::set1(e.alpha ? g.alpha : 1.0f);
+    const V low = V::set1(e.low), high = V::set1(e.high), alpha = V::set1(e.alpha);
     const bool per_column = e.bias && g.bias_of == bias_kind::column;
     for (int o = 0; o < n; o += V::W) {
         const int lanes = n - o < V::W ? n - o : V::W;
@@ -48289,14 +48305,15 @@ inline void gemm_run(const gemm_block& g) {
     const bool clamped = bounds_of(g.ep, e.low, e.high);
     const bool residual = g.ep.residual && g.residual;
     // A scaled product to which nothing is added is scaled where its tile is stored.
-    e.alpha = g.alpha != 1.0f && (residual || g.bias_of != bias_kind::none);
-    const float factor = e.alpha ? 1.0f : g.alpha;
+    const bool added = residual || g.bias_of != bias_kind::none;
+    e.alpha = added ? g.alpha : 1.0f;
+    const float factor = added ? 1.0f : g.alpha;
     // What can start the sum does: a residual, else a bias. Then C may be the residual, whatever parts k is cut into.
-    const bool residual_first = residual && !e.alpha && !g.ep.residual_after_activation;
-    const bool bias_first = !residual_first && !e.alpha && g.bias_of == bias_kind::column;
+    const bool residual_first = residual && e.alpha == 1.0f && !g.ep.residual_after_activation;
+    const bool bias_first = !residual_first && e.alpha == 1.0f && g.bias_of == bias_kind::column;
     e.bias = g.bias_of != bias_kind::none && !bias_first;
     e.residual = residual && !residual_first && (clamped || !g.ep.residual_after_activation);
-    const bool finish = e.alpha || e.bias || e.residual || (clamped && g.ep.act != activation::none);
+    const bool finish = e.alpha != 1.0f || e.bias || e.residual || (clamped && g.ep.act != activation::none);
     // Parts of k whose panel stays in the first caches; one row tile streams B from memory, and reads it once anyway.
     const bool split = g.m > gemm_rows && !(residual && !residual_first);
     const std::int64_t parts = split && g.k > 640 ? (g.k + 511) / 512 : 1, part = (g.k + parts - 1) / parts;
@@ -48712,7 +48729,7 @@ GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& 
             for (int m = 0; m < M; ++m) sum[m][v] = max(low, sum[m][v]);
         }
     }
-    if (a.clamp_above) {
+    if (a.clamp && a.high < std::numeric_limits<float>::infinity()) {
         const V high = V::set1(a.high);
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) {
@@ -48754,13 +48771,6 @@ GRAFT_VECTOR void fma_adjacent(V (&sum)[M][NV], const float* w, const float* p) 
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) sum[m][v] = fma(s, b[v], sum[m][v]);
     }
-}
-
-// Asks for N vectors, a line of the cache at a time, that are wanted later.
-template <int N>
-GRAFT_FORCE_INLINE void fetch(const float* at) {
-    GRAFT_UNROLL
-    for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
 }
 
 template <int M, int NV>
@@ -53042,8 +53052,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
             }
             for (int k = 0; k < half; ++k) {
                 I weights[vectors];
-                GRAFT_UNROLL
-                for (int v = 0; v < vectors; v += 16 / V::W) GRAFT_PREFETCH(w + ((k + 16) * bfloat16_block + v * V::W) * 2);
+                fetch<vectors>(reinterpret_cast<const float*>(w + (k + 16) * bfloat16_block * 2));
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
@@ -54777,8 +54786,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
             }
             for (int k = 0; k < half; ++k) {
                 I weights[vectors];
-                GRAFT_UNROLL
-                for (int v = 0; v < vectors; v += 16 / V::W) GRAFT_PREFETCH(w + ((k + 16) * bfloat16_block + v * V::W) * 2);
+                fetch<vectors>(reinterpret_cast<const float*>(w + (k + 16) * bfloat16_block * 2));
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
@@ -56513,8 +56521,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
             }
             for (int k = 0; k < half; ++k) {
                 I weights[vectors];
-                GRAFT_UNROLL
-                for (int v = 0; v < vectors; v += 16 / V::W) GRAFT_PREFETCH(w + ((k + 16) * bfloat16_block + v * V::W) * 2);
+                fetch<vectors>(reinterpret_cast<const float*>(w + (k + 16) * bfloat16_block * 2));
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
@@ -58249,8 +58256,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
             }
             for (int k = 0; k < half; ++k) {
                 I weights[vectors];
-                GRAFT_UNROLL
-                for (int v = 0; v < vectors; v += 16 / V::W) GRAFT_PREFETCH(w + ((k + 16) * bfloat16_block + v * V::W) * 2);
+                fetch<vectors>(reinterpret_cast<const float*>(w + (k + 16) * bfloat16_block * 2));
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
@@ -59983,8 +59989,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
             }
             for (int k = 0; k < half; ++k) {
                 I weights[vectors];
-                GRAFT_UNROLL
-                for (int v = 0; v < vectors; v += 16 / V::W) GRAFT_PREFETCH(w + ((k + 16) * bfloat16_block + v * V::W) * 2);
+                fetch<vectors>(reinterpret_cast<const float*>(w + (k + 16) * bfloat16_block * 2));
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
@@ -61113,8 +61118,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
             }
             for (int k = 0; k < half; ++k) {
                 I weights[vectors];
-                GRAFT_UNROLL
-                for (int v = 0; v < vectors; v += 16 / V::W) GRAFT_PREFETCH(w + ((k + 16) * bfloat16_block + v * V::W) * 2);
+                fetch<vectors>(reinterpret_cast<const float*>(w + (k + 16) * bfloat16_block * 2));
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL
@@ -62129,7 +62133,7 @@ struct conv_args {
     std::int64_t batches = 0, batch_tiles = 0, pairs_per_task = 0, tasks_per_batch = 0;
     float low = 0, high = 0;  // bounds of the activation where it is none, relu or clip
     // An activation that is no clamp: over runs of what tiles have stored, or, where that is not the whole result, by each tile.
-    bool clamp = false, clamp_above = false, run_activation = false, tile_activation = false, scatter = false;
+    bool clamp = false, run_activation = false, tile_activation = false, scatter = false;
     // Winograd: tiles of `wino` x `wino` outputs, counted through the batch; those of one step lie in the workspace.
     int wino = 0;
     std::int64_t tiles_high = 0, tiles_wide = 0, first_tile = 0, tile_count = 0, tile_room = 0;
@@ -62961,7 +62965,6 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
     a.low = p.ep.act == activation::relu ? 0 : p.ep.act == activation::clip ? p.ep.alpha : -infinity;
     a.high = p.ep.act == activation::clip ? p.ep.beta : infinity;
     a.clamp = p.ep.act == activation::relu || p.ep.act == activation::clip;
-    a.clamp_above = a.clamp && a.high < infinity;
     const bool other = !a.clamp && p.ep.act != activation::none, in_place = !p.ep.residual_after_activation && !a.scatter;
     switch (choice.algorithm) {
     case conv_algorithm::direct:
@@ -63006,6 +63009,7 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
 }
 
 constexpr int most_winograd_threads = 64;  // that do runs of tiles each on its own
+constexpr std::int64_t winograd_gap = 16;  // pixels between what is transformed and its products: as many as a register tile has, or more
 
 inline std::int64_t winograd_tiles(const conv_problem& p, int m) { return ceil_div(p.oh, m) * ceil_div(p.ow, m); }  // of one image
 
@@ -63075,11 +63079,12 @@ inline GRAFT_COLD bool faster_in_bfloat16(isa set, const conv_problem& all) {
     return pairs + double(g.ih * g.iw * in_blocks) * gather_ns < floats;
 }
 
-// The workspace is room for the runs of two threads, or for all tiles; 32 floats an element are more than sixteen pixels between transforms and products.
+// The workspace is room for the runs of two threads, or for all tiles.
 inline std::int64_t winograd_space(const conv_problem& p, int m, std::int64_t width) {
     const std::int64_t all = p.n * winograd_tiles(p, m), two = 2 * winograd_room(p, m, width);
     return ceil_div(all, 8) * 8 < two ? ceil_div(all, 8) * 8 : two;
 }
+// With 32 floats more an element, of which winograd_gap is taken.
 inline std::int64_t winograd_workspace(const conv_problem& p, int m, std::int64_t width) {
     const std::int64_t space = winograd_space(p, m, width);
     return (m + 2) * (m + 2) * (winograd_element(p.ic, width, space) + winograd_element(p.oc, width, space) + 32);
@@ -63132,7 +63137,7 @@ inline void run_winograd(isa set, conv_args& a, executor& pool) {
         });
     }
     // The last tiles of the last element read past them, what nobody uses: not where another thread is writing products.
-    a.products += 16 * width;
+    a.products += winograd_gap * width;
     for (a.first_tile = 0; a.first_tile < all; a.first_tile += a.tile_room) {
         a.tile_count = all - a.first_tile < a.tile_room ? all - a.first_tile : a.tile_room;
         const std::int64_t end = a.first_tile + a.tile_count, parts = ceil_div(a.tile_count, 32);

@@ -107,7 +107,6 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
     a.low = p.ep.act == activation::relu ? 0 : p.ep.act == activation::clip ? p.ep.alpha : -infinity;
     a.high = p.ep.act == activation::clip ? p.ep.beta : infinity;
     a.clamp = p.ep.act == activation::relu || p.ep.act == activation::clip;
-    a.clamp_above = a.clamp && a.high < infinity;
     const bool other = !a.clamp && p.ep.act != activation::none, in_place = !p.ep.residual_after_activation && !a.scatter;
     switch (choice.algorithm) {
     case conv_algorithm::direct:
@@ -152,6 +151,7 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
 }
 
 constexpr int most_winograd_threads = 64;  // that do runs of tiles each on its own
+constexpr std::int64_t winograd_gap = 16;  // pixels between what is transformed and its products: as many as a register tile has, or more
 
 inline std::int64_t winograd_tiles(const conv_problem& p, int m) { return ceil_div(p.oh, m) * ceil_div(p.ow, m); }  // of one image
 
@@ -221,11 +221,12 @@ inline GRAFT_COLD bool faster_in_bfloat16(isa set, const conv_problem& all) {
     return pairs + double(g.ih * g.iw * in_blocks) * gather_ns < floats;
 }
 
-// The workspace is room for the runs of two threads, or for all tiles; 32 floats an element are more than sixteen pixels between transforms and products.
+// The workspace is room for the runs of two threads, or for all tiles.
 inline std::int64_t winograd_space(const conv_problem& p, int m, std::int64_t width) {
     const std::int64_t all = p.n * winograd_tiles(p, m), two = 2 * winograd_room(p, m, width);
     return ceil_div(all, 8) * 8 < two ? ceil_div(all, 8) * 8 : two;
 }
+// With 32 floats more an element, of which winograd_gap is taken.
 inline std::int64_t winograd_workspace(const conv_problem& p, int m, std::int64_t width) {
     const std::int64_t space = winograd_space(p, m, width);
     return (m + 2) * (m + 2) * (winograd_element(p.ic, width, space) + winograd_element(p.oc, width, space) + 32);
@@ -278,7 +279,7 @@ inline void run_winograd(isa set, conv_args& a, executor& pool) {
         });
     }
     // The last tiles of the last element read past them, what nobody uses: not where another thread is writing products.
-    a.products += 16 * width;
+    a.products += winograd_gap * width;
     for (a.first_tile = 0; a.first_tile < all; a.first_tile += a.tile_room) {
         a.tile_count = all - a.first_tile < a.tile_room ? all - a.first_tile : a.tile_room;
         const std::int64_t end = a.first_tile + a.tile_count, parts = ceil_div(a.tile_count, 32);

@@ -48,7 +48,7 @@ struct conv_args {
     std::int64_t batches = 0, batch_tiles = 0, pairs_per_task = 0, tasks_per_batch = 0;
     float low = 0, high = 0;  // bounds of the activation where it is none, relu or clip
     // An activation that is no clamp: over runs of what tiles have stored, or, where that is not the whole result, by each tile.
-    bool clamp = false, clamp_above = false, run_activation = false, tile_activation = false, scatter = false;
+    bool clamp = false, run_activation = false, tile_activation = false, scatter = false;
     // Winograd: tiles of `wino` x `wino` outputs, counted through the batch; those of one step lie in the workspace.
     int wino = 0;
     std::int64_t tiles_high = 0, tiles_wide = 0, first_tile = 0, tile_count = 0, tile_room = 0;

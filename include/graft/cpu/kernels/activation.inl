@@ -30,8 +30,10 @@ GRAFT_VECTOR V exp_up(V x, V low) {
     const V p = exp_reduced(x, low, exp_round(24), factor);
     return fma(p, factor, factor);
 }
+// exp(x) for x <= 70, however low, times 2^24.
+GRAFT_VECTOR V exp_up(V x) { return exp_up(max(V::set1(-104.0f), x), V::set1(-0.0f)); }
 // exp(x) for x <= 70.
-GRAFT_VECTOR V exp_low(V x) { return exp_up(max(V::set1(-104.0f), x), V::set1(-0.0f)) * V::set1(exp_down); }
+GRAFT_VECTOR V exp_low(V x) { return exp_up(x) * V::set1(exp_down); }
 GRAFT_VECTOR V exp(V x) {
     const M small = x < V::zero();
     V factor;

@@ -23,8 +23,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
             }
             for (int k = 0; k < half; ++k) {
                 I weights[vectors];
-                GRAFT_UNROLL
-                for (int v = 0; v < vectors; v += 16 / V::W) GRAFT_PREFETCH(w + ((k + 16) * bfloat16_block + v * V::W) * 2);
+                fetch<vectors>(reinterpret_cast<const float*>(w + (k + 16) * bfloat16_block * 2));
                 GRAFT_UNROLL
                 for (int v = 0; v < vectors; ++v) weights[v] = I::load(reinterpret_cast<const std::int32_t*>(w + (k * bfloat16_block + v * V::W) * 2));
                 GRAFT_UNROLL

@@ -107,7 +107,7 @@ GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& 
             for (int m = 0; m < M; ++m) sum[m][v] = max(low, sum[m][v]);
         }
     }
-    if (a.clamp_above) {
+    if (a.clamp && a.high < std::numeric_limits<float>::infinity()) {
         const V high = V::set1(a.high);
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) {
@@ -149,13 +149,6 @@ GRAFT_VECTOR void fma_adjacent(V (&sum)[M][NV], const float* w, const float* p) 
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) sum[m][v] = fma(s, b[v], sum[m][v]);
     }
-}
-
-// Asks for N vectors, a line of the cache at a time, that are wanted later.
-template <int N>
-GRAFT_FORCE_INLINE void fetch(const float* at) {
-    GRAFT_UNROLL
-    for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
 }
 
 template <int M, int NV>

@@ -6,6 +6,13 @@
 constexpr int gemm_rows = V::registers == 32 ? 14 : 6;
 constexpr int gemm_columns = 2 * V::W;
 
+// Asks for N vectors, a line of the cache at a time, that are wanted later.
+template <int N>
+GRAFT_FORCE_INLINE void fetch(const float* at) {
+    GRAFT_UNROLL
+    for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
+}
+
 // out = (init + A * B) * factor for R rows and one panel; null `init` is zero.
 template <int R>
 inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
@@ -26,8 +33,7 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
     for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * lda;
     for (std::int64_t l = 0; l < length; ++l) {
         const V b0 = V::load(b), b1 = V::load(b + V::W);
-        GRAFT_PREFETCH(b + ahead);
-        if (V::W == 16) GRAFT_PREFETCH(b + ahead + V::W);
+        fetch<2>(b + ahead);
         GRAFT_UNROLL
         for (int r = 0; r < R; ++r) {
             const V x = V::set1(rows[r / 4][r % 4 * lda]);
@@ -77,13 +83,13 @@ inline void gemm_copy(const float* from, std::int64_t from_row, float* to, std::
 }
 
 struct gemm_end {
-    bool alpha, bias, residual;
-    float low, high;
+    bool bias, residual;
+    float alpha, low, high;
 };
 
 // C = clamp(tile * alpha + bias + residual) for the rows from i and the columns from j.
 inline GRAFT_NOINLINE void gemm_finish(const gemm_block& g, const gemm_end& e, const float* tile, std::int64_t i, std::int64_t j, int rows, int n) {
-    const V low = V::set1(e.low), high = V::set1(e.high), alpha = V::set1(e.alpha ? g.alpha : 1.0f);
+    const V low = V::set1(e.low), high = V::set1(e.high), alpha = V::set1(e.alpha);
     const bool per_column = e.bias && g.bias_of == bias_kind::column;
     for (int o = 0; o < n; o += V::W) {
         const int lanes = n - o < V::W ? n - o : V::W;
@@ -106,14 +112,15 @@ inline void gemm_run(const gemm_block& g) {
     const bool clamped = bounds_of(g.ep, e.low, e.high);
     const bool residual = g.ep.residual && g.residual;
     // A scaled product to which nothing is added is scaled where its tile is stored.
-    e.alpha = g.alpha != 1.0f && (residual || g.bias_of != bias_kind::none);
-    const float factor = e.alpha ? 1.0f : g.alpha;
+    const bool added = residual || g.bias_of != bias_kind::none;
+    e.alpha = added ? g.alpha : 1.0f;
+    const float factor = added ? 1.0f : g.alpha;
     // What can start the sum does: a residual, else a bias. Then C may be the residual, whatever parts k is cut into.
-    const bool residual_first = residual && !e.alpha && !g.ep.residual_after_activation;
-    const bool bias_first = !residual_first && !e.alpha && g.bias_of == bias_kind::column;
+    const bool residual_first = residual && e.alpha == 1.0f && !g.ep.residual_after_activation;
+    const bool bias_first = !residual_first && e.alpha == 1.0f && g.bias_of == bias_kind::column;
     e.bias = g.bias_of != bias_kind::none && !bias_first;
     e.residual = residual && !residual_first && (clamped || !g.ep.residual_after_activation);
-    const bool finish = e.alpha || e.bias || e.residual || (clamped && g.ep.act != activation::none);
+    const bool finish = e.alpha != 1.0f || e.bias || e.residual || (clamped && g.ep.act != activation::none);
     // Parts of k whose panel stays in the first caches; one row tile streams B from memory, and reads it once anyway.
     const bool split = g.m > gemm_rows && !(residual && !residual_first);
     const std::int64_t parts = split && g.k > 640 ? (g.k + 511) / 512 : 1, part = (g.k + parts - 1) / parts;

@@ -147,7 +147,7 @@ inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64
             for (std::int64_t i = 0; i < n; i += V::W) {
                 const int lanes = lanes_left(n, i);
                 const std::int64_t at = (r0 + r) * n + i;
-                V e = exp_up(max(V::set1(-104.0f), load_some(x + at, lanes) - top), V::set1(-0.0f));
+                V e = exp_up(load_some(x + at, lanes) - top);
                 if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
                 total = total + e;
                 if (!logarithm) store_some(e, y + at, lanes);
