@@ -25,9 +25,9 @@
 // The headers' own, which may change: GRAFT_ABI..., GRAFT_ACTIVATION_LIST, GRAFT_ARCH_..., GRAFT_BEGIN_..., GRAFT_END_..., GRAFT_FAMILIES, GRAFT_ISA_HERE...,
 // GRAFT_SINGLE_..., GRAFT_CONCAT, GRAFT_CONCAT_TEXT, GRAFT_COLD, GRAFT_FORCE_INLINE, GRAFT_HAS_AMX, GRAFT_HAS_AVX512_BF16, GRAFT_HAS_AVX_VNNI,
 // GRAFT_HAS_BODIES, GRAFT_HAS_KERNELS, GRAFT_HAS_NEON_DOTPROD, GRAFT_HAS_SOCKETS, GRAFT_INLINE, GRAFT_MEMORY_..., GRAFT_NOINLINE, GRAFT_PRAGMA, GRAFT_PREFETCH,
-// GRAFT_PREFETCH_FAR, GRAFT_STB_IMAGE, GRAFT_UNROLL, GRAFT_VECTOR, GRAFT_GPU_MEMBER, GRAFT_GPU_TRY, GRAFT_CUBLASLT_FUNCTIONS, GRAFT_CUDNN_FUNCTIONS,
-// GRAFT_DRIVER_FUNCTIONS, GRAFT_NCCL_FUNCTIONS, GRAFT_NVML_FUNCTIONS, GRAFT_NVRTC_FUNCTIONS. No other macro is left behind, and those that a program has
-// defined do not disturb the headers of include/graft itself (graft.hpp, train.hpp, gpu.hpp, ...): scripts/check_macros.py says so.
+// GRAFT_PREFETCH_FAR, GRAFT_SELDOM, GRAFT_STB_IMAGE, GRAFT_UNROLL, GRAFT_VECTOR, GRAFT_GPU_MEMBER, GRAFT_GPU_TRY, GRAFT_CUBLASLT_FUNCTIONS,
+// GRAFT_CUDNN_FUNCTIONS, GRAFT_DRIVER_FUNCTIONS, GRAFT_NCCL_FUNCTIONS, GRAFT_NVML_FUNCTIONS, GRAFT_NVRTC_FUNCTIONS. No other macro is left behind, and those
+// that a program has defined do not disturb the headers of include/graft itself (graft.hpp, train.hpp, gpu.hpp, ...): scripts/check_macros.py says so.
 #pragma once
 
 #include "version.hpp"
@@ -132,16 +132,20 @@
 #define GRAFT_END_NAMESPACE GRAFT_END_KERNEL_NAMESPACE
 #endif
 
+// GRAFT_COLD is what runs seldom, or is not worth more than its size; GRAFT_SELDOM says the same of members that are defaulted, of which gcc takes no noinline.
 #if defined(__GNUC__) || defined(__clang__)
 #define GRAFT_NOINLINE __attribute__((noinline))
 #define GRAFT_COLD __attribute__((noinline, cold))
+#define GRAFT_SELDOM __attribute__((cold))
 #define GRAFT_FORCE_INLINE inline __attribute__((always_inline))
 #elif defined(_MSC_VER)
 #define GRAFT_NOINLINE __declspec(noinline)
 #define GRAFT_COLD __declspec(noinline)
+#define GRAFT_SELDOM
 #define GRAFT_FORCE_INLINE __forceinline
 #else
 #define GRAFT_NOINLINE
 #define GRAFT_COLD
+#define GRAFT_SELDOM
 #define GRAFT_FORCE_INLINE inline
 #endif

@@ -124,9 +124,9 @@
 // The headers' own, which may change: GRAFT_ABI..., GRAFT_ACTIVATION_LIST, GRAFT_ARCH_..., GRAFT_BEGIN_..., GRAFT_END_..., GRAFT_FAMILIES, GRAFT_ISA_HERE...,
 // GRAFT_SINGLE_..., GRAFT_CONCAT, GRAFT_CONCAT_TEXT, GRAFT_COLD, GRAFT_FORCE_INLINE, GRAFT_HAS_AMX, GRAFT_HAS_AVX512_BF16, GRAFT_HAS_AVX_VNNI,
 // GRAFT_HAS_BODIES, GRAFT_HAS_KERNELS, GRAFT_HAS_NEON_DOTPROD, GRAFT_HAS_SOCKETS, GRAFT_INLINE, GRAFT_MEMORY_..., GRAFT_NOINLINE, GRAFT_PRAGMA, GRAFT_PREFETCH,
-// GRAFT_PREFETCH_FAR, GRAFT_STB_IMAGE, GRAFT_UNROLL, GRAFT_VECTOR, GRAFT_GPU_MEMBER, GRAFT_GPU_TRY, GRAFT_CUBLASLT_FUNCTIONS, GRAFT_CUDNN_FUNCTIONS,
-// GRAFT_DRIVER_FUNCTIONS, GRAFT_NCCL_FUNCTIONS, GRAFT_NVML_FUNCTIONS, GRAFT_NVRTC_FUNCTIONS. No other macro is left behind, and those that a program has
-// defined do not disturb the headers of include/graft itself (graft.hpp, train.hpp, gpu.hpp, ...): scripts/check_macros.py says so.
+// GRAFT_PREFETCH_FAR, GRAFT_SELDOM, GRAFT_STB_IMAGE, GRAFT_UNROLL, GRAFT_VECTOR, GRAFT_GPU_MEMBER, GRAFT_GPU_TRY, GRAFT_CUBLASLT_FUNCTIONS,
+// GRAFT_CUDNN_FUNCTIONS, GRAFT_DRIVER_FUNCTIONS, GRAFT_NCCL_FUNCTIONS, GRAFT_NVML_FUNCTIONS, GRAFT_NVRTC_FUNCTIONS. No other macro is left behind, and those
+// that a program has defined do not disturb the headers of include/graft itself (graft.hpp, train.hpp, gpu.hpp, ...): scripts/check_macros.py says so.
 
 // ---- graft/version.hpp
 // The version of graft: read by CMake, Meson and the amalgamator, so keep one number a line.
@@ -235,17 +235,21 @@
 #define GRAFT_END_NAMESPACE GRAFT_END_KERNEL_NAMESPACE
 #endif
 
+// GRAFT_COLD is what runs seldom, or is not worth more than its size; GRAFT_SELDOM says the same of members that are defaulted, of which gcc takes no noinline.
 #if defined(__GNUC__) || defined(__clang__)
 #define GRAFT_NOINLINE __attribute__((noinline))
 #define GRAFT_COLD __attribute__((noinline, cold))
+#define GRAFT_SELDOM __attribute__((cold))
 #define GRAFT_FORCE_INLINE inline __attribute__((always_inline))
 #elif defined(_MSC_VER)
 #define GRAFT_NOINLINE __declspec(noinline)
 #define GRAFT_COLD __declspec(noinline)
+#define GRAFT_SELDOM
 #define GRAFT_FORCE_INLINE __forceinline
 #else
 #define GRAFT_NOINLINE
 #define GRAFT_COLD
+#define GRAFT_SELDOM
 #define GRAFT_FORCE_INLINE inline
 #endif
 
@@ -4118,8 +4122,8 @@ GRAFT_INLINE GRAFT_COLD void detail::refuse_type(dtype type, dtype asked) {
     const std::string held = type == dtype::undefined ? "there is no tensor" : std::string("the elements are ") + name(type);
     raise({errc::tensor_dtype, "tensor::data", held + "; they were asked for as " + name(asked)});
 }
-GRAFT_INLINE result<tensor> tensor::make(dtype type, const graft::shape& extents, const std::shared_ptr<memory_budget>& budget,
-                                         buffer::slab* of) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD result<tensor> tensor::make(dtype type, const graft::shape& extents, const std::shared_ptr<memory_budget>& budget,
+                                                    buffer::slab* of) GRAFT_MEMORY_TRY {
     if (!size_of(type)) return fail(errc::tensor_dtype, name(type), "tensors of this element type cannot be made");
     const std::int64_t bytes = bytes_of(type, extents);
     if (bytes < 0) return fail(errc::tensor_overflow, text(extents), "the size of this shape overflows");
@@ -5065,6 +5069,13 @@ struct attribute {
     std::vector<std::string> strings;
     graft::tensor tensor;
     std::shared_ptr<graft::graph> graph;  ///< body of If, Loop, Scan; shared, never changed once a model is loaded
+
+    GRAFT_SELDOM attribute();
+    GRAFT_SELDOM attribute(const attribute&);
+    GRAFT_SELDOM attribute(attribute&&) noexcept;
+    GRAFT_SELDOM attribute& operator=(const attribute&);
+    GRAFT_SELDOM attribute& operator=(attribute&&) noexcept;
+    GRAFT_SELDOM ~attribute();
 };
 
 /// An operator applied to values.
@@ -5079,6 +5090,13 @@ struct node {
     std::int64_t multiply_adds = 0;  ///< planned graphs only: of the convolutions and matrix products that it was made of
 
     const attribute* find(const char* attribute_name) const noexcept;
+
+    GRAFT_SELDOM node();
+    GRAFT_SELDOM node(const node&);
+    GRAFT_SELDOM node(node&&) noexcept;
+    GRAFT_SELDOM node& operator=(const node&);
+    GRAFT_SELDOM node& operator=(node&&) noexcept;
+    GRAFT_SELDOM ~node();
 };
 
 /// The integers that a constant of floats was dequantised from: (integers - zero_point) * scale, by DequantizeLinear.
@@ -5099,6 +5117,13 @@ struct value {
     std::shared_ptr<const dequantized> integers;  ///< of a folded constant, where DequantizeLinear made it
     graft::layout layout;                         ///< lowered graphs only
     place_id place = 0;                           ///< lowered graphs only: in whose memory it lies
+
+    GRAFT_SELDOM value();
+    GRAFT_SELDOM value(const value&);
+    GRAFT_SELDOM value(value&&) noexcept;
+    GRAFT_SELDOM value& operator=(const value&);
+    GRAFT_SELDOM value& operator=(value&&) noexcept;
+    GRAFT_SELDOM ~value();
 };
 
 /// A version of an operator set.
@@ -5149,6 +5174,13 @@ struct graph {
     void set_metadata(const std::string& key, std::string text);
     /// Takes the metadata entry of that key away, if there is one.
     void drop_metadata(const std::string& key);
+
+    GRAFT_SELDOM graph();
+    GRAFT_SELDOM graph(const graph&);
+    GRAFT_SELDOM graph(graph&&) noexcept;
+    GRAFT_SELDOM graph& operator=(const graph&);
+    GRAFT_SELDOM graph& operator=(graph&&) noexcept;
+    GRAFT_SELDOM ~graph();
 };
 
 /// The opsets 7 to this one can be loaded; older forms where the operator still means the same.
@@ -5160,6 +5192,32 @@ GRAFT_END_NAMESPACE
 #include <algorithm>
 
 GRAFT_BEGIN_NAMESPACE
+// Graphs and their parts are copied and moved in many places, and nowhere often: what does it is compiled once.
+GRAFT_INLINE attribute::attribute() = default;
+GRAFT_INLINE attribute::attribute(const attribute&) = default;
+GRAFT_INLINE attribute::attribute(attribute&&) noexcept = default;
+GRAFT_INLINE attribute& attribute::operator=(const attribute&) = default;
+GRAFT_INLINE attribute& attribute::operator=(attribute&&) noexcept = default;
+GRAFT_INLINE attribute::~attribute() = default;
+GRAFT_INLINE node::node() = default;
+GRAFT_INLINE node::node(const node&) = default;
+GRAFT_INLINE node::node(node&&) noexcept = default;
+GRAFT_INLINE node& node::operator=(const node&) = default;
+GRAFT_INLINE node& node::operator=(node&&) noexcept = default;
+GRAFT_INLINE node::~node() = default;
+GRAFT_INLINE value::value() = default;
+GRAFT_INLINE value::value(const value&) = default;
+GRAFT_INLINE value::value(value&&) noexcept = default;
+GRAFT_INLINE value& value::operator=(const value&) = default;
+GRAFT_INLINE value& value::operator=(value&&) noexcept = default;
+GRAFT_INLINE value::~value() = default;
+GRAFT_INLINE graph::graph() = default;
+GRAFT_INLINE graph::graph(const graph&) = default;
+GRAFT_INLINE graph::graph(graph&&) noexcept = default;
+GRAFT_INLINE graph& graph::operator=(const graph&) = default;
+GRAFT_INLINE graph& graph::operator=(graph&&) noexcept = default;
+GRAFT_INLINE graph::~graph() = default;
+
 GRAFT_INLINE const attribute* node::find(const char* attribute_name) const noexcept {
     for (const attribute& a : attributes)
         if (a.name == attribute_name) return &a;
@@ -6670,7 +6728,7 @@ GRAFT_INLINE status op_context::axis(std::int64_t given, int rank, int& resolved
     resolved = static_cast<int>(a);
     return {};
 }
-GRAFT_INLINE status run_context::allocate(int i, dtype type, const shape& extents) {
+GRAFT_INLINE GRAFT_COLD status run_context::allocate(int i, dtype type, const shape& extents) {
     const std::int64_t bytes = bytes_of(type, extents);
     if (bytes < 0 || bytes > limit.memory_bytes)
         return fail(errc::memory_budget, "output %lld would take %lld bytes, over the limit of %lld", i, bytes, limit.memory_bytes);
@@ -7623,7 +7681,7 @@ struct batch_carrier {
         return true;
     }
     // All inputs but those in `data` have to be without samples.
-    bool only(unsigned data) {
+    GRAFT_COLD bool only(unsigned data) {
         for (int i = 0; i < inputs(); ++i)
             if (carries(i) && !(i < 32 && data >> i & 1)) return conflict("its input " + std::to_string(i) + " depends on the sample");
         return true;
@@ -7631,7 +7689,7 @@ struct batch_carrier {
     // An input without samples stands where others have `extent` along the samples' axis: one for all, or as many, to be repeated.
     bool fits_beside(int i, int axis, std::int64_t extent, std::int64_t outer) { return extents(i)[axis] == 1 || one_for_each(i, axis, extent, outer); }
     // The same where there is no broadcasting.
-    bool one_for_each(int i, int axis, std::int64_t extent, std::int64_t outer) {
+    GRAFT_COLD bool one_for_each(int i, int axis, std::int64_t extent, std::int64_t outer) {
         if (extents(i)[axis] != extent) return conflict("its input " + std::to_string(i) + " is broadcast along the samples");
         if (outer != 1) return conflict("its input " + std::to_string(i) + " would have to be repeated within an axis");
         if (samples > 1 && !alike(i, axis)) return conflict("its input " + std::to_string(i) + " differs from sample to sample");
@@ -7978,7 +8036,7 @@ inline bool broadcasts_to(const shape& x, const shape& out) noexcept {
 }
 
 /// Shapes of a binary operator: `second` is input 1's, with the ones behind it that `axis` of opset 1 to 6 asks for.
-inline status binary_shapes(const op_context& c, shape& second, shape& out) {
+inline GRAFT_COLD status binary_shapes(const op_context& c, shape& second, shape& out) {
     const shape& a = c.in[0].extents;
     second = c.in[1].extents;
     if (c.version() >= 7) return broadcast_inputs(c, out);
@@ -15875,7 +15933,7 @@ inline bool carry_product(batch_carrier& c, int a, int b) {
     return c.answer(0, {out_rank + from_right + shift, where.outer});
 }
 inline bool carry_matmul(batch_carrier& c) { return c.only(3) && carry_product(c, 0, 1); }
-inline bool carry_gemm(batch_carrier& c) {
+inline GRAFT_COLD bool carry_gemm(batch_carrier& c) {
     const bool a = c.carries(0), b = c.carries(1);
     if (a && c.state(0).axis != (c.integer("transA", 0) ? 1 : 0)) return c.conflict("it sums over the samples");
     if (b && c.state(1).axis != (c.integer("transB", 0) ? 0 : 1)) return c.conflict("it sums over the samples");
@@ -23093,7 +23151,7 @@ GRAFT_INLINE status op_context::axis(std::int64_t given, int rank, int& resolved
     resolved = static_cast<int>(a);
     return {};
 }
-GRAFT_INLINE status run_context::allocate(int i, dtype type, const shape& extents) {
+GRAFT_INLINE GRAFT_COLD status run_context::allocate(int i, dtype type, const shape& extents) {
     const std::int64_t bytes = bytes_of(type, extents);
     if (bytes < 0 || bytes > limit.memory_bytes)
         return fail(errc::memory_budget, "output %lld would take %lld bytes, over the limit of %lld", i, bytes, limit.memory_bytes);
@@ -23880,7 +23938,7 @@ GRAFT_INLINE std::int64_t count_multiply_adds(const op_context& c) {
 namespace detail {
 // Calls told(i, multiply-adds of node i) for the nodes at a place; below 0: for all nodes.
 template <class Told>
-std::int64_t multiply_adds_at(const graph& g, int place, const Told& told) {
+GRAFT_COLD std::int64_t multiply_adds_at(const graph& g, int place, const Told& told) {
     std::int64_t total = 0;
     std::vector<tensor_view> in, out;
     const limits none;
@@ -25071,7 +25129,7 @@ private:
 
 }  // namespace detail
 
-GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const reference_options& with) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD result<graph> specialize(graph g, const tensor_view* inputs, const reference_options& with) GRAFT_MEMORY_TRY {
     for (const node& n : g.nodes)
         for (value_id id : n.outputs)
             if (id != no_value) detail::forget(g.at(id));
@@ -25098,7 +25156,7 @@ GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const 
 }
 GRAFT_MEMORY_CATCH("specialize")
 
-GRAFT_INLINE result<graph> specialize_first_input(graph g, const shape& first, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD result<graph> specialize_first_input(graph g, const shape& first, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     std::vector<value_id> open;
     std::vector<tensor_view> views;
     for (value_id id : g.inputs) {
@@ -25218,7 +25276,7 @@ private:
         return fail(errc::graph_fixed_batch, location(n), why + ", so that the network only takes the batch that it was exported with");
     }
 
-    bool pass(std::size_t i, std::string& why) {
+    GRAFT_COLD bool pass(std::size_t i, std::string& why) {
         const node& n = g_.nodes[i];
         visited& at = steps_[i];
         at.step = batch_step();
@@ -29062,7 +29120,7 @@ struct onnx_context {
 };
 
 // Dims of a file as a shape: none negative (`open` allows -1), rank held, the product of those that are not 0 in range.
-inline status check_extents(const onnx_context& c, const std::string& what, const std::vector<std::int64_t>& dims, bool open, shape& out) {
+inline GRAFT_COLD status check_extents(const onnx_context& c, const std::string& what, const std::vector<std::int64_t>& dims, bool open, shape& out) {
     if (dims.size() > static_cast<std::size_t>(shape::max_rank))
         return c.fail(errc::tensor_shape, what, "rank " + std::to_string(dims.size()) + " is over " + std::to_string(shape::max_rank));
     out = shape{};
@@ -29127,7 +29185,7 @@ private:
     std::int64_t elements_ = 0, file_bytes_ = 0;
 };
 
-inline status onnx_tensor_reader::scan() {
+inline GRAFT_COLD status onnx_tensor_reader::scan() {
     using field = onnx_schema::tensor;
     for (const wire_bytes& part : parts_) {
         wire_reader r(c_.source, part);
@@ -29218,7 +29276,7 @@ inline GRAFT_COLD status onnx_tensor_reader::raw(wire_bytes from, std::shared_pt
     return {};
 }
 
-inline status onnx_tensor_reader::charge() {
+inline GRAFT_COLD status onnx_tensor_reader::charge() {
     const std::int64_t bytes = bytes_of(type_, extents_);
     if (bytes > c_.limit.memory_bytes - c_.copied)
         return fail(errc::memory_budget, "the tensors of the model take more than the limit of " + std::to_string(c_.limit.memory_bytes) + " bytes");
@@ -29226,7 +29284,7 @@ inline status onnx_tensor_reader::charge() {
     return {};
 }
 
-inline status onnx_tensor_reader::allocate(tensor& out) {
+inline GRAFT_COLD status onnx_tensor_reader::allocate(tensor& out) {
     GRAFT_TRY(charge());
     GRAFT_TRY_ASSIGN(out, tensor::make(type_, extents_));
     return {};
@@ -33835,7 +33893,7 @@ public:
         out_.resize(most);
         waiting_.reserve(plan_->segments.size());  // a run allocates nothing
     }
-    ~host_context() {
+    GRAFT_COLD ~host_context() {
         if (!thread_.joinable()) return;
         {
             const std::lock_guard<std::mutex> guard(lock_);
@@ -33886,7 +33944,7 @@ private:
         explicit own_means(int threads) : pool(threads) {}
     };
 
-    status take_own(const run_environment& around) {
+    GRAFT_COLD status take_own(const run_environment& around) {
         // Such places work beside each other.
         int beside = 0;
         for (std::size_t p = 1; p < plan_->places.size(); ++p)
@@ -69539,7 +69597,7 @@ struct batch_carrier {
         return true;
     }
     // All inputs but those in `data` have to be without samples.
-    bool only(unsigned data) {
+    GRAFT_COLD bool only(unsigned data) {
         for (int i = 0; i < inputs(); ++i)
             if (carries(i) && !(i < 32 && data >> i & 1)) return conflict("its input " + std::to_string(i) + " depends on the sample");
         return true;
@@ -69547,7 +69605,7 @@ struct batch_carrier {
     // An input without samples stands where others have `extent` along the samples' axis: one for all, or as many, to be repeated.
     bool fits_beside(int i, int axis, std::int64_t extent, std::int64_t outer) { return extents(i)[axis] == 1 || one_for_each(i, axis, extent, outer); }
     // The same where there is no broadcasting.
-    bool one_for_each(int i, int axis, std::int64_t extent, std::int64_t outer) {
+    GRAFT_COLD bool one_for_each(int i, int axis, std::int64_t extent, std::int64_t outer) {
         if (extents(i)[axis] != extent) return conflict("its input " + std::to_string(i) + " is broadcast along the samples");
         if (outer != 1) return conflict("its input " + std::to_string(i) + " would have to be repeated within an axis");
         if (samples > 1 && !alike(i, axis)) return conflict("its input " + std::to_string(i) + " differs from sample to sample");

@@ -24888,7 +24888,7 @@ private:
         return fail(errc::graph_fixed_batch, location(n), why + ", so that the network only takes the batch that it was exported with");
     }
 
-    bool pass(std::size_t i, std::string& why) {
+    GRAFT_COLD bool pass(std::size_t i, std::string& why) {
         const node& n = g_.nodes[i];
         visited& at = steps_[i];
         at.step = batch_step();

@@ -91,7 +91,7 @@ struct batch_carrier {
         return true;
     }
     // All inputs but those in `data` have to be without samples.
-    bool only(unsigned data) {
+    GRAFT_COLD bool only(unsigned data) {
         for (int i = 0; i < inputs(); ++i)
             if (carries(i) && !(i < 32 && data >> i & 1)) return conflict("its input " + std::to_string(i) + " depends on the sample");
         return true;
@@ -99,7 +99,7 @@ struct batch_carrier {
     // An input without samples stands where others have `extent` along the samples' axis: one for all, or as many, to be repeated.
     bool fits_beside(int i, int axis, std::int64_t extent, std::int64_t outer) { return extents(i)[axis] == 1 || one_for_each(i, axis, extent, outer); }
     // The same where there is no broadcasting.
-    bool one_for_each(int i, int axis, std::int64_t extent, std::int64_t outer) {
+    GRAFT_COLD bool one_for_each(int i, int axis, std::int64_t extent, std::int64_t outer) {
         if (extents(i)[axis] != extent) return conflict("its input " + std::to_string(i) + " is broadcast along the samples");
         if (outer != 1) return conflict("its input " + std::to_string(i) + " would have to be repeated within an axis");
         if (samples > 1 && !alike(i, axis)) return conflict("its input " + std::to_string(i) + " differs from sample to sample");

@@ -39,6 +39,13 @@ struct attribute {
     std::vector<std::string> strings;
     graft::tensor tensor;
     std::shared_ptr<graft::graph> graph;  ///< body of If, Loop, Scan; shared, never changed once a model is loaded
+
+    GRAFT_SELDOM attribute();
+    GRAFT_SELDOM attribute(const attribute&);
+    GRAFT_SELDOM attribute(attribute&&) noexcept;
+    GRAFT_SELDOM attribute& operator=(const attribute&);
+    GRAFT_SELDOM attribute& operator=(attribute&&) noexcept;
+    GRAFT_SELDOM ~attribute();
 };
 
 /// An operator applied to values.
@@ -53,6 +60,13 @@ struct node {
     std::int64_t multiply_adds = 0;  ///< planned graphs only: of the convolutions and matrix products that it was made of
 
     const attribute* find(const char* attribute_name) const noexcept;
+
+    GRAFT_SELDOM node();
+    GRAFT_SELDOM node(const node&);
+    GRAFT_SELDOM node(node&&) noexcept;
+    GRAFT_SELDOM node& operator=(const node&);
+    GRAFT_SELDOM node& operator=(node&&) noexcept;
+    GRAFT_SELDOM ~node();
 };
 
 /// The integers that a constant of floats was dequantised from: (integers - zero_point) * scale, by DequantizeLinear.
@@ -73,6 +87,13 @@ struct value {
     std::shared_ptr<const dequantized> integers;  ///< of a folded constant, where DequantizeLinear made it
     graft::layout layout;                         ///< lowered graphs only
     place_id place = 0;                           ///< lowered graphs only: in whose memory it lies
+
+    GRAFT_SELDOM value();
+    GRAFT_SELDOM value(const value&);
+    GRAFT_SELDOM value(value&&) noexcept;
+    GRAFT_SELDOM value& operator=(const value&);
+    GRAFT_SELDOM value& operator=(value&&) noexcept;
+    GRAFT_SELDOM ~value();
 };
 
 /// A version of an operator set.
@@ -123,6 +144,13 @@ struct graph {
     void set_metadata(const std::string& key, std::string text);
     /// Takes the metadata entry of that key away, if there is one.
     void drop_metadata(const std::string& key);
+
+    GRAFT_SELDOM graph();
+    GRAFT_SELDOM graph(const graph&);
+    GRAFT_SELDOM graph(graph&&) noexcept;
+    GRAFT_SELDOM graph& operator=(const graph&);
+    GRAFT_SELDOM graph& operator=(graph&&) noexcept;
+    GRAFT_SELDOM ~graph();
 };
 
 /// The opsets 7 to this one can be loaded; older forms where the operator still means the same.
@@ -134,6 +162,32 @@ GRAFT_END_NAMESPACE
 #include <algorithm>
 
 GRAFT_BEGIN_NAMESPACE
+// Graphs and their parts are copied and moved in many places, and nowhere often: what does it is compiled once.
+GRAFT_INLINE attribute::attribute() = default;
+GRAFT_INLINE attribute::attribute(const attribute&) = default;
+GRAFT_INLINE attribute::attribute(attribute&&) noexcept = default;
+GRAFT_INLINE attribute& attribute::operator=(const attribute&) = default;
+GRAFT_INLINE attribute& attribute::operator=(attribute&&) noexcept = default;
+GRAFT_INLINE attribute::~attribute() = default;
+GRAFT_INLINE node::node() = default;
+GRAFT_INLINE node::node(const node&) = default;
+GRAFT_INLINE node::node(node&&) noexcept = default;
+GRAFT_INLINE node& node::operator=(const node&) = default;
+GRAFT_INLINE node& node::operator=(node&&) noexcept = default;
+GRAFT_INLINE node::~node() = default;
+GRAFT_INLINE value::value() = default;
+GRAFT_INLINE value::value(const value&) = default;
+GRAFT_INLINE value::value(value&&) noexcept = default;
+GRAFT_INLINE value& value::operator=(const value&) = default;
+GRAFT_INLINE value& value::operator=(value&&) noexcept = default;
+GRAFT_INLINE value::~value() = default;
+GRAFT_INLINE graph::graph() = default;
+GRAFT_INLINE graph::graph(const graph&) = default;
+GRAFT_INLINE graph::graph(graph&&) noexcept = default;
+GRAFT_INLINE graph& graph::operator=(const graph&) = default;
+GRAFT_INLINE graph& graph::operator=(graph&&) noexcept = default;
+GRAFT_INLINE graph::~graph() = default;
+
 GRAFT_INLINE const attribute* node::find(const char* attribute_name) const noexcept {
     for (const attribute& a : attributes)
         if (a.name == attribute_name) return &a;

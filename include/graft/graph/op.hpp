@@ -167,7 +167,7 @@ GRAFT_INLINE status op_context::axis(std::int64_t given, int rank, int& resolved
     resolved = static_cast<int>(a);
     return {};
 }
-GRAFT_INLINE status run_context::allocate(int i, dtype type, const shape& extents) {
+GRAFT_INLINE GRAFT_COLD status run_context::allocate(int i, dtype type, const shape& extents) {
     const std::int64_t bytes = bytes_of(type, extents);
     if (bytes < 0 || bytes > limit.memory_bytes)
         return fail(errc::memory_budget, "output %lld would take %lld bytes, over the limit of %lld", i, bytes, limit.memory_bytes);

@@ -34,7 +34,7 @@ struct onnx_context {
 };
 
 // Dims of a file as a shape: none negative (`open` allows -1), rank held, the product of those that are not 0 in range.
-inline status check_extents(const onnx_context& c, const std::string& what, const std::vector<std::int64_t>& dims, bool open, shape& out) {
+inline GRAFT_COLD status check_extents(const onnx_context& c, const std::string& what, const std::vector<std::int64_t>& dims, bool open, shape& out) {
     if (dims.size() > static_cast<std::size_t>(shape::max_rank))
         return c.fail(errc::tensor_shape, what, "rank " + std::to_string(dims.size()) + " is over " + std::to_string(shape::max_rank));
     out = shape{};
@@ -99,7 +99,7 @@ private:
     std::int64_t elements_ = 0, file_bytes_ = 0;
 };
 
-inline status onnx_tensor_reader::scan() {
+inline GRAFT_COLD status onnx_tensor_reader::scan() {
     using field = onnx_schema::tensor;
     for (const wire_bytes& part : parts_) {
         wire_reader r(c_.source, part);
@@ -190,7 +190,7 @@ inline GRAFT_COLD status onnx_tensor_reader::raw(wire_bytes from, std::shared_pt
     return {};
 }
 
-inline status onnx_tensor_reader::charge() {
+inline GRAFT_COLD status onnx_tensor_reader::charge() {
     const std::int64_t bytes = bytes_of(type_, extents_);
     if (bytes > c_.limit.memory_bytes - c_.copied)
         return fail(errc::memory_budget, "the tensors of the model take more than the limit of " + std::to_string(c_.limit.memory_bytes) + " bytes");
@@ -198,7 +198,7 @@ inline status onnx_tensor_reader::charge() {
     return {};
 }
 
-inline status onnx_tensor_reader::allocate(tensor& out) {
+inline GRAFT_COLD status onnx_tensor_reader::allocate(tensor& out) {
     GRAFT_TRY(charge());
     GRAFT_TRY_ASSIGN(out, tensor::make(type_, extents_));
     return {};

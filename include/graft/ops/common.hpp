@@ -170,7 +170,7 @@ inline bool broadcasts_to(const shape& x, const shape& out) noexcept {
 }
 
 /// Shapes of a binary operator: `second` is input 1's, with the ones behind it that `axis` of opset 1 to 6 asks for.
-inline status binary_shapes(const op_context& c, shape& second, shape& out) {
+inline GRAFT_COLD status binary_shapes(const op_context& c, shape& second, shape& out) {
     const shape& a = c.in[0].extents;
     second = c.in[1].extents;
     if (c.version() >= 7) return broadcast_inputs(c, out);

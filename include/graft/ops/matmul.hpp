@@ -276,7 +276,7 @@ inline bool carry_product(batch_carrier& c, int a, int b) {
     return c.answer(0, {out_rank + from_right + shift, where.outer});
 }
 inline bool carry_matmul(batch_carrier& c) { return c.only(3) && carry_product(c, 0, 1); }
-inline bool carry_gemm(batch_carrier& c) {
+inline GRAFT_COLD bool carry_gemm(batch_carrier& c) {
     const bool a = c.carries(0), b = c.carries(1);
     if (a && c.state(0).axis != (c.integer("transA", 0) ? 1 : 0)) return c.conflict("it sums over the samples");
     if (b && c.state(1).axis != (c.integer("transB", 0) ? 0 : 1)) return c.conflict("it sums over the samples");

@@ -33,7 +33,7 @@ GRAFT_INLINE std::int64_t count_multiply_adds(const op_context& c) {
 namespace detail {
 // Calls told(i, multiply-adds of node i) for the nodes at a place; below 0: for all nodes.
 template <class Told>
-std::int64_t multiply_adds_at(const graph& g, int place, const Told& told) {
+GRAFT_COLD std::int64_t multiply_adds_at(const graph& g, int place, const Told& told) {
     std::int64_t total = 0;
     std::vector<tensor_view> in, out;
     const limits none;

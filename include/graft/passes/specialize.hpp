@@ -310,7 +310,7 @@ private:
 
 }  // namespace detail
 
-GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const reference_options& with) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD result<graph> specialize(graph g, const tensor_view* inputs, const reference_options& with) GRAFT_MEMORY_TRY {
     for (const node& n : g.nodes)
         for (value_id id : n.outputs)
             if (id != no_value) detail::forget(g.at(id));
@@ -337,7 +337,7 @@ GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const 
 }
 GRAFT_MEMORY_CATCH("specialize")
 
-GRAFT_INLINE result<graph> specialize_first_input(graph g, const shape& first, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD result<graph> specialize_first_input(graph g, const shape& first, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     std::vector<value_id> open;
     std::vector<tensor_view> views;
     for (value_id id : g.inputs) {

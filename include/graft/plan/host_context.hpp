@@ -25,7 +25,7 @@ public:
         out_.resize(most);
         waiting_.reserve(plan_->segments.size());  // a run allocates nothing
     }
-    ~host_context() {
+    GRAFT_COLD ~host_context() {
         if (!thread_.joinable()) return;
         {
             const std::lock_guard<std::mutex> guard(lock_);
@@ -76,7 +76,7 @@ private:
         explicit own_means(int threads) : pool(threads) {}
     };
 
-    status take_own(const run_environment& around) {
+    GRAFT_COLD status take_own(const run_environment& around) {
         // Such places work beside each other.
         int beside = 0;
         for (std::size_t p = 1; p < plan_->places.size(); ++p)
