@@ -5950,6 +5950,9 @@ public:
     inline virtual void run(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
         for (std::int64_t i = 0; i < tasks; ++i) body(context, i);
     }
+    /// An executor of so many threads for a loop's task that has loops of its own: several such run beside each other, within the loop. Null where there is
+    /// none: tasks then run their loops alone.
+    inline virtual std::unique_ptr<executor> within(int) const { return nullptr; }
 };
 
 namespace detail {
@@ -5993,6 +5996,7 @@ public:
     explicit pool_executor(int threads = 0);
     inline int threads() const noexcept override { return threads_; }
     inline void run(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) override { run_on_pool(tasks, body, context); }
+    std::unique_ptr<executor> within(int threads) const override;
 
 private:
     void run_on_pool(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context);
@@ -6016,6 +6020,7 @@ public:
     explicit dedicated_executor(int threads);
     inline int threads() const noexcept override { return threads_; }
     inline void run(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) override { run_on_own(tasks, body, context); }
+    std::unique_ptr<executor> within(int threads) const override;
 
 private:
     void run_on_own(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context);
@@ -6293,6 +6298,14 @@ public:
         for (first_ = 0; first_ < tasks; first_ += most_at_once) run_together(static_cast<std::uint32_t>(std::min(tasks - first_, most_at_once)));
     }
 
+    // For a task of another pool's loop, whose own loops are this pool's.
+    void run_within(int threads, std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
+        const bool task = inside();
+        inside() = false;
+        run(threads, tasks, body, context);
+        inside() = task;
+    }
+
 private:
     thread_pool() {
 #if defined(__linux__) && !defined(__EMSCRIPTEN__)
@@ -6563,6 +6576,24 @@ GRAFT_INLINE dedicated_executor::dedicated_executor(int threads)
 GRAFT_INLINE void dedicated_executor::run_on_own(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
     pool_->run(threads_, tasks, body, context);
 }
+
+namespace detail {
+class inner_executor final : public executor {
+public:
+    explicit inner_executor(int threads) : threads_(threads), pool_(threads) {}
+    inline int threads() const noexcept override { return threads_; }
+    inline void run(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) override { pool_.run_within(threads_, tasks, body, context); }
+
+private:
+    int threads_;
+    thread_pool pool_;
+};
+inline GRAFT_COLD std::unique_ptr<executor> make_inner(int threads) {
+    return std::make_unique<inner_executor>(std::max(1, std::min(threads, thread_pool::max_threads)));
+}
+}  // namespace detail
+GRAFT_INLINE std::unique_ptr<executor> pool_executor::within(int threads) const { return detail::make_inner(threads); }
+GRAFT_INLINE std::unique_ptr<executor> dedicated_executor::within(int threads) const { return detail::make_inner(threads); }
 
 GRAFT_END_NAMESPACE
 #endif
@@ -21571,6 +21602,9 @@ public:
     inline virtual void run(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
         for (std::int64_t i = 0; i < tasks; ++i) body(context, i);
     }
+    /// An executor of so many threads for a loop's task that has loops of its own: several such run beside each other, within the loop. Null where there is
+    /// none: tasks then run their loops alone.
+    inline virtual std::unique_ptr<executor> within(int) const { return nullptr; }
 };
 
 namespace detail {
@@ -21614,6 +21648,7 @@ public:
     explicit pool_executor(int threads = 0);
     inline int threads() const noexcept override { return threads_; }
     inline void run(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) override { run_on_pool(tasks, body, context); }
+    std::unique_ptr<executor> within(int threads) const override;
 
 private:
     void run_on_pool(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context);
@@ -21637,6 +21672,7 @@ public:
     explicit dedicated_executor(int threads);
     inline int threads() const noexcept override { return threads_; }
     inline void run(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) override { run_on_own(tasks, body, context); }
+    std::unique_ptr<executor> within(int threads) const override;
 
 private:
     void run_on_own(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context);
@@ -24389,6 +24425,49 @@ result<graph> forward_pipeline(const graph& g, const tensor_view* inputs, const 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_BATCH_DIVIDER_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_BATCH_DIVIDER_HPP
+// ---- graft/passes/batch_divider.hpp
+// The network for a part of a batch, beside that for the whole: each of its nodes computes for a sample what it did among all.
+
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_OPEN_BATCH_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_OPEN_BATCH_HPP
+// ---- graft/passes/open_batch.hpp
+// Opens the batch of a network that was exported for a fixed one: what holds it is rewritten, and every sample is computed as it was alone.
+
+
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The network for any number of samples along the first axis of its input; its outputs get a row for each. `input` is the shape that its
+/// input has as the network stands, the samples first, every extent known; extents that the network leaves open are fixed to it. A network
+/// that takes any batch already comes back as it is. Nodes have to be bound (`verify_graph`).
+///
+/// Every value is followed from the input: along which axis, and where within it, it holds the samples. As long as each operator computes
+/// samples apart, each slice of a value stays what it was for that sample alone, whichever of the possible places a Reshape gives the samples;
+/// a place that leads nowhere is taken back. Errors: graph.fixed_batch (names the node that the samples cannot pass), input.name (there is no
+/// input, or more than one), those of shape inference.
+result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit = {});
+
+/// Ok where the network gives as many rows as it is given samples: its outputs for two, by shape inference. `input` as above. Errors:
+/// graph.fixed_batch where it does not, memory.oom.
+status takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit = {});
+
+namespace detail {
+// Tries what was opened, whatever the rules said of it: with three times the samples every value has to have three times the extent along its axis
+// in `axes` (below 0: it has none), and the others as they were. Errors: graph.fixed_batch, those of specialize.
+status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool, const limits& limit);
+}  // namespace detail
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_BATCH_REWRITER_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_BATCH_REWRITER_HPP
+// ---- graft/passes/batch_rewriter.hpp
+// Writes a graph for any number of samples, once it is known where every value holds them.
+
 #ifndef GRAFT_SINGLE_GRAFT_PASSES_NODE_WRITER_HPP
 #define GRAFT_SINGLE_GRAFT_PASSES_NODE_WRITER_HPP
 // ---- graft/passes/node_writer.hpp
@@ -24484,44 +24563,6 @@ private:
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_OPEN_BATCH_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_OPEN_BATCH_HPP
-// ---- graft/passes/open_batch.hpp
-// Opens the batch of a network that was exported for a fixed one: what holds it is rewritten, and every sample is computed as it was alone.
-
-
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The network for any number of samples along the first axis of its input; its outputs get a row for each. `input` is the shape that its
-/// input has as the network stands, the samples first, every extent known; extents that the network leaves open are fixed to it. A network
-/// that takes any batch already comes back as it is. Nodes have to be bound (`verify_graph`).
-///
-/// Every value is followed from the input: along which axis, and where within it, it holds the samples. As long as each operator computes
-/// samples apart, each slice of a value stays what it was for that sample alone, whichever of the possible places a Reshape gives the samples;
-/// a place that leads nowhere is taken back. Errors: graph.fixed_batch (names the node that the samples cannot pass), input.name (there is no
-/// input, or more than one), those of shape inference.
-result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit = {});
-
-/// Ok where the network gives as many rows as it is given samples: its outputs for two, by shape inference. `input` as above. Errors:
-/// graph.fixed_batch where it does not, memory.oom.
-status takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit = {});
-
-namespace detail {
-// Tries what was opened, whatever the rules said of it: with three times the samples every value has to have three times the extent along its axis
-// in `axes` (below 0: it has none), and the others as they were. Errors: graph.fixed_batch, those of specialize.
-status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool, const limits& limit);
-}  // namespace detail
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_BATCH_REWRITER_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_BATCH_REWRITER_HPP
-// ---- graft/passes/batch_rewriter.hpp
-// Writes a graph for any number of samples, once it is known where every value holds them.
-
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -25404,8 +25445,161 @@ GRAFT_END_NAMESPACE
 #endif
 #endif
 
-#include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Of the network for inputs of these shapes (as `specialize` takes them). That no sample is computed by another is proved as open_batch does it.
+class batch_divider {
+public:
+    // `advice` ends what is said of a network that cannot be cut.
+    batch_divider(const graph& g, const tensor_view* inputs, const reference_options& with, const char* advice)
+        : g_(g), inputs_(inputs), with_(with), advice_(advice) {}
+
+    // Errors: those of specialize.
+    status specialize_whole() {
+        GRAFT_TRY_ASSIGN(whole, specialize(g_, inputs_, with_));
+        return {};
+    }
+    // Finds the input that holds the samples along its first axis; where none is given, or it has no elements, there is one sample. Errors: input.name (more
+    // than one is given).
+    GRAFT_COLD status find_samples() {
+        for (std::size_t i = 0; i < g_.inputs.size(); ++i) {
+            if (!inputs_ || inputs_[i].type == dtype::undefined) continue;
+            if (input != none) return fail(errc::input_name, g_.name, std::string("a network whose batch is cut has to have one input") + advice_);
+            input = i;
+        }
+        if (input == none) return {};
+        const shape& extents = inputs_[input].extents;
+        if (extents.rank() >= 1 && extents.elements() != 0) samples = extents[0];
+        return {};
+    }
+    // Follows them through the whole to its outputs. Errors: graph.fixed_batch (names what mixes them).
+    GRAFT_COLD status follow() {
+        follower_ = std::make_unique<batch_follower>(whole, whole.inputs[input], samples);
+        status apart = follower_->run();
+        if (!apart.ok()) return mixes(apart.error().where(), apart.error().detail());
+        for (value_id id : whole.outputs)
+            if (!rows_first(id) && !axis_of(id).none())
+                return mixes("'" + whole.at(id).name + "'", "this output does not have its samples along the first axis");
+        return {};
+    }
+    batch_axis axis_of(value_id id) const { return follower_->states()[id]; }
+    // Whether a value has the samples along its first axis.
+    bool rows_first(value_id id) const { return axis_of(id) == batch_axis{0, 1}; }
+
+    // The network for any number of samples, where `part` refuses because it was exported for those that it has.
+    GRAFT_COLD result<graph> opened() {
+        std::vector<batch_step> steps;
+        for (std::size_t i = 0; i < whole.nodes.size(); ++i) steps.push_back(follower_->step(i));
+        return batch_rewriter(whole, whole.inputs[input], samples, follower_->states(), steps).run();
+    }
+
+    // The network for so many of the samples: node i computes what that of the whole does. Errors: graph.fixed_batch, op.unsupported (a node has a body),
+    // those of specialize.
+    GRAFT_COLD result<graph> part(std::int64_t size) {
+        std::vector<tensor_view> views(inputs_, inputs_ + g_.inputs.size());
+        views[input].extents[0] = size;
+        graph made;
+        GRAFT_TRY_ASSIGN(made, specialize(g_, views.data(), with_));
+        if (made.nodes.size() != whole.nodes.size())
+            return mixes(g_.name, "the network of " + std::to_string(size) + " samples is another one than that of " + std::to_string(samples));
+        for (std::size_t i = 0; i < made.nodes.size(); ++i) {
+            const node& n = made.nodes[i];
+            for (const attribute& a : n.attributes)
+                if (a.graph) return fail(errc::op_unsupported, location(n), std::string("an operator with a body cannot run on parts of a batch") + advice_);
+            if (!same(n, made, i, size)) return mixes(location(n), "what it computes with follows the size of the batch");
+        }
+        return made;
+    }
+    status mixes(const std::string& where, const std::string& why) const { return fail(errc::graph_fixed_batch, where, why + advice_); }
+
+    static constexpr std::size_t none = static_cast<std::size_t>(-1);
+    graph whole;  // once it is specialized
+    std::int64_t samples = 1;
+    std::size_t input = none;  // its place
+
+private:
+    // What may follow the size of the batch are the targets of views, and what is repeated for each of the samples.
+    GRAFT_COLD bool same(const node& part, const graph& own, std::size_t i, std::int64_t size) const {
+        const node& n = whole.nodes[i];
+        if (part.op_type != n.op_type || part.domain != n.domain || part.inputs.size() != n.inputs.size() || part.outputs.size() != n.outputs.size())
+            return false;
+        for (std::size_t k = 0; k < part.outputs.size(); ++k) {
+            const value_id a = n.outputs[k], b = part.outputs[k];
+            if ((a == no_value) != (b == no_value)) return false;
+            if (a == no_value) continue;
+            const int axis = axis_of(a).axis;
+            shape expected = whole.at(a).extents;
+            if (axis >= 0) expected[axis] = expected[axis] / samples * size;
+            if (whole.at(a).has_shape != own.at(b).has_shape || own.at(b).extents != expected) return false;
+        }
+        const batch_step& step = follower_->step(i);
+        for (std::size_t k = 0; k < part.inputs.size(); ++k) {
+            const value_id a = n.inputs[k], b = part.inputs[k];
+            if ((a == no_value) != (b == no_value)) return false;
+            if (a == no_value) continue;
+            const tensor &all = whole.at(a).constant, &some = own.at(b).constant;
+            if (static_cast<bool>(all) != static_cast<bool>(some)) return false;
+            if (!all || equal(whole.at(a), own.at(b))) continue;
+            const bool sized = (part.op->flags & op_flag::view) || step.change == batch_change::expand || step.change == batch_change::sizes;
+            bool follows = k > 0 && !is_float(all.type()) && sized;
+            for (const batch_carrier::repeated& r : step.repeats) follows |= r.input == static_cast<int>(k) && repeats(all, some, r.axis, size);
+            if (!follows) return false;
+        }
+        return true;
+    }
+    // Reals of 8-bit weights need not be made for it, and bytes of a file not be copied.
+    GRAFT_COLD static bool equal(const value& a, const value& b) {
+        const auto told = [](const value& v) { return v.integers && v.integers->floats.watches(v.constant.storage()); };
+        if (!told(a) || !told(b)) return equal(a.constant, b.constant);
+        const dequantized &x = *a.integers, &y = *b.integers;
+        return x.axis == y.axis && a.constant.shape() == b.constant.shape() && equal(x.integers, y.integers) && equal(x.scale, y.scale) &&
+               equal(x.zero_point, y.zero_point);
+    }
+    static bool equal(const tensor& a, const tensor& b) {
+        if (a.type() != b.type() || a.shape() != b.shape()) return false;
+        if (!a.bytes()) return true;
+        const std::byte *x = a.storage().unaligned(), *y = b.storage().unaligned();
+        return x == y || std::memcmp(x, y, a.bytes()) == 0;
+    }
+    // Whether both hold one thing for each sample along `axis`.
+    GRAFT_COLD bool repeats(const tensor& all, const tensor& some, int axis, std::int64_t size) const {
+        shape expected = all.shape();
+        if (all.type() != some.type() || axis >= expected.rank() || expected[axis] % samples != 0) return false;
+        const std::int64_t each = expected[axis] / samples;
+        expected[axis] = each * size;
+        if (some.shape() != expected || !all.bytes() || !some.bytes()) return false;
+        std::int64_t before = 1;
+        for (int d = 0; d < axis; ++d) before *= expected[d];
+        const std::size_t sample = all.bytes() / static_cast<std::size_t>(before * samples);
+        for (std::int64_t o = 0; o < before; ++o)
+            for (const auto& held : {std::make_pair(&all, samples), std::make_pair(&some, size)})
+                for (std::int64_t i = 0; i < held.second; ++i)
+                    if (std::memcmp(held.first->raw() + sample * static_cast<std::size_t>(o * held.second + i),
+                                    all.raw() + sample * static_cast<std::size_t>(o * samples), sample) != 0)
+                        return false;
+        return true;
+    }
+
+    const graph& g_;
+    const tensor_view* inputs_;
+    const reference_options& with_;
+    const char* advice_;
+    std::unique_ptr<batch_follower> follower_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -25415,15 +25609,14 @@ namespace detail {
 class forward_pipeline_builder {
 public:
     forward_pipeline_builder(const graph& g, const tensor_view* inputs, const pipeline_options& how, double by_memory, const reference_options& with)
-        : g_(g), inputs_(inputs), how_(how), by_memory_(by_memory), with_(with), writer_(made_, "pipeline") {}
+        : how_(how), by_memory_(by_memory), batch_(g, inputs, with, ": take one part (--parts 1)"), writer_(made_, "pipeline") {}
 
     result<graph> build() {
         GRAFT_TRY(how_.check());
-        GRAFT_TRY_ASSIGN(whole_, specialize(g_, inputs_, with_));
-        std::int64_t samples = 1;
-        if (how_.parts > 1) GRAFT_TRY_ASSIGN(samples, find_samples());
-        const std::int64_t parts = std::min<std::int64_t>(how_.parts, samples);
-        if (parts > 1) return in_parts(samples, parts);
+        GRAFT_TRY(batch_.specialize_whole());
+        if (how_.parts > 1) GRAFT_TRY(batch_.find_samples());
+        const std::int64_t parts = std::min<std::int64_t>(how_.parts, batch_.samples);
+        if (parts > 1) return in_parts(batch_.samples, parts);
         GRAFT_TRY(cut(whole_));
         std::vector<node> nodes = std::move(whole_.nodes);
         whole_.nodes.clear();
@@ -25442,21 +25635,6 @@ private:
         std::vector<value_id> values, outputs;
         std::vector<node> nodes;
     };
-
-    result<std::int64_t> find_samples() {
-        for (std::size_t i = 0; i < g_.inputs.size(); ++i) {
-            if (!inputs_ || inputs_[i].type == dtype::undefined) continue;
-            if (input_ != none)
-                return fail(errc::input_name, g_.name, "a network whose batch goes through stages in parts has to have one input: take one part (--parts 1)");
-            input_ = i;
-        }
-        if (input_ == none) return std::int64_t(1);
-        const shape& extents = inputs_[input_].extents;
-        return extents.rank() < 1 || extents.elements() == 0 ? std::int64_t(1) : extents[0];
-    }
-    status mixes(const std::string& where, const std::string& why) const {
-        return fail(errc::graph_fixed_batch, where, why + ", so that a batch cannot go through the stages in parts: take one part (--parts 1)");
-    }
 
     status cut(graph& g) {
         stage_limits fits;
@@ -25478,18 +25656,10 @@ private:
     }
 
     result<graph> in_parts(std::int64_t samples, std::int64_t parts) {
-        const value_id input = whole_.inputs[input_];
-        batch_follower follower(whole_, input, samples);
-        status apart = follower.run();
-        if (!apart.ok()) return mixes(apart.error().where(), apart.error().detail());
-        for (value_id id : whole_.outputs) {
-            const batch_axis at = follower.states()[id];
-            if (!at.none() && (at.axis != 0 || at.outer != 1))
-                return mixes("'" + whole_.at(id).name + "'", "this output does not have its samples along the first axis");
-        }
+        GRAFT_TRY(batch_.follow());
         const auto first = [&](std::int64_t k) { return samples / parts * k + std::min(k, samples % parts); };
         // Largest first: the cut is by that one.
-        for (std::int64_t k = 0; k < parts; ++k) GRAFT_TRY(build_part(first(k + 1) - first(k), samples, follower));
+        for (std::int64_t k = 0; k < parts; ++k) GRAFT_TRY(build_part(first(k + 1) - first(k)));
 
         made_.name = whole_.name;
         made_.opsets = whole_.opsets;
@@ -25504,92 +25674,28 @@ private:
         for (std::int64_t turn = 0; turn < parts + how_.stages - 1; ++turn)
             for (int s = 0; s < how_.stages; ++s)
                 if (turn - s >= 0 && turn - s < parts) take_turn(placed[static_cast<std::size_t>(turn - s)].nodes, s, made_.nodes);
-        join_outputs(placed, follower);
+        join_outputs(placed);
         GRAFT_TRY(std::move(writer_.failure));
         drop_unread(made_);
         return std::move(made_);
     }
 
-    status build_part(std::int64_t size, std::int64_t samples, batch_follower& follower) {
+    status build_part(std::int64_t size) {
         if (graphs_.count(size)) return {};
-        std::vector<tensor_view> views(inputs_, inputs_ + g_.inputs.size());
-        views[input_].extents[0] = size;
         part_graph made;
-        GRAFT_TRY_ASSIGN(made.g, specialize(g_, views.data(), with_));
-        if (made.g.nodes.size() != whole_.nodes.size())
-            return mixes(g_.name, "the network of " + std::to_string(size) + " samples is another one than that of " + std::to_string(samples));
-        for (std::size_t i = 0; i < made.g.nodes.size(); ++i) {
-            const node& n = made.g.nodes[i];
-            for (const attribute& a : n.attributes)
-                if (a.graph)
-                    return fail(errc::op_unsupported, location(n), "an operator with a body cannot go through stages in parts: take one part (--parts 1)");
-            GRAFT_TRY(check_same(n, made.g, whole_.nodes[i], follower, i, size, samples));
-        }
+        GRAFT_TRY_ASSIGN(made.g, batch_.part(size));
         if (stages_.empty()) GRAFT_TRY(cut(made.g));
         for (std::size_t i = 0; i < made.g.nodes.size(); ++i) made.g.nodes[i].place = static_cast<place_id>(stages_[i] + 1);
         graphs_.emplace(size, std::move(made));
         return {};
     }
 
-    // Whether node i of a part computes what that of the whole batch does for each sample. What may follow the size of the batch are the targets of views, and
-    // what is repeated for each of the samples.
-    status check_same(const node& part, const graph& own, const node& whole, batch_follower& follower, std::size_t i, std::int64_t size,
-                      std::int64_t samples) const {
-        bool same = part.op_type == whole.op_type && part.domain == whole.domain && part.inputs.size() == whole.inputs.size() &&
-                    part.outputs.size() == whole.outputs.size();
-        for (std::size_t k = 0; same && k < part.outputs.size(); ++k) {
-            const value_id a = whole.outputs[k], b = part.outputs[k];
-            same = (a == no_value) == (b == no_value);
-            if (!same || a == no_value) continue;
-            const int axis = follower.states()[a].axis;
-            shape expected = whole_.at(a).extents;
-            if (axis >= 0) expected[axis] = expected[axis] / samples * size;
-            same = whole_.at(a).has_shape == own.at(b).has_shape && own.at(b).extents == expected;
-        }
-        for (std::size_t k = 0; same && k < part.inputs.size(); ++k) {
-            const value_id a = whole.inputs[k], b = part.inputs[k];
-            same = (a == no_value) == (b == no_value);
-            if (!same || a == no_value) continue;
-            const tensor &all = whole_.at(a).constant, &some = own.at(b).constant;
-            same = static_cast<bool>(all) == static_cast<bool>(some);
-            if (!same || !all || equal(all, some)) continue;
-            const batch_change change = follower.step(i).change;
-            const bool sized = (part.op->flags & op_flag::view) || change == batch_change::expand || change == batch_change::sizes;
-            const bool shapes = k > 0 && !is_float(all.type()) && sized;
-            bool repeated = false;
-            for (const batch_carrier::repeated& r : follower.step(i).repeats)
-                repeated |= r.input == static_cast<int>(k) && repeats(all, some, r.axis, size, samples);
-            same = shapes || repeated;
-        }
-        return same ? status() : mixes(location(part), "what it computes with follows the size of the batch");
-    }
-    static bool equal(const tensor& a, const tensor& b) {
-        return a.type() == b.type() && a.shape() == b.shape() && (a.raw() == b.raw() || !a.bytes() || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0);
-    }
-    // Whether both hold one thing for each sample along `axis`.
-    static bool repeats(const tensor& all, const tensor& some, int axis, std::int64_t size, std::int64_t samples) {
-        shape expected = all.shape();
-        if (all.type() != some.type() || axis >= expected.rank() || expected[axis] % samples != 0) return false;
-        const std::int64_t each = expected[axis] / samples;
-        expected[axis] = each * size;
-        if (some.shape() != expected || !all.bytes() || !some.bytes()) return false;
-        std::int64_t before = 1;
-        for (int d = 0; d < axis; ++d) before *= expected[d];
-        const std::size_t sample = all.bytes() / static_cast<std::size_t>(before * samples);
-        for (std::int64_t o = 0; o < before; ++o)
-            for (const auto& held : {std::make_pair(&all, samples), std::make_pair(&some, size)})
-                for (std::int64_t i = 0; i < held.second; ++i)
-                    if (std::memcmp(held.first->raw() + sample * static_cast<std::size_t>(o * held.second + i),
-                                    all.raw() + sample * static_cast<std::size_t>(o * samples), sample) != 0)
-                        return false;
-        return true;
-    }
-
     void place_part(std::int64_t k, std::int64_t first, std::int64_t last, placed_part& to) {
         part_graph& own = graphs_.at(last - first);
         const std::string ending = "/part_" + std::to_string(k);
         to.values.assign(own.g.values.size(), no_value);
-        for (std::size_t i = 0; i < own.g.inputs.size(); ++i) to.values[own.g.inputs[i]] = i == input_ ? rows(made_.inputs[i], first, last) : made_.inputs[i];
+        for (std::size_t i = 0; i < own.g.inputs.size(); ++i)
+            to.values[own.g.inputs[i]] = i == batch_.input ? rows(made_.inputs[i], first, last) : made_.inputs[i];
         own.constants.resize(own.g.values.size(), no_value);
         for (std::size_t i = 0; i < own.g.values.size(); ++i) {
             if (to.values[i] != no_value) continue;
@@ -25631,10 +25737,10 @@ private:
         const value_id starts = writer_.integers(stem, {first}), ends = writer_.integers(stem, {last}), axes = writer_.integers(stem, {0});
         return writer_.add("Slice", stem, {input, starts, ends, axes});
     }
-    void join_outputs(const std::vector<placed_part>& placed, const batch_follower& follower) {
+    void join_outputs(const std::vector<placed_part>& placed) {
         for (std::size_t i = 0; i < whole_.outputs.size(); ++i) {
             const std::string& name = whole_.at(whole_.outputs[i]).name;
-            const bool of_samples = !follower.states()[whole_.outputs[i]].none();
+            const bool of_samples = !batch_.axis_of(whole_.outputs[i]).none();
             std::vector<value_id> all;
             for (const placed_part& p : placed) all.push_back(p.outputs[i]);
             const value_id made = of_samples ? writer_.add("Concat", name, all, {integer_attribute("axis", 0)}) : all[0];
@@ -25643,16 +25749,12 @@ private:
         }
     }
 
-    static constexpr std::size_t none = static_cast<std::size_t>(-1);
-
-    const graph& g_;
-    const tensor_view* inputs_;
     const pipeline_options& how_;
     double by_memory_;
-    const reference_options& with_;
-    graph whole_, made_;
+    batch_divider batch_;
+    graph& whole_ = batch_.whole;
+    graph made_;
     node_writer writer_;
-    std::size_t input_ = none;                   // the place of the one that holds samples
     std::vector<int> stages_;                    // of each node of a part
     std::map<std::int64_t, part_graph> graphs_;  // by samples
     std::map<const void*, value_id> constants_;  // in the whole graph, by where they lie
@@ -25734,6 +25836,11 @@ struct plan {
     std::int64_t constant_bytes = 0;
     std::int64_t multiply_adds = 0;   ///< of the graph before lowering
     std::vector<tensor_view> inputs;  ///< the shapes that this plan is for
+
+    std::shared_ptr<const plan> each;  ///< what every sample of the batch goes through by itself, before the steps; null: nothing. The inputs of `lowered` are
+                                       ///< its outputs, with a row for each sample
+    std::int64_t samples = 0;          ///< that go through it
+    std::size_t batch_input = 0;       ///< the place of the input that holds them along its first axis
 };
 
 /// Bytes of the outputs that a plan makes; those that only a run can shape are not among them.
@@ -25743,10 +25850,12 @@ inline std::int64_t output_bytes(const plan& p) noexcept {
         if (s.kind != slot_kind::none) bytes += std::max<std::int64_t>(0, bytes_of(s.prototype.type, s.prototype.extents));
     return bytes;
 }
-/// Bytes of the host's memory that the places there take for intermediates and scratch.
+/// Bytes of the host's memory that the places there take for intermediates and scratch; where samples go alone, as many at once as there are threads.
 inline std::int64_t host_arena_bytes(const plan& p) noexcept {
     std::int64_t bytes = 0;
     for (const plan_place& at : p.places) bytes += !at.on || at.on->in_host_memory() ? at.arena_bytes : 0;
+    if (p.each)
+        bytes += output_bytes(*p.each) * p.samples + (output_bytes(*p.each) + host_arena_bytes(*p.each)) * std::min<std::int64_t>(p.samples, default_threads());
     return bytes;
 }
 /// Bytes of the memories of devices, beside the host's: arenas and constants.
@@ -25824,6 +25933,7 @@ struct execution_options {
     std::shared_ptr<communicator> group;          ///< the members of the run that compute this together; null: it is the only one
     std::shared_ptr<trace_recorder> trace;        ///< takes down when steps of the host ran, while it records; null: nothing does
     int nesting = 0;                              ///< bodies that the graph is the body of
+    bool by_sample = false;                       ///< samples of a batch may go alone: see sample_cut
 };
 
 /// What an app gives, by the names that its options have in load_options and in step_options alike; the places are the host's device and, where
@@ -25884,6 +25994,179 @@ GRAFT_INLINE std::uint64_t fnv1a(const void* bytes, std::size_t size, std::uint6
     for (std::size_t i = 0; i < size; ++i) hash = (hash ^ static_cast<const std::uint8_t*>(bytes)[i]) * 0x100000001b3u;
     return hash;
 }
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_SAMPLE_CUT_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_SAMPLE_CUT_HPP
+// ---- graft/passes/sample_cut.hpp
+// A network that infers on a batch, in two: what every sample goes through by itself, and what all go through together.
+
+
+#include <cstddef>
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A sample's activations stay in the caches of a core where a batch's would not, and samples that are computed beside each other share nothing but weights.
+/// A weight that a sample uses once or a few times, as those of classifiers, is better read for all of them.
+struct sample_cut {
+    graph each;                ///< for one sample; its outputs have one row
+    graph together;            ///< for the batch: its inputs are the outputs of `each` with a row for each sample, its outputs those of the network
+    std::size_t input = 0;     ///< the place, in the network, of the input that holds the samples along its first axis
+    std::int64_t samples = 0;  ///< 0: it cannot be cut, or better is not
+};
+
+/// Cuts the network for inputs of these shapes (as `specialize` takes them), where no sample is computed by another, which is proved as open_batch does it, and
+/// where a sample is enough work to go alone. Errors: memory.oom.
+result<sample_cut> cut_by_sample(const graph& g, const tensor_view* inputs, const reference_options& with);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+class sample_cutter {
+public:
+    sample_cutter(const graph& g, const tensor_view* inputs, const reference_options& with) : inputs_(inputs), with_(with), batch_(g, inputs, with, "") {}
+
+    // Errors are the reasons why it cannot be cut. `opened`: it takes any batch, and what it was exported with is no reason.
+    GRAFT_COLD status run(sample_cut& made, bool opened = false) {
+        GRAFT_TRY(batch_.find_samples());
+        if (batch_.samples < 2) return {};
+        GRAFT_TRY(batch_.specialize_whole());
+        GRAFT_TRY(batch_.follow());
+        auto one = batch_.part(1);
+        if (!one.ok() && !opened && one.error().code() != errc::memory_oom) {
+            graph any;
+            GRAFT_TRY_ASSIGN(any, batch_.opened());
+            return sample_cutter(any, inputs_, with_).run(made, true);
+        }
+        GRAFT_TRY_ASSIGN(each_, std::move(one));
+        if (!shapes_known()) return {};
+        note_multiply_adds(each_);
+        count_weights();
+        find_together();
+        if (!worthwhile()) return {};
+        if (!find_between()) {
+            together_.assign(together_.size(), 0);
+            if (!worthwhile() || !find_between()) return {};
+        }
+        graph& whole = batch_.whole;
+        each_.outputs = std::move(of_each_);
+        whole.inputs = std::move(between_);
+        keep(each_, 0);
+        keep(whole, 1);
+        made = {std::move(each_), std::move(whole), batch_.input, batch_.samples};
+        return {};
+    }
+
+private:
+    // Sixteen rows are a tile of products: a weight that meets fewer for a sample is read for all of them.
+    static constexpr std::int64_t few_uses = 16, small_matrix = 1 << 16;
+    // A sample of less work waits longer for its layers to begin than it gains.
+    static constexpr std::int64_t least_work = 8000000;
+    // A core that does 6e10 multiply-adds a second reads 5 GB of weights, if it uses each so often. Fewer weights stay in its caches.
+    static constexpr std::int64_t least_uses = 48, most_kept = 1000000;
+
+    bool shapes_known() const {
+        for (const node& n : each_.nodes) {
+            if (ops::row_of(n).is(op_flag::random)) return false;
+            for (value_id id : n.outputs)
+                if (id != no_value && !each_.at(id).has_shape) return false;
+        }
+        return true;
+    }
+    GRAFT_COLD void count_weights() {
+        for (const node& n : each_.nodes) {
+            std::int64_t count = 0;
+            for (value_id id : n.inputs)
+                if (n.multiply_adds && id != no_value && each_.at(id).constant) count = std::max(count, each_.at(id).constant.elements());
+            weights_.push_back(count);
+        }
+    }
+    // Matrices that are seldom used, of which nothing behind multiplies more, and all that reads what they make.
+    GRAFT_COLD void find_together() {
+        const graph& g = batch_.whole;
+        together_.assign(g.nodes.size(), 0);
+        std::vector<char> multiplied(g.values.size(), 0), made(g.values.size(), 0);
+        for (std::size_t i = g.nodes.size(); i-- > 0;) {
+            const std::int64_t work = each_.nodes[i].multiply_adds;
+            bool more = work > 0 && work >= few_uses * weights_[i];
+            for (value_id id : g.nodes[i].outputs) more |= id != no_value && multiplied[id];
+            for (value_id id : g.nodes[i].inputs)
+                if (id != no_value && more) multiplied[id] = 1;
+            if (!more && weights_[i] > small_matrix) together_[i] = 1;
+        }
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            for (value_id id : g.nodes[i].inputs)
+                if (id != no_value && made[id]) together_[i] = 1;
+            for (value_id id : g.nodes[i].outputs)
+                if (id != no_value) made[id] = together_[i];
+        }
+    }
+    GRAFT_COLD bool worthwhile() const {
+        std::int64_t work = 0, weights = 0;
+        for (std::size_t i = 0; i < together_.size(); ++i)
+            if (!together_[i]) work += each_.nodes[i].multiply_adds, weights += weights_[i];
+        return work >= least_work && (weights <= most_kept || work / weights >= least_uses);
+    }
+    // What is read behind the cut and made before it. False where that does not hold a row for each sample.
+    GRAFT_COLD bool find_between() {
+        const graph& g = batch_.whole;
+        std::vector<value_id> in_each(g.values.size(), no_value);
+        for (std::size_t i = 0; i < g.inputs.size(); ++i) in_each[g.inputs[i]] = each_.inputs[i];
+        for (std::size_t i = 0; i < g.nodes.size(); ++i)
+            for (std::size_t k = 0; k < g.nodes[i].outputs.size(); ++k)
+                if (g.nodes[i].outputs[k] != no_value) in_each[g.nodes[i].outputs[k]] = together_[i] ? no_value : each_.nodes[i].outputs[k];
+        between_.clear(), of_each_.clear();
+        bool rows = true;
+        const auto read = [&](value_id id) {
+            if (id == no_value || g.at(id).constant || in_each[id] == no_value) return;
+            if (std::find(between_.begin(), between_.end(), id) != between_.end()) return;
+            rows &= batch_.rows_first(id);
+            between_.push_back(id);
+            of_each_.push_back(in_each[id]);
+        };
+        for (value_id id : g.outputs) read(id);
+        for (std::size_t i = 0; i < g.nodes.size(); ++i)
+            if (together_[i])
+                for (value_id id : g.nodes[i].inputs) read(id);
+        return rows && !between_.empty();
+    }
+    GRAFT_COLD void keep(graph& g, char which) const {
+        std::vector<node> kept;
+        for (std::size_t i = 0; i < together_.size(); ++i)
+            if (together_[i] == which) kept.push_back(std::move(g.nodes[i]));
+        g.nodes = std::move(kept);
+        drop_unread(g);
+    }
+
+    const tensor_view* inputs_;
+    const reference_options& with_;
+    batch_divider batch_;
+    graph each_;
+    std::vector<std::int64_t> weights_;  // of each node: elements of the largest constant that it multiplies with
+    std::vector<char> together_;         // of each node
+    std::vector<value_id> between_, of_each_;
+};
+
+}  // namespace detail
+
+GRAFT_INLINE GRAFT_COLD result<sample_cut> cut_by_sample(const graph& g, const tensor_view* inputs, const reference_options& with) GRAFT_MEMORY_TRY {
+    sample_cut made;
+    status cut = detail::sample_cutter(g, inputs, with).run(made);
+    if (!cut.ok() && cut.error().code() == errc::memory_oom) return cut;
+    return made;
+}
+GRAFT_MEMORY_CATCH("cut_by_sample")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -27188,15 +27471,14 @@ inline GRAFT_COLD status lower_places(plan& p, const execution_options& how, exe
     return place_order(g, p.places.size()).run();
 }
 
-}  // namespace detail
-
-GRAFT_INLINE GRAFT_COLD result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const execution_options& how, executor& pool) {
+// The graph is given away where nobody else needs its constants once they are packed.
+inline GRAFT_COLD result<std::shared_ptr<plan>> plan_whole(graph g, const tensor_view* inputs, const execution_options& how, executor& pool) {
     auto p = std::make_shared<plan>();
-    if (how.packed) how.packed->sweep();
     const reference_options with{how.limit, pool, nullptr, how.seed, how.budget};
-    GRAFT_TRY_ASSIGN(p->lowered, specialize(g, inputs, with));
+    GRAFT_TRY_ASSIGN(p->lowered, specialize(std::move(g), inputs, with));
     p->multiply_adds = note_multiply_adds(p->lowered);
-    for (std::size_t i = 0; i < g.inputs.size(); ++i) p->inputs.push_back(inputs ? tensor_view{inputs[i].type, inputs[i].extents, nullptr} : tensor_view{});
+    for (std::size_t i = 0; i < p->lowered.inputs.size(); ++i)
+        p->inputs.push_back(inputs ? tensor_view{inputs[i].type, inputs[i].extents, nullptr} : tensor_view{});
     std::vector<placement_refusal> refusals;
     for (const std::shared_ptr<device>& on : how.places)
         if (!how.reference || p->places.empty())
@@ -27204,13 +27486,47 @@ GRAFT_INLINE GRAFT_COLD result<std::shared_ptr<const plan>> make_plan(const grap
     if (how.reference) {
         for (node& n : p->lowered.nodes) n.place = 0;
     } else {
-        detail::late_gatherer(p->lowered, how.limit, how.nesting).run();
-        GRAFT_TRY(detail::lower_places(*p, how, pool, refusals));
+        late_gatherer(p->lowered, how.limit, how.nesting).run();
+        GRAFT_TRY(lower_places(*p, how, pool, refusals));
     }
-    GRAFT_TRY(detail::planner(*p, how, refusals).run());
+    GRAFT_TRY(planner(*p, how, refusals).run());
     for (std::size_t i = 0; i < p->places.size(); ++i)
         if (std::any_of(p->segments.begin(), p->segments.end(), [&](const plan_segment& s) { return s.place == i; }))
             GRAFT_TRY_ASSIGN(p->places[i].loaded, p->places[i].on->load(*p, static_cast<place_id>(i), pool));
+    return p;
+}
+
+// Null where the samples of a batch do not go alone.
+inline GRAFT_COLD result<std::shared_ptr<plan>> plan_by_sample(const graph& g, const tensor_view* inputs, const execution_options& how, executor& pool) {
+    sample_cut cut;
+    GRAFT_TRY_ASSIGN(cut, cut_by_sample(g, inputs, {how.limit, pool, nullptr, how.seed, how.budget}));
+    if (!cut.samples) return std::shared_ptr<plan>();
+    std::vector<tensor_view> one(inputs, inputs + g.inputs.size()), rows;
+    one[cut.input].extents[0] = 1;
+    for (value_id id : cut.together.inputs) rows.push_back({cut.together.at(id).type, cut.together.at(id).extents, nullptr});
+    std::shared_ptr<plan> each, p;
+    GRAFT_TRY_ASSIGN(each, plan_whole(std::move(cut.each), one.data(), how, pool));
+    if (!each->late.empty()) return std::shared_ptr<plan>();
+    GRAFT_TRY_ASSIGN(p, plan_whole(std::move(cut.together), rows.data(), how, pool));
+    p->multiply_adds += each->multiply_adds * cut.samples;
+    p->constant_bytes += each->constant_bytes;
+    p->scratch_bytes = std::max(p->scratch_bytes, each->scratch_bytes);
+    p->inputs.assign(inputs, inputs + g.inputs.size());
+    for (tensor_view& v : p->inputs) v.data = nullptr;
+    p->each = std::move(each);
+    p->samples = cut.samples;
+    p->batch_input = cut.input;
+    return p;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE GRAFT_COLD result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const execution_options& how, executor& pool) {
+    std::shared_ptr<plan> p;
+    if (how.packed) how.packed->sweep();
+    if (how.by_sample && how.nesting == 0 && how.places.size() == 1 && !how.reference && inputs)
+        GRAFT_TRY_ASSIGN(p, detail::plan_by_sample(g, inputs, how, pool));
+    if (!p) GRAFT_TRY_ASSIGN(p, detail::plan_whole(g, inputs, how, pool));
     if (how.packed) how.packed->keep(pool);
     return std::shared_ptr<const plan>(std::move(p));
 }
@@ -27276,6 +27592,203 @@ inline GRAFT_COLD trace_task task_of(const plan& p, const step& s, int threads) 
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_EXEC_SAMPLE_RUNS_HPP
+#define GRAFT_SINGLE_GRAFT_EXEC_SAMPLE_RUNS_HPP
+// ---- graft/exec/sample_runs.hpp
+// Runs what every sample of a batch goes through by itself: samples beside each other, each in memory of its own.
+
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// How many of `left` samples are best computed at once, `most` at most, each by as many threads as come to it (one, or all of them, without `teams`): a
+// thread that shares a sample does a few percent less than one that has its own.
+inline int samples_at_once(int threads, std::int64_t left, int most, bool teams) noexcept {
+    int best = 1;
+    double least = 0;
+    for (int at_once = 1; at_once <= most && at_once <= left; ++at_once) {
+        const int each = threads / at_once;
+        if (at_once > 1 && each > 1 && !teams) continue;
+        const double took = static_cast<double>((left + at_once - 1) / at_once) * (1 + 0.03 * (each - 1)) / each;
+        if (at_once == 1 || took <= least) least = took, best = at_once;
+    }
+    return best;
+}
+
+// What computes a sample, one after the other: the memory of one at a time, which all plans of a context share.
+struct sample_worker {
+    buffer arena;
+    scratch_store scratch;
+    std::unique_ptr<executor> team;
+};
+using sample_workers = std::vector<std::unique_ptr<sample_worker>>;
+
+// What a context keeps of a plan for them. Not for two threads at once.
+class sample_runs {
+public:
+    // As many samples may run at once as the executor has threads, or as there is memory for: one at least. Errors: memory.*.
+    GRAFT_COLD static result<std::unique_ptr<sample_runs>> make(const plan& p, sample_workers& workers, const executor& pool,
+                                                                const std::shared_ptr<memory_budget>& budget) {
+        auto made = std::make_unique<sample_runs>();
+        made->plan_ = &p;
+        for (const slot& s : p.each->outputs) {
+            made->rows_.push_back({s.prototype.type, s.prototype.extents, nullptr});
+            made->rows_.back().extents[0] *= p.samples;
+        }
+        made->between_.resize(made->rows_.size());
+        for (std::size_t i = 0; i < made->rows_.size(); ++i) {
+            tensor_view& rows = made->rows_[i];
+            if (std::any_of(p.outputs.begin(), p.outputs.end(), [&](const slot& s) { return is_row(s, i); })) continue;
+            GRAFT_TRY_ASSIGN(made->between_[i], tensor::make(rows.type, rows.extents, budget));
+            rows.data = made->between_[i].raw();
+        }
+        made->teams_ = pool.threads() >= 4 && pool.within(1);  // fewer are no two teams
+        const auto most = static_cast<std::size_t>(std::min<std::int64_t>(pool.threads(), p.samples));
+        while (made->own_.size() < most) {
+            status ready = made->prepare_one(workers, budget);
+            if (!ready.ok() && made->own_.empty()) return ready;
+            if (!ready.ok()) break;
+        }
+        made->free_.reserve(made->own_.size());
+        return made;
+    }
+
+    // Runs all samples of the inputs in `around`; rows that are outputs of the network are made there. Errors: those of the steps.
+    status run(const run_environment& around, const sample_workers& workers) {
+        around_ = &around;
+        workers_ = &workers;
+        failed_ = status();
+        for (std::size_t i = 0; i < plan_->outputs.size(); ++i)
+            if (plan_->outputs[i].kind == slot_kind::input) rows_[static_cast<std::size_t>(plan_->outputs[i].index)].data = around.outputs[i].raw();
+        const int threads = around.pool.threads(), room = around.trace ? 1 : count_room();  // a trace has one step after the other
+        for (std::int64_t first = 0; first < plan_->samples && failed_.ok();) {
+            const std::int64_t left = plan_->samples - first;
+            const bool alone = left >= threads && room >= threads;
+            const std::int64_t count = alone ? left / threads * threads : left;
+            run_some(first, count, alone ? threads : samples_at_once(threads, left, room, teams_));
+            first += count;
+        }
+        return std::move(failed_);
+    }
+    // What the samples have made, a tensor an output of their plan.
+    const tensor_view* rows() const noexcept { return rows_.data(); }
+
+private:
+    // Where steps of one sample at a time run, and what they make.
+    struct own_state {
+        std::unique_ptr<device_context> at;
+        std::vector<tensor_view> inputs;
+        std::vector<tensor> outputs;
+    };
+
+    static bool is_row(const slot& s, std::size_t i) { return s.kind == slot_kind::input && s.index == static_cast<std::int64_t>(i); }
+    std::size_t arena_bytes() const { return static_cast<std::size_t>(plan_->each->places[0].arena_bytes); }
+    int count_room() const {
+        std::size_t room = 1;
+        while (room < own_.size() && (*workers_)[room]->arena.bytes() >= arena_bytes()) ++room;
+        return static_cast<int>(room);
+    }
+    GRAFT_COLD status prepare_one(sample_workers& workers, const std::shared_ptr<memory_budget>& budget) {
+        const plan& each = *plan_->each;
+        if (workers.size() == own_.size()) workers.push_back(std::make_unique<sample_worker>());
+        buffer& arena = workers[own_.size()]->arena;
+        if (!arena || arena.bytes() < arena_bytes()) {
+            arena = buffer();
+            GRAFT_TRY_ASSIGN(arena, buffer::allocate(arena_bytes(), budget));
+        }
+        own_state made;
+        for (const slot& s : each.outputs) {
+            tensor output;
+            GRAFT_TRY_ASSIGN(output, tensor::make(s.prototype.type, s.prototype.extents, budget));
+            made.outputs.push_back(std::move(output));
+        }
+        made.inputs.resize(each.inputs.size());
+        GRAFT_TRY_ASSIGN(made.at, each.places[0].on->make_context(plan_->each, 0, nullptr));
+        own_.push_back(std::move(made));
+        return {};
+    }
+
+    void run_some(std::int64_t first, std::int64_t count, int at_once) {
+        executor& all = around_->pool;
+        const int each = all.threads() / at_once;
+        if (at_once == 1) {
+            for (std::int64_t i = 0; i < count; ++i) run_sample(0, first + i, all);
+        } else if (each == 1) {
+            free_.clear();
+            for (int k = 0; k < at_once; ++k) free_.push_back(k);
+            parallel_for(all, count, [&](std::int64_t i) {
+                const int mine = take_free();
+                executor serial;
+                run_sample(mine, first + i, serial);
+                give_back(mine);
+            });
+        } else {
+            parallel_for(all, at_once, [&](std::int64_t k) {
+                std::unique_ptr<executor>& team = (*workers_)[static_cast<std::size_t>(k)]->team;
+                if (!team || team->threads() != each) team = all.within(each);
+                for (std::int64_t i = k; i < count; i += at_once) run_sample(static_cast<int>(k), first + i, *team);
+            });
+        }
+    }
+    int take_free() {
+        const std::lock_guard<std::mutex> guard(lock_);
+        const int worker = free_.back();
+        free_.pop_back();
+        return worker;
+    }
+    void give_back(int worker) {
+        const std::lock_guard<std::mutex> guard(lock_);
+        free_.push_back(worker);
+    }
+
+    void run_sample(int worker, std::int64_t sample, executor& pool) {
+        const auto at = static_cast<std::size_t>(worker);
+        status done = or_out_of_memory<status>(plan_->lowered.name.c_str(), [&] { return run_steps(*(*workers_)[at], own_[at], sample, pool); });
+        if (done.ok()) return;
+        const std::lock_guard<std::mutex> guard(lock_);
+        if (failed_.ok()) failed_ = std::move(done);
+    }
+    status run_steps(sample_worker& by, own_state& own, std::int64_t sample, executor& pool) const {
+        const plan& each = *plan_->each;
+        std::copy_n(around_->inputs, own.inputs.size(), own.inputs.begin());
+        tensor_view& in = own.inputs[plan_->batch_input];
+        in.extents[0] = 1;
+        in.data = static_cast<std::byte*>(in.data) + sample * bytes_of(in.type, in.extents);
+        const run_environment around{each,    by.arena.data(), own.inputs.data(), own.outputs, pool,           around_->limit,
+                                     nullptr, &by.scratch,     around_->budget,   nullptr,     around_->trace, around_->traced_as};
+        for (std::size_t k = 0; k < each.segments.size(); ++k) GRAFT_TRY(own.at->start(static_cast<int>(k), around));
+        for (std::size_t i = 0; i < own.outputs.size(); ++i) {
+            const slot& s = each.outputs[i];
+            const std::size_t bytes = own.outputs[i].bytes();
+            const void* const made = s.kind == slot_kind::output ? own.outputs[static_cast<std::size_t>(s.index)].raw() : around.address(s);
+            if (bytes) std::memcpy(static_cast<std::byte*>(rows_[i].data) + static_cast<std::size_t>(sample) * bytes, made, bytes);
+        }
+        return {};
+    }
+
+    const plan* plan_ = nullptr;  // of the whole batch, which whoever holds this keeps
+    std::vector<tensor> between_;
+    std::vector<tensor_view> rows_;
+    std::vector<own_state> own_;  // by worker
+    bool teams_ = false;
+    // Of the run at work.
+    const run_environment* around_ = nullptr;
+    const sample_workers* workers_ = nullptr;
+    std::vector<int> free_;
+    std::mutex lock_;  // of free_ and failed_
+    status failed_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 
 #include <algorithm>
 #include <memory>
@@ -27315,7 +27828,7 @@ public:
         return true;
     }
     // Callers take memory by the type that they were told.
-    status check_declared(std::size_t output, dtype made) const {
+    GRAFT_COLD status check_declared(std::size_t output, dtype made) const {
         if (output >= declared.size() || declared[output] == dtype::undefined || made == declared[output]) return {};
         return fail(errc::op_type, graph.at(graph.outputs[output]).name,
                     std::string("the model declares this output as ") + name(declared[output]) + ", but what makes it gives " + name(made));
@@ -27329,7 +27842,7 @@ private:
         std::shared_ptr<const plan> made;
     };
 
-    std::shared_ptr<planned> entry_for(const tensor_view* inputs) const {
+    GRAFT_COLD std::shared_ptr<planned> entry_for(const tensor_view* inputs) const {
         std::lock_guard<std::mutex> guard(lock_);
         const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const auto& p) { return fits(p->inputs, inputs); });
         std::shared_ptr<planned> entry;
@@ -27393,6 +27906,7 @@ public:
         if (!now_ || !executable::fits(now_->source->inputs, inputs)) GRAFT_TRY(take_up(inputs));
         inputs_ = inputs;
         GRAFT_TRY(prepare_outputs());
+        if (now_->samples) GRAFT_TRY(run_samples());
         for (const auto& at : now_->at)
             if (at && next) GRAFT_TRY(at->expect(coming, next));
         // State that this plan has in one place may have been changed in another by another plan.
@@ -27414,6 +27928,7 @@ public:
         ready_.clear();
         arena_ = buffer();
         scratch_.kept.clear();
+        workers_.clear();
         late_.clear();
     }
 
@@ -27445,7 +27960,8 @@ private:
         std::shared_ptr<const plan> source;
         std::vector<std::unique_ptr<device_context>> at;  // by place; null where no step runs there
         std::vector<tensor> outputs;
-        memory_charge charge;  // of the outputs; what a caller still holds of earlier ones is the caller's
+        memory_charge charge;                  // of the outputs; what a caller still holds of earlier ones is the caller's
+        std::unique_ptr<sample_runs> samples;  // where samples of a batch go alone before the steps
         std::vector<std::unique_ptr<body_state>> bodies;
         std::vector<std::shared_ptr<const trace_task>> unmeasured;  // of steps whose place does not say how long they take; empty until something records
     };
@@ -27464,7 +27980,7 @@ private:
     static constexpr std::size_t most_ready = 4;
 
     // Makes the plan for these inputs the one at work: as it was kept, or anew. Where that fails none is.
-    status take_up(const tensor_view* inputs) {
+    GRAFT_COLD status take_up(const tensor_view* inputs) {
         now_ = nullptr;
         const auto kept = std::find_if(ready_.begin(), ready_.end(), [&](const auto& p) { return executable::fits(p->source->inputs, inputs); });
         if (kept != ready_.end()) {
@@ -27489,7 +28005,7 @@ private:
 
     // An arena large enough for this plan and those before it, which are forgotten where it cannot be had. Contexts of a device know where
     // the arena before it lay.
-    status hold_arena(const plan& p) {
+    GRAFT_COLD status hold_arena(const plan& p) {
         const auto bytes = static_cast<std::size_t>(p.places[0].arena_bytes);
         if (arena_.bytes() >= bytes) return {};
         std::vector<std::unique_ptr<prepared>> before;
@@ -27517,6 +28033,7 @@ private:
         if (!made->charge.take(budget_, output_bytes(p)))
             return fail(errc::memory_budget, p.lowered.name,
                         "its outputs of " + std::to_string(output_bytes(p)) + " bytes more are over the limit of " + std::to_string(budget_->limit()));
+        if (p.each) GRAFT_TRY_ASSIGN(made->samples, sample_runs::make(p, workers_, *pool_, budget_));
         return made;
     }
 
@@ -27563,7 +28080,13 @@ private:
         return now_->at[s.place]->start(number, around);
     }
 
-    status prepare_outputs() {
+    // Behind it the steps read what the samples have made.
+    status run_samples() {
+        GRAFT_TRY(now_->samples->run(environment(), workers_));
+        inputs_ = now_->samples->rows();
+        return {};
+    }
+    GRAFT_COLD status prepare_outputs() {
         std::vector<tensor>& outputs = now_->outputs;
         const plan& p = *now_->source;
         outputs.resize(p.outputs.size());
@@ -27608,7 +28131,7 @@ private:
     status run_late(const node& n);
     void record_late(trace_recorder& trace, const node& n, const std::vector<tensor_view>& in, const std::vector<tensor>& made, double began);
 
-    status finish_outputs() {
+    GRAFT_COLD status finish_outputs() {
         const plan& p = *now_->source;
         for (std::size_t i = 0; i < p.outputs.size(); ++i) {
             tensor& out = now_->outputs[i];
@@ -27619,7 +28142,7 @@ private:
                 if (id < late_.size()) out = late_[id];
                 if (!out) return fail(errc::graph_no_output, p.lowered.values[id].name, "this output was never made");
                 GRAFT_TRY(what_.check_declared(i, out.type()));
-            } else if ((s.kind != slot_kind::output || s.index != static_cast<std::int64_t>(i)) && out.bytes())
+            } else if (environment().address(s) != out.raw() && out.bytes())
                 std::memcpy(out.raw(), environment().address(s), out.bytes());
         }
         return {};
@@ -27633,6 +28156,7 @@ private:
     prepared* now_ = nullptr;
     buffer arena_;
     scratch_store scratch_;
+    sample_workers workers_;
     const tensor_view* inputs_ = nullptr;
     input_lender* lender_ = nullptr;  // of the run at work
     std::vector<tensor> late_;
@@ -27701,7 +28225,7 @@ GRAFT_INLINE GRAFT_COLD void context::count_unmeasured(trace_recorder& trace) {
 }
 
 // A body becomes an executable of its own whose inputs are followed by what it captures.
-GRAFT_INLINE status context::run(const graft::graph& body, const tensor_view* inputs, int count, std::vector<tensor>& outputs) {
+GRAFT_INLINE GRAFT_COLD status context::run(const graft::graph& body, const tensor_view* inputs, int count, std::vector<tensor>& outputs) {
     body_state* state = nullptr;
     for (const auto& b : now_->bodies)
         if (b->source == &body) state = b.get();
@@ -31108,6 +31632,9 @@ struct model_state {
     executable folded, replaced;            // defaults as constants; and the graph for callers that replace a default
     std::vector<value_info> inputs, outputs;
     std::string devices;  // of the stages, each once
+
+    GRAFT_COLD model_state() {}
+    GRAFT_COLD ~model_state() {}
 };
 
 // Of a model that was made and not loaded: nothing.
@@ -31177,7 +31704,7 @@ GRAFT_INLINE std::string model::metadata(const std::string& key) const {
 GRAFT_INLINE status model::save(const std::string& path) const { return state_ ? write_onnx_file(state_->source, path) : detail::no_model("model"); }
 
 namespace detail {
-inline std::vector<tensor_view> views_of(const model_state& state, const std::vector<value_info>& given) {
+inline GRAFT_COLD std::vector<tensor_view> views_of(const model_state& state, const std::vector<value_info>& given) {
     std::vector<tensor_view> views;
     for (const value_info& i : state.inputs) {
         tensor_view v;
@@ -31265,11 +31792,14 @@ GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<
     std::shared_ptr<const plan> p;
     GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
     std::vector<placement> all;
-    for (const step& s : p->steps) {
-        const node& n = p->lowered.nodes[static_cast<std::size_t>(s.node)];
-        const std::string type = n.domain.empty() ? n.op_type : n.domain + "." + n.op_type;
-        const std::string reason = *s.refused.why ? p->places[s.refused.by].on->name() + ": " + s.refused.why : s.kernel->refusal;
-        all.push_back({n.name, type, p->places[s.place].on->name(), s.kernel->note, reason});
+    for (const plan* part : {p->each.get(), p.get()}) {
+        if (!part) continue;
+        for (const step& s : part->steps) {
+            const node& n = part->lowered.nodes[static_cast<std::size_t>(s.node)];
+            const std::string type = n.domain.empty() ? n.op_type : n.domain + "." + n.op_type;
+            const std::string reason = *s.refused.why ? part->places[s.refused.by].on->name() + ": " + s.refused.why : s.kernel->refusal;
+            all.push_back({n.name, type, part->places[s.place].on->name(), s.kernel->note, reason});
+        }
     }
     for (int i : p->late) {
         const node& n = p->lowered.nodes[static_cast<std::size_t>(i)];
@@ -31300,7 +31830,7 @@ inline status host_precision(const std::string& precision) {
 }
 // The host's device where it computes otherwise than it would by itself; else null, for the host. `unusable`: why another device was not taken, where
 // one might have been.
-inline result<std::shared_ptr<device>> open_host(const backend& host, const device_options& options, const status& unusable) {
+inline GRAFT_COLD result<std::shared_ptr<device>> open_host(const backend& host, const device_options& options, const status& unusable) {
     const auto open = [&]() -> result<std::shared_ptr<device>> {
         if (options.precision == "bfloat16") return host.open(host.name, options, nullptr);
         GRAFT_TRY(host_precision(options.precision));
@@ -31375,6 +31905,7 @@ GRAFT_INLINE GRAFT_COLD result<model> load_graph(graph g, const load_options& op
         if (backends[i]->host) GRAFT_TRY_ASSIGN(host, backends[i]->open(backends[i]->name, {}, nullptr));
     state->folded.how = execution_of(options, std::move(host), on, options.packed);
     state->folded.how.budget = state->budget;
+    state->folded.how.by_sample = options.stages.empty() && !options.operators.size;
     for (const value_info& o : state->outputs)
         if (typed_outputs) state->folded.declared.push_back(o.type);
     if (!options.stages.empty()) GRAFT_TRY(options.stages.linked()->open(options, backends, count, *state));
@@ -31448,7 +31979,7 @@ GRAFT_INLINE session::~session() = default;
 GRAFT_INLINE session::session(session&&) noexcept = default;
 GRAFT_INLINE session& session::operator=(session&&) noexcept = default;
 
-GRAFT_INLINE status session::set_input(std::size_t i, const tensor& value) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD status session::set_input(std::size_t i, const tensor& value) GRAFT_MEMORY_TRY {
     if (!state_) return unusable();
     if (i >= state_->inputs.size())
         return fail(errc::input_name, "input " + std::to_string(i), "the model has " + std::to_string(state_->inputs.size()) + " inputs");
@@ -31513,7 +32044,7 @@ GRAFT_INLINE std::vector<stage_use> session::stages() const {
     return all;
 }
 
-GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<named_tensor>& inputs) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD result<std::vector<named_tensor>> session::run(const std::vector<named_tensor>& inputs) GRAFT_MEMORY_TRY {
     if (!state_) return unusable();
     for (tensor& t : state_->inputs) t = tensor();
     for (const named_tensor& given : inputs) {

@@ -89,6 +89,30 @@ TEST_CASE("a loop in a loop runs on its own thread and ends") {
     CHECK(ran == 64);
 }
 
+TEST_CASE("tasks of a loop have executors for loops of their own, which run beside each other") {
+    graft::pool_executor pool(4);
+    CHECK(graft::executor().within(2) == nullptr);
+    std::unique_ptr<graft::executor> inner[2] = {pool.within(2), graft::dedicated_executor(2).within(2)};
+    std::atomic<int> wrong{0}, together{0};
+    for (int again = 0; again < 20; ++again)
+        graft::parallel_for(pool, 2, [&](std::int64_t k) {
+            graft::executor& own = *inner[k];
+            wrong += own.threads() != 2;
+            for (const std::int64_t tasks : {1, 2, 7, 64}) wrong += not_once(own, tasks);
+            // A loop in a task of that loop runs alone.
+            graft::parallel_for(own, 3, [&](std::int64_t) { wrong += not_once(own, 5) + not_once(pool, 5); });
+            std::thread::id who[2];
+            graft::parallel_for(own, 2, [&](std::int64_t i) {
+                who[i] = std::this_thread::get_id();
+                std::this_thread::sleep_for(std::chrono::milliseconds(2));
+            });
+            together += who[0] != who[1];
+        });
+    CHECK(wrong == 0);
+    CHECK(together > 0);
+    CHECK(not_once(pool, 100) == 0);
+}
+
 TEST_CASE("callers that come at once each get their whole loop") {
     std::atomic<int> wrong{0};
     std::vector<std::thread> callers;

@@ -130,6 +130,33 @@ inline graft::graph residual_net(std::uint64_t seed) {
     return b.finish();
 }
 
+/// A network whose samples are enough work to go alone: [N,16,32,32] to the features of each, [N,32,16,16], and, by matrices that all of them go
+/// through together, to [N,10]. `samples`: of a network for that batch alone, whose Reshape says so.
+inline graft::graph sampled_net(std::uint64_t seed, std::int64_t samples = 0) {
+    graft::builder b("sampled", seed);
+    graft::conv2d_options three, down;
+    three.kernel = 3, three.padding = 1;
+    down = three;
+    down.stride = 2;
+    auto x = samples ? b.input("image", graft::dtype::float32, {samples, 16, 32, 32}) : b.input("image", graft::dtype::float32, {"N", 16, 32, 32});
+    x = b.relu(b.conv2d(x, 32, three));
+    x = b.relu(b.conv2d(x, 32, three));
+    const auto features = b.relu(b.conv2d(x, 32, down));
+    x = samples ? b.apply("Reshape", {features, b.constant("rows", integers({samples, 8192}))}) : b.flatten(features);
+    graft::linear_options first;
+    numbers random{seed};
+    first.weight = random_tensor({64, 8192}, random, -0.02, 0.02);
+    first.bias_values = random_tensor({64}, random);
+    x = samples ? b.apply("Gemm", {x, b.constant("first", first.weight), b.constant("bias", first.bias_values)}, {graft::integer_attribute("transB", 1)})
+                : b.linear(x, 64, first);
+    graft::linear_options second;
+    second.weight = random_tensor({10, 64}, random);
+    x = b.relu(x);
+    b.output(samples ? b.apply("Gemm", {x, b.constant("second", second.weight)}, {graft::integer_attribute("transB", 1)}) : b.linear(x, 10, second), "scores");
+    b.output(features, "features");
+    return b.finish();
+}
+
 /// A body under construction: a builder whose captures are declared as inputs and moved when it is done.
 struct body_builder {
     graft::builder b;

@@ -20,6 +20,9 @@ public:
     inline virtual void run(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
         for (std::int64_t i = 0; i < tasks; ++i) body(context, i);
     }
+    /// An executor of so many threads for a loop's task that has loops of its own: several such run beside each other, within the loop. Null where there is
+    /// none: tasks then run their loops alone.
+    inline virtual std::unique_ptr<executor> within(int) const { return nullptr; }
 };
 
 namespace detail {
@@ -63,6 +66,7 @@ public:
     explicit pool_executor(int threads = 0);
     inline int threads() const noexcept override { return threads_; }
     inline void run(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) override { run_on_pool(tasks, body, context); }
+    std::unique_ptr<executor> within(int threads) const override;
 
 private:
     void run_on_pool(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context);
@@ -86,6 +90,7 @@ public:
     explicit dedicated_executor(int threads);
     inline int threads() const noexcept override { return threads_; }
     inline void run(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) override { run_on_own(tasks, body, context); }
+    std::unique_ptr<executor> within(int threads) const override;
 
 private:
     void run_on_own(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context);

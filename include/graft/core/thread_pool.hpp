@@ -85,6 +85,14 @@ public:
         for (first_ = 0; first_ < tasks; first_ += most_at_once) run_together(static_cast<std::uint32_t>(std::min(tasks - first_, most_at_once)));
     }
 
+    // For a task of another pool's loop, whose own loops are this pool's.
+    void run_within(int threads, std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
+        const bool task = inside();
+        inside() = false;
+        run(threads, tasks, body, context);
+        inside() = task;
+    }
+
 private:
     thread_pool() {
 #if defined(__linux__) && !defined(__EMSCRIPTEN__)
@@ -355,5 +363,23 @@ GRAFT_INLINE dedicated_executor::dedicated_executor(int threads)
 GRAFT_INLINE void dedicated_executor::run_on_own(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
     pool_->run(threads_, tasks, body, context);
 }
+
+namespace detail {
+class inner_executor final : public executor {
+public:
+    explicit inner_executor(int threads) : threads_(threads), pool_(threads) {}
+    inline int threads() const noexcept override { return threads_; }
+    inline void run(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) override { pool_.run_within(threads_, tasks, body, context); }
+
+private:
+    int threads_;
+    thread_pool pool_;
+};
+inline GRAFT_COLD std::unique_ptr<executor> make_inner(int threads) {
+    return std::make_unique<inner_executor>(std::max(1, std::min(threads, thread_pool::max_threads)));
+}
+}  // namespace detail
+GRAFT_INLINE std::unique_ptr<executor> pool_executor::within(int threads) const { return detail::make_inner(threads); }
+GRAFT_INLINE std::unique_ptr<executor> dedicated_executor::within(int threads) const { return detail::make_inner(threads); }
 
 GRAFT_END_NAMESPACE

@@ -5,6 +5,7 @@
 #include "../passes/forward_pipeline.hpp"
 #include "../plan/plan.hpp"
 #include "../plan/step_task.hpp"
+#include "sample_runs.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -44,7 +45,7 @@ public:
         return true;
     }
     // Callers take memory by the type that they were told.
-    status check_declared(std::size_t output, dtype made) const {
+    GRAFT_COLD status check_declared(std::size_t output, dtype made) const {
         if (output >= declared.size() || declared[output] == dtype::undefined || made == declared[output]) return {};
         return fail(errc::op_type, graph.at(graph.outputs[output]).name,
                     std::string("the model declares this output as ") + name(declared[output]) + ", but what makes it gives " + name(made));
@@ -58,7 +59,7 @@ private:
         std::shared_ptr<const plan> made;
     };
 
-    std::shared_ptr<planned> entry_for(const tensor_view* inputs) const {
+    GRAFT_COLD std::shared_ptr<planned> entry_for(const tensor_view* inputs) const {
         std::lock_guard<std::mutex> guard(lock_);
         const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const auto& p) { return fits(p->inputs, inputs); });
         std::shared_ptr<planned> entry;
@@ -122,6 +123,7 @@ public:
         if (!now_ || !executable::fits(now_->source->inputs, inputs)) GRAFT_TRY(take_up(inputs));
         inputs_ = inputs;
         GRAFT_TRY(prepare_outputs());
+        if (now_->samples) GRAFT_TRY(run_samples());
         for (const auto& at : now_->at)
             if (at && next) GRAFT_TRY(at->expect(coming, next));
         // State that this plan has in one place may have been changed in another by another plan.
@@ -143,6 +145,7 @@ public:
         ready_.clear();
         arena_ = buffer();
         scratch_.kept.clear();
+        workers_.clear();
         late_.clear();
     }
 
@@ -174,7 +177,8 @@ private:
         std::shared_ptr<const plan> source;
         std::vector<std::unique_ptr<device_context>> at;  // by place; null where no step runs there
         std::vector<tensor> outputs;
-        memory_charge charge;  // of the outputs; what a caller still holds of earlier ones is the caller's
+        memory_charge charge;                  // of the outputs; what a caller still holds of earlier ones is the caller's
+        std::unique_ptr<sample_runs> samples;  // where samples of a batch go alone before the steps
         std::vector<std::unique_ptr<body_state>> bodies;
         std::vector<std::shared_ptr<const trace_task>> unmeasured;  // of steps whose place does not say how long they take; empty until something records
     };
@@ -193,7 +197,7 @@ private:
     static constexpr std::size_t most_ready = 4;
 
     // Makes the plan for these inputs the one at work: as it was kept, or anew. Where that fails none is.
-    status take_up(const tensor_view* inputs) {
+    GRAFT_COLD status take_up(const tensor_view* inputs) {
         now_ = nullptr;
         const auto kept = std::find_if(ready_.begin(), ready_.end(), [&](const auto& p) { return executable::fits(p->source->inputs, inputs); });
         if (kept != ready_.end()) {
@@ -218,7 +222,7 @@ private:
 
     // An arena large enough for this plan and those before it, which are forgotten where it cannot be had. Contexts of a device know where
     // the arena before it lay.
-    status hold_arena(const plan& p) {
+    GRAFT_COLD status hold_arena(const plan& p) {
         const auto bytes = static_cast<std::size_t>(p.places[0].arena_bytes);
         if (arena_.bytes() >= bytes) return {};
         std::vector<std::unique_ptr<prepared>> before;
@@ -246,6 +250,7 @@ private:
         if (!made->charge.take(budget_, output_bytes(p)))
             return fail(errc::memory_budget, p.lowered.name,
                         "its outputs of " + std::to_string(output_bytes(p)) + " bytes more are over the limit of " + std::to_string(budget_->limit()));
+        if (p.each) GRAFT_TRY_ASSIGN(made->samples, sample_runs::make(p, workers_, *pool_, budget_));
         return made;
     }
 
@@ -292,7 +297,13 @@ private:
         return now_->at[s.place]->start(number, around);
     }
 
-    status prepare_outputs() {
+    // Behind it the steps read what the samples have made.
+    status run_samples() {
+        GRAFT_TRY(now_->samples->run(environment(), workers_));
+        inputs_ = now_->samples->rows();
+        return {};
+    }
+    GRAFT_COLD status prepare_outputs() {
         std::vector<tensor>& outputs = now_->outputs;
         const plan& p = *now_->source;
         outputs.resize(p.outputs.size());
@@ -337,7 +348,7 @@ private:
     status run_late(const node& n);
     void record_late(trace_recorder& trace, const node& n, const std::vector<tensor_view>& in, const std::vector<tensor>& made, double began);
 
-    status finish_outputs() {
+    GRAFT_COLD status finish_outputs() {
         const plan& p = *now_->source;
         for (std::size_t i = 0; i < p.outputs.size(); ++i) {
             tensor& out = now_->outputs[i];
@@ -348,7 +359,7 @@ private:
                 if (id < late_.size()) out = late_[id];
                 if (!out) return fail(errc::graph_no_output, p.lowered.values[id].name, "this output was never made");
                 GRAFT_TRY(what_.check_declared(i, out.type()));
-            } else if ((s.kind != slot_kind::output || s.index != static_cast<std::int64_t>(i)) && out.bytes())
+            } else if (environment().address(s) != out.raw() && out.bytes())
                 std::memcpy(out.raw(), environment().address(s), out.bytes());
         }
         return {};
@@ -362,6 +373,7 @@ private:
     prepared* now_ = nullptr;
     buffer arena_;
     scratch_store scratch_;
+    sample_workers workers_;
     const tensor_view* inputs_ = nullptr;
     input_lender* lender_ = nullptr;  // of the run at work
     std::vector<tensor> late_;
@@ -430,7 +442,7 @@ GRAFT_INLINE GRAFT_COLD void context::count_unmeasured(trace_recorder& trace) {
 }
 
 // A body becomes an executable of its own whose inputs are followed by what it captures.
-GRAFT_INLINE status context::run(const graft::graph& body, const tensor_view* inputs, int count, std::vector<tensor>& outputs) {
+GRAFT_INLINE GRAFT_COLD status context::run(const graft::graph& body, const tensor_view* inputs, int count, std::vector<tensor>& outputs) {
     body_state* state = nullptr;
     for (const auto& b : now_->bodies)
         if (b->source == &body) state = b.get();

@@ -22,6 +22,9 @@ struct model_state {
     executable folded, replaced;            // defaults as constants; and the graph for callers that replace a default
     std::vector<value_info> inputs, outputs;
     std::string devices;  // of the stages, each once
+
+    GRAFT_COLD model_state() {}
+    GRAFT_COLD ~model_state() {}
 };
 
 // Of a model that was made and not loaded: nothing.
@@ -91,7 +94,7 @@ GRAFT_INLINE std::string model::metadata(const std::string& key) const {
 GRAFT_INLINE status model::save(const std::string& path) const { return state_ ? write_onnx_file(state_->source, path) : detail::no_model("model"); }
 
 namespace detail {
-inline std::vector<tensor_view> views_of(const model_state& state, const std::vector<value_info>& given) {
+inline GRAFT_COLD std::vector<tensor_view> views_of(const model_state& state, const std::vector<value_info>& given) {
     std::vector<tensor_view> views;
     for (const value_info& i : state.inputs) {
         tensor_view v;
@@ -179,11 +182,14 @@ GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<
     std::shared_ptr<const plan> p;
     GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
     std::vector<placement> all;
-    for (const step& s : p->steps) {
-        const node& n = p->lowered.nodes[static_cast<std::size_t>(s.node)];
-        const std::string type = n.domain.empty() ? n.op_type : n.domain + "." + n.op_type;
-        const std::string reason = *s.refused.why ? p->places[s.refused.by].on->name() + ": " + s.refused.why : s.kernel->refusal;
-        all.push_back({n.name, type, p->places[s.place].on->name(), s.kernel->note, reason});
+    for (const plan* part : {p->each.get(), p.get()}) {
+        if (!part) continue;
+        for (const step& s : part->steps) {
+            const node& n = part->lowered.nodes[static_cast<std::size_t>(s.node)];
+            const std::string type = n.domain.empty() ? n.op_type : n.domain + "." + n.op_type;
+            const std::string reason = *s.refused.why ? part->places[s.refused.by].on->name() + ": " + s.refused.why : s.kernel->refusal;
+            all.push_back({n.name, type, part->places[s.place].on->name(), s.kernel->note, reason});
+        }
     }
     for (int i : p->late) {
         const node& n = p->lowered.nodes[static_cast<std::size_t>(i)];
@@ -214,7 +220,7 @@ inline status host_precision(const std::string& precision) {
 }
 // The host's device where it computes otherwise than it would by itself; else null, for the host. `unusable`: why another device was not taken, where
 // one might have been.
-inline result<std::shared_ptr<device>> open_host(const backend& host, const device_options& options, const status& unusable) {
+inline GRAFT_COLD result<std::shared_ptr<device>> open_host(const backend& host, const device_options& options, const status& unusable) {
     const auto open = [&]() -> result<std::shared_ptr<device>> {
         if (options.precision == "bfloat16") return host.open(host.name, options, nullptr);
         GRAFT_TRY(host_precision(options.precision));
@@ -289,6 +295,7 @@ GRAFT_INLINE GRAFT_COLD result<model> load_graph(graph g, const load_options& op
         if (backends[i]->host) GRAFT_TRY_ASSIGN(host, backends[i]->open(backends[i]->name, {}, nullptr));
     state->folded.how = execution_of(options, std::move(host), on, options.packed);
     state->folded.how.budget = state->budget;
+    state->folded.how.by_sample = options.stages.empty() && !options.operators.size;
     for (const value_info& o : state->outputs)
         if (typed_outputs) state->folded.declared.push_back(o.type);
     if (!options.stages.empty()) GRAFT_TRY(options.stages.linked()->open(options, backends, count, *state));
@@ -362,7 +369,7 @@ GRAFT_INLINE session::~session() = default;
 GRAFT_INLINE session::session(session&&) noexcept = default;
 GRAFT_INLINE session& session::operator=(session&&) noexcept = default;
 
-GRAFT_INLINE status session::set_input(std::size_t i, const tensor& value) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD status session::set_input(std::size_t i, const tensor& value) GRAFT_MEMORY_TRY {
     if (!state_) return unusable();
     if (i >= state_->inputs.size())
         return fail(errc::input_name, "input " + std::to_string(i), "the model has " + std::to_string(state_->inputs.size()) + " inputs");
@@ -427,7 +434,7 @@ GRAFT_INLINE std::vector<stage_use> session::stages() const {
     return all;
 }
 
-GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<named_tensor>& inputs) GRAFT_MEMORY_TRY {
+GRAFT_INLINE GRAFT_COLD result<std::vector<named_tensor>> session::run(const std::vector<named_tensor>& inputs) GRAFT_MEMORY_TRY {
     if (!state_) return unusable();
     for (tensor& t : state_->inputs) t = tensor();
     for (const named_tensor& given : inputs) {

@@ -4,6 +4,7 @@
 #include "../core/fnv1a.hpp"
 #include "../graph/memory_roots.hpp"
 #include "../passes/count.hpp"
+#include "../passes/sample_cut.hpp"
 #include "../passes/specialize.hpp"
 #include "memory.hpp"
 #include "place.hpp"
@@ -319,15 +320,14 @@ inline GRAFT_COLD status lower_places(plan& p, const execution_options& how, exe
     return place_order(g, p.places.size()).run();
 }
 
-}  // namespace detail
-
-GRAFT_INLINE GRAFT_COLD result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const execution_options& how, executor& pool) {
+// The graph is given away where nobody else needs its constants once they are packed.
+inline GRAFT_COLD result<std::shared_ptr<plan>> plan_whole(graph g, const tensor_view* inputs, const execution_options& how, executor& pool) {
     auto p = std::make_shared<plan>();
-    if (how.packed) how.packed->sweep();
     const reference_options with{how.limit, pool, nullptr, how.seed, how.budget};
-    GRAFT_TRY_ASSIGN(p->lowered, specialize(g, inputs, with));
+    GRAFT_TRY_ASSIGN(p->lowered, specialize(std::move(g), inputs, with));
     p->multiply_adds = note_multiply_adds(p->lowered);
-    for (std::size_t i = 0; i < g.inputs.size(); ++i) p->inputs.push_back(inputs ? tensor_view{inputs[i].type, inputs[i].extents, nullptr} : tensor_view{});
+    for (std::size_t i = 0; i < p->lowered.inputs.size(); ++i)
+        p->inputs.push_back(inputs ? tensor_view{inputs[i].type, inputs[i].extents, nullptr} : tensor_view{});
     std::vector<placement_refusal> refusals;
     for (const std::shared_ptr<device>& on : how.places)
         if (!how.reference || p->places.empty())
@@ -335,13 +335,47 @@ GRAFT_INLINE GRAFT_COLD result<std::shared_ptr<const plan>> make_plan(const grap
     if (how.reference) {
         for (node& n : p->lowered.nodes) n.place = 0;
     } else {
-        detail::late_gatherer(p->lowered, how.limit, how.nesting).run();
-        GRAFT_TRY(detail::lower_places(*p, how, pool, refusals));
+        late_gatherer(p->lowered, how.limit, how.nesting).run();
+        GRAFT_TRY(lower_places(*p, how, pool, refusals));
     }
-    GRAFT_TRY(detail::planner(*p, how, refusals).run());
+    GRAFT_TRY(planner(*p, how, refusals).run());
     for (std::size_t i = 0; i < p->places.size(); ++i)
         if (std::any_of(p->segments.begin(), p->segments.end(), [&](const plan_segment& s) { return s.place == i; }))
             GRAFT_TRY_ASSIGN(p->places[i].loaded, p->places[i].on->load(*p, static_cast<place_id>(i), pool));
+    return p;
+}
+
+// Null where the samples of a batch do not go alone.
+inline GRAFT_COLD result<std::shared_ptr<plan>> plan_by_sample(const graph& g, const tensor_view* inputs, const execution_options& how, executor& pool) {
+    sample_cut cut;
+    GRAFT_TRY_ASSIGN(cut, cut_by_sample(g, inputs, {how.limit, pool, nullptr, how.seed, how.budget}));
+    if (!cut.samples) return std::shared_ptr<plan>();
+    std::vector<tensor_view> one(inputs, inputs + g.inputs.size()), rows;
+    one[cut.input].extents[0] = 1;
+    for (value_id id : cut.together.inputs) rows.push_back({cut.together.at(id).type, cut.together.at(id).extents, nullptr});
+    std::shared_ptr<plan> each, p;
+    GRAFT_TRY_ASSIGN(each, plan_whole(std::move(cut.each), one.data(), how, pool));
+    if (!each->late.empty()) return std::shared_ptr<plan>();
+    GRAFT_TRY_ASSIGN(p, plan_whole(std::move(cut.together), rows.data(), how, pool));
+    p->multiply_adds += each->multiply_adds * cut.samples;
+    p->constant_bytes += each->constant_bytes;
+    p->scratch_bytes = std::max(p->scratch_bytes, each->scratch_bytes);
+    p->inputs.assign(inputs, inputs + g.inputs.size());
+    for (tensor_view& v : p->inputs) v.data = nullptr;
+    p->each = std::move(each);
+    p->samples = cut.samples;
+    p->batch_input = cut.input;
+    return p;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE GRAFT_COLD result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const execution_options& how, executor& pool) {
+    std::shared_ptr<plan> p;
+    if (how.packed) how.packed->sweep();
+    if (how.by_sample && how.nesting == 0 && how.places.size() == 1 && !how.reference && inputs)
+        GRAFT_TRY_ASSIGN(p, detail::plan_by_sample(g, inputs, how, pool));
+    if (!p) GRAFT_TRY_ASSIGN(p, detail::plan_whole(g, inputs, how, pool));
     if (how.packed) how.packed->keep(pool);
     return std::shared_ptr<const plan>(std::move(p));
 }

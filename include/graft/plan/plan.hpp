@@ -65,6 +65,11 @@ struct plan {
     std::int64_t constant_bytes = 0;
     std::int64_t multiply_adds = 0;   ///< of the graph before lowering
     std::vector<tensor_view> inputs;  ///< the shapes that this plan is for
+
+    std::shared_ptr<const plan> each;  ///< what every sample of the batch goes through by itself, before the steps; null: nothing. The inputs of `lowered` are
+                                       ///< its outputs, with a row for each sample
+    std::int64_t samples = 0;          ///< that go through it
+    std::size_t batch_input = 0;       ///< the place of the input that holds them along its first axis
 };
 
 /// Bytes of the outputs that a plan makes; those that only a run can shape are not among them.
@@ -74,10 +79,12 @@ inline std::int64_t output_bytes(const plan& p) noexcept {
         if (s.kind != slot_kind::none) bytes += std::max<std::int64_t>(0, bytes_of(s.prototype.type, s.prototype.extents));
     return bytes;
 }
-/// Bytes of the host's memory that the places there take for intermediates and scratch.
+/// Bytes of the host's memory that the places there take for intermediates and scratch; where samples go alone, as many at once as there are threads.
 inline std::int64_t host_arena_bytes(const plan& p) noexcept {
     std::int64_t bytes = 0;
     for (const plan_place& at : p.places) bytes += !at.on || at.on->in_host_memory() ? at.arena_bytes : 0;
+    if (p.each)
+        bytes += output_bytes(*p.each) * p.samples + (output_bytes(*p.each) + host_arena_bytes(*p.each)) * std::min<std::int64_t>(p.samples, default_threads());
     return bytes;
 }
 /// Bytes of the memories of devices, beside the host's: arenas and constants.
@@ -155,6 +162,7 @@ struct execution_options {
     std::shared_ptr<communicator> group;          ///< the members of the run that compute this together; null: it is the only one
     std::shared_ptr<trace_recorder> trace;        ///< takes down when steps of the host ran, while it records; null: nothing does
     int nesting = 0;                              ///< bodies that the graph is the body of
+    bool by_sample = false;                       ///< samples of a batch may go alone: see sample_cut
 };
 
 /// What an app gives, by the names that its options have in load_options and in step_options alike; the places are the host's device and, where
