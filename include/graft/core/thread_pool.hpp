@@ -72,7 +72,8 @@ public:
     void run(int threads, std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
         int wanted = static_cast<int>(std::min<std::int64_t>(std::min(threads, max_threads), tasks)) - 1;
         std::unique_lock<std::mutex> lock(busy_, std::defer_lock);
-        if (!inside() && lock.try_lock() && contention_.limits()) wanted = contention_.members(wanted + 1, seconds_now()) - 1;
+        const thread_pool* const task = inside();
+        if ((!task || (owned_ && task != this)) && lock.try_lock() && contention_.limits()) wanted = contention_.members(wanted + 1, seconds_now()) - 1;
         if (wanted <= 0 || !lock.owns_lock()) {
             if (lock.owns_lock()) lock.unlock();  // for others, who may have more tasks
             for (std::int64_t i = 0; i < tasks; ++i) body(context, i);
@@ -83,14 +84,6 @@ public:
         context_ = context;
         helpers_ = std::min(wanted, workers_);
         for (first_ = 0; first_ < tasks; first_ += most_at_once) run_together(static_cast<std::uint32_t>(std::min(tasks - first_, most_at_once)));
-    }
-
-    // For a task of another pool's loop, whose own loops are this pool's.
-    void run_within(int threads, std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
-        const bool task = inside();
-        inside() = false;
-        run(threads, tasks, body, context);
-        inside() = task;
     }
 
 private:
@@ -104,10 +97,10 @@ private:
         static std::atomic<bool> flag{false};
         return flag;
     }
-    // A task that itself starts a loop runs it alone: the pool is one level deep.
-    static bool& inside() {
-        static thread_local bool flag = false;
-        return flag;
+    // The pool whose task the thread runs. A task that itself starts a loop runs it alone, unless that is another pool's, whose threads are its own.
+    static const thread_pool*& inside() {
+        static thread_local const thread_pool* pool = nullptr;
+        return pool;
     }
     // A loop takes what workers there are. Where the system gave none, it is asked again a second later: asking takes longer than many a loop.
     GRAFT_COLD void add_workers(int wanted) {
@@ -139,9 +132,10 @@ private:
             { std::lock_guard<std::mutex> wake(sleep_); }
             wake_.notify_all();
         }
-        inside() = true;
+        const thread_pool* const task = inside();
+        inside() = this;
         work(0);
-        inside() = false;
+        inside() = task;
         open_.store(false);
         wait_for_others();
         if (measured_) add_measured(begin);
@@ -207,7 +201,7 @@ private:
             for (slice& other = slices_[(member + step) % (helpers_ + 1)]; other.take_last(task);) body_(context_, first_ + task);
     }
     void serve(int member) {
-        inside() = true;
+        inside() = this;
         std::uint64_t seen = 0;
         for (;;) {
             wait_for_epoch_after(seen);
@@ -364,22 +358,7 @@ GRAFT_INLINE void dedicated_executor::run_on_own(std::int64_t tasks, void (*body
     pool_->run(threads_, tasks, body, context);
 }
 
-namespace detail {
-class inner_executor final : public executor {
-public:
-    explicit inner_executor(int threads) : threads_(threads), pool_(threads) {}
-    inline int threads() const noexcept override { return threads_; }
-    inline void run(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) override { pool_.run_within(threads_, tasks, body, context); }
-
-private:
-    int threads_;
-    thread_pool pool_;
-};
-inline GRAFT_COLD std::unique_ptr<executor> make_inner(int threads) {
-    return std::make_unique<inner_executor>(std::max(1, std::min(threads, thread_pool::max_threads)));
-}
-}  // namespace detail
-GRAFT_INLINE std::unique_ptr<executor> pool_executor::within(int threads) const { return detail::make_inner(threads); }
-GRAFT_INLINE std::unique_ptr<executor> dedicated_executor::within(int threads) const { return detail::make_inner(threads); }
+GRAFT_INLINE std::unique_ptr<executor> pool_executor::within(int threads) const { return std::make_unique<dedicated_executor>(threads); }
+GRAFT_INLINE std::unique_ptr<executor> dedicated_executor::within(int threads) const { return std::make_unique<dedicated_executor>(threads); }
 
 GRAFT_END_NAMESPACE

@@ -170,10 +170,8 @@ private:
                                      nullptr, &by.scratch,     around_->budget,   nullptr,     around_->trace, around_->traced_as};
         for (std::size_t k = 0; k < each.segments.size(); ++k) GRAFT_TRY(own.at->start(static_cast<int>(k), around));
         for (std::size_t i = 0; i < own.outputs.size(); ++i) {
-            const slot& s = each.outputs[i];
             const std::size_t bytes = own.outputs[i].bytes();
-            const void* const made = s.kind == slot_kind::output ? own.outputs[static_cast<std::size_t>(s.index)].raw() : around.address(s);
-            if (bytes) std::memcpy(static_cast<std::byte*>(rows_[i].data) + static_cast<std::size_t>(sample) * bytes, made, bytes);
+            if (bytes) std::memcpy(static_cast<std::byte*>(rows_[i].data) + static_cast<std::size_t>(sample) * bytes, around.address(each.outputs[i]), bytes);
         }
         return {};
     }

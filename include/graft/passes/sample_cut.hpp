@@ -44,6 +44,7 @@ public:
         GRAFT_TRY(batch_.find_samples());
         if (batch_.samples < 2) return {};
         GRAFT_TRY(batch_.specialize_whole());
+        if (count_multiply_adds(batch_.whole) / batch_.samples < least_work) return {};
         GRAFT_TRY(batch_.follow());
         auto one = batch_.part(1);
         if (!one.ok() && !opened && one.error().code() != errc::memory_oom) {
