@@ -130,7 +130,7 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
     graft::load_options with = load_options_of(common, devices[0]);
     GRAFT_TRY(load_in_stages(common, options.spread, nullptr, devices, 4 * options.spread.stages, with));
     std::unique_ptr<profiling> profile;
-    GRAFT_TRY_ASSIGN(profile, profiling::begin(options.profile, with));
+    GRAFT_TRY_ASSIGN(profile, profiling::begin(options.profile, with.trace));
     const double begun = now_ms();
     graft::model model;
     GRAFT_TRY_ASSIGN(model, graft::load(options.model, with));
@@ -249,7 +249,6 @@ action declare(option_list& list) {
     list.add("--batch", o->batch, "Batch size, or auto: the fastest that fits (default: the model's, else 1)", "B").batch();
     list.add("--rounds", o->rounds, "Timed runs, after a warm-up", "R").within(1, 10000000).shows_default();
     declare_profile(list, o->profile);
-    list.of("--profile").excludes("--train");
     return [o](const common_options& common) -> graft::result<int> {
         if (o->model.empty() && o->arch.empty()) return graft::fail(graft::errc::usage, "bench", "MODEL is required");
         GRAFT_TRY(be_alone("bench"));

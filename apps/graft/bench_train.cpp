@@ -1,6 +1,7 @@
 // graft bench --train: latency of a training step on random input; and what memory a step takes.
 #include "batch_search.hpp"
 #include "deterministic_cost.hpp"
+#include "profile.hpp"
 #include "training.hpp"
 
 #include <graft/exec/class_scores.hpp>
@@ -113,8 +114,12 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     how.exact = common.exact;
     how.seed = common.seed;
     how.shards = options.shards;
+    std::unique_ptr<profiling> profile;
+    GRAFT_TRY_ASSIGN(profile, profiling::begin(options.profile, how.trace));
     std::vector<std::shared_ptr<graft::device>> devices;
     GRAFT_TRY_ASSIGN(devices, open_devices(common));
+    if (profile && (devices.size() > 1 || options.spread.replicas > 1 || options.spread.stages > 0))
+        return graft::fail(graft::errc::usage, "--profile", "of a training step it records one device: give one --device, and neither --replicas nor --stages");
     GRAFT_TRY(spread(common, options.spread, nullptr, std::move(devices), how));
     how.loss_scaling = how.on && common.precision == "float16";
     found_batch found;
@@ -150,6 +155,15 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
             bar.step(i + 1);
         }
     }
+    const double rss = peak_rss_mb();
+    if (profile) {
+        const auto another = [&]() -> graft::status {
+            GRAFT_TRY(step.run(in, pool));
+            ++in.step;
+            return {};
+        };
+        GRAFT_TRY(profile->record_steps(common, another, options.rounds));
+    }
     std::vector<double> sorted = latency;
     std::sort(sorted.begin(), sorted.end());
     const std::size_t n = sorted.size();
@@ -162,7 +176,7 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
                     {"median_ms", middle},
                     {"load_ms", load_ms},
                     {"first_ms", first_ms},
-                    {"rss_mb", peak_rss_mb()},
+                    {"rss_mb", rss},
                     {"step_bytes", memory.total()},
                     {"device_bytes", memory.device},
                     {"isa", graft::cpu::name(isa)},
@@ -174,6 +188,7 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
                     {"inputs", {{"input", shape_json(net.batch)}}}};
         if (cost > 0) object["deterministic_cost"] = cost;
         if (options.batch == batch_auto) object["batch_trials"] = tried_json(found.tried);
+        if (profile) profile->add_to(object);
         print(object);
         return exit_done;
     }
@@ -191,8 +206,9 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     std::snprintf(text, sizeof text, "%.1f samples a second", 1000.0 * static_cast<double>(batch) / middle);
     row("speed", text);
     row("load", milliseconds_text(load_ms) + ", first step " + milliseconds_text(first_ms));
-    std::snprintf(text, sizeof text, "%s planned, %.0f MB resident at most", bytes_text(memory.total()).c_str(), peak_rss_mb());
+    std::snprintf(text, sizeof text, "%s planned, %.0f MB resident at most", bytes_text(memory.total()).c_str(), rss);
     row("memory", text + (memory.device ? ", " + bytes_text(memory.device) + " of the GPU's" : std::string()));
+    if (profile) profile->print(common);
     return exit_done;
 }
 

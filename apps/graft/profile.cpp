@@ -1,4 +1,4 @@
-// --profile of run and bench: records runs between measurements of the machine, and prints where their time went.
+// --profile of run and bench: records runs or training steps between measurements of the machine, and prints where their time went.
 #include "profile.hpp"
 
 #include <graft/core/file.hpp>
@@ -76,16 +76,36 @@ graft::status profiling::put() const {
     return to.commit();
 }
 
-graft::result<std::unique_ptr<profiling>> profiling::begin(const profile_options& options, graft::load_options& with) {
+graft::result<std::unique_ptr<profiling>> profiling::begin(const profile_options& options, std::shared_ptr<graft::trace_recorder>& trace) {
     std::unique_ptr<profiling> made;
     if (options.file.empty()) return made;
     made.reset(new profiling(options));
     GRAFT_TRY(made->put());
-    with.trace = made->recorder_;
+    trace = made->recorder_;
     return made;
 }
 
 graft::status profiling::record(const common_options& common, graft::session& session, int runs, double seconds) {
+    return record_each(
+        common, [&] { return session.run(); }, runs, seconds);
+}
+
+graft::status profiling::record_steps(const common_options& common, const std::function<graft::status()>& step, int steps) {
+    graft::trace_task whole;
+    whole.op = graft::trace_recorder::whole_run, whole.node = "training step", whole.device = "caller", whole.threads = thread_count(common);
+    graft::trace_span span;
+    span.task = std::make_shared<const graft::trace_task>(std::move(whole));
+    const auto recorded = [&]() -> graft::status {
+        span.begin = graft::detail::seconds_now();
+        GRAFT_TRY(step());
+        span.end = graft::detail::seconds_now();
+        recorder_->add(span);
+        return {};
+    };
+    return record_each(common, recorded, steps, 1e9);
+}
+
+graft::status profiling::record_each(const common_options& common, const std::function<graft::status()>& run, int runs, double seconds) {
     graft::cpu::isa level{};
     GRAFT_TRY_ASSIGN(level, graft::cpu::active_isa());
     graft::pool_executor pool(common.threads);
@@ -101,11 +121,11 @@ graft::status profiling::record(const common_options& common, graft::session& se
             ++measured;
             // Measuring leaves other things in the caches and the clocks elsewhere: what is recorded finds them as runs in a row do.
             const double warm = seconds_now();
-            do GRAFT_TRY(session.run());
+            do GRAFT_TRY(run());
             while (seconds_now() - warm < 0.02);
         }
         recorder_->resume();
-        graft::status ran = session.run();
+        graft::status ran = run();
         recorder_->stop();
         GRAFT_TRY(std::move(ran));
         bar.step(i + 1);

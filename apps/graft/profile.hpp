@@ -6,6 +6,7 @@
 
 #include <graft/profile.hpp>
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,14 +20,16 @@ struct profile_options {
 /// Declares --profile and --profile-nodes.
 void declare_profile(option_list& list, profile_options& to);
 
-/// Records runs of a session beside what it measures of the machine.
+/// Records runs of a session, or steps of a training, beside what it measures of the machine.
 class profiling {
 public:
-    /// What will record the sessions of models that are loaded `with` these options, or nothing where no file was asked for. A file that cannot be
-    /// written is told here, before anything is loaded. Errors: file.write.
-    static graft::result<std::unique_ptr<profiling>> begin(const profile_options& options, graft::load_options& with);
+    /// Makes what will record, and has it `trace` the models or steps of whose options that is; nothing where no file was asked for. A file that
+    /// cannot be written is told here, before anything is loaded. Errors: file.write.
+    static graft::result<std::unique_ptr<profiling>> begin(const profile_options& options, std::shared_ptr<graft::trace_recorder>& trace);
     /// Runs a session that has its inputs and has run, `runs` times or until `seconds` are over, and writes the file. Errors: those of the run, file.write.
     graft::status record(const common_options& common, graft::session& session, int runs, double seconds);
+    /// The same of steps of a training that has made some, as many as `steps`.
+    graft::status record_steps(const common_options& common, const std::function<graft::status()>& step, int steps);
     /// `profile{}`.
     void add_to(json& object) const;
     /// The tables, on standard output.
@@ -34,6 +37,7 @@ public:
 
 private:
     explicit profiling(const profile_options& options) : options_(options), recorder_(std::make_shared<graft::trace_recorder>()) {}
+    graft::status record_each(const common_options& common, const std::function<graft::status()>& run, int runs, double seconds);
     graft::status put() const;
     void print_nodes(const terminal& screen) const;
 

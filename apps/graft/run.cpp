@@ -60,7 +60,7 @@ graft::result<int> run(const common_options& common, const run_options& options)
     graft::load_options with;
     GRAFT_TRY_ASSIGN(with, load_options_of(common, options.spread));
     std::unique_ptr<profiling> profile;
-    GRAFT_TRY_ASSIGN(profile, profiling::begin(options.profile, with));
+    GRAFT_TRY_ASSIGN(profile, profiling::begin(options.profile, with.trace));
     graft::model model;
     GRAFT_TRY_ASSIGN(model, graft::load(options.model, with));
     for (const graft::value_info& output : model.outputs())

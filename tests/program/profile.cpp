@@ -126,6 +126,29 @@ TEST_CASE("a profile of stages has a thread for each") {
     CHECK(events_of(trace, "run") == 3);
 }
 
+TEST_CASE("bench --train --profile tells of the operators of a step") {
+    const made_folder folder;
+    const std::string trace = folder.path + "/trace.json";
+    const done d =
+        graft_program("bench --arch lenet --train full --device cpu --threads 2 --rounds 4 --batch 4 --json --profile " + trace + " --profile-nodes 2");
+    REQUIRE_MESSAGE(d.code == 0, d.err);
+    CHECK(events_of(trace, "run") == 4);
+    auto read = graft::parse_json(d.out, "bench");
+    REQUIRE(read.ok());
+    CHECK(read->find("latency_ms")->items.size() == 4);
+    const graft::json* profile = read->find("profile");
+    REQUIRE(profile);
+    CHECK(profile->find("runs")->integer == 2);
+    CHECK(profile->find("nodes")->items.size() == 2);
+    for (const char* op : {"Conv", "ConvGradWeight", "MatMulGradWeight", "SGD"}) CHECK_MESSAGE(row_of(*profile->find("operators"), op), op);
+    const done table = graft_program("bench --arch lenet --train full --device cpu --rounds 1 -q --profile " + trace);
+    CHECK(table.code == 0);
+    CHECK(contains(table.out, "whole run"));
+    const done nowhere = graft_program("bench --arch lenet --train full --device cpu --profile '" + folder.path + "/no such folder/trace.json'");
+    CHECK(nowhere.refused("file.write"));
+    CHECK(graft_program("bench --arch lenet --train full --device cpu --replicas 2 --profile " + trace).refused("usage"));
+}
+
 TEST_CASE("a trace that cannot be written is told before anything is loaded, and wrong usage by name") {
     const made_folder folder;
     const std::string nowhere = folder.path + "/no such folder/trace.json";
@@ -138,8 +161,8 @@ TEST_CASE("a trace that cannot be written is told before anything is loaded, and
     }
     CHECK(file_contents(folder.path + "/out/logits.npy").empty());
     const std::string trace = folder.path + "/trace.json";
-    for (const std::string& wrong : {"bench " + model + " --profile-nodes 3", "bench " + model + " --train full --profile " + trace,
-                                     "bench " + model + " --profile " + trace + " --profile-nodes 0", run + " --profile-nodes 3"})
+    for (const std::string& wrong :
+         {"bench " + model + " --profile-nodes 3", "bench " + model + " --profile " + trace + " --profile-nodes 0", run + " --profile-nodes 3"})
         CHECK(graft_program(wrong).code == 2);
     const done several = graft_program("bench " + model + " --device cpu --replicas 2 --profile " + trace);
     CHECK(several.code == 2);
