@@ -35044,13 +35044,13 @@ enum class bias_kind { none, column, row };
 
 /// A block of C = act(alpha * A * B + bias + residual), m rows by n columns, all of k.
 struct gemm_block {
-    const float* a;       ///< row-major, `lda` apart
+    const float* a;       ///< element (i, l) at i * a_row + l * a_step
     const float* b;       ///< panels of `columns` columns: element (l, j) of panel p is b[p * b_panel + l * b_step + j]
     const float* b_last;  ///< the last, partial panel where B is read in place; null: it lies with the others
     const float* bias;
     const float* residual;
     float* c;
-    std::int64_t m, n, k, lda, b_panel, b_step, ldc, ld_residual;
+    std::int64_t m, n, k, a_row, a_step, b_panel, b_step, ldc, ld_residual;
     float alpha;
     bias_kind bias_of;
     epilogue ep;
@@ -36784,11 +36784,13 @@ GRAFT_FORCE_INLINE void fetch(const float* at) {
 }
 
 // out = (init + A * B) * factor for R rows and one panel; null `init` is zero.
-template <int R>
-inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
-                                     std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+// `Plain`: rows of A lie along k, and B is packed; what is known of distances leaves a step fewer registers to wait for.
+template <int R, bool Plain = false>
+inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
+                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
     // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
-    constexpr int ahead = R == 1 ? 4096 : 16 * gemm_columns;
+    if constexpr (Plain) a_step = 1, b_step = gemm_columns;
+    const std::int64_t ahead = (R == 1 ? 128 : 16) * b_step;
     V acc[R][2];
     if (init) {
         GRAFT_UNROLL
@@ -36800,19 +36802,19 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
     // One pointer for four rows, so that the addresses of a step need few registers.
     const float* rows[(R + 3) / 4];
     GRAFT_UNROLL
-    for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * lda;
+    for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * a_row;
     for (std::int64_t l = 0; l < length; ++l) {
         const V b0 = V::load(b), b1 = V::load(b + V::W);
         fetch<2>(b + ahead);
         GRAFT_UNROLL
         for (int r = 0; r < R; ++r) {
-            const V x = V::set1(rows[r / 4][r % 4 * lda]);
+            const V x = V::set1(rows[r / 4][r % 4 * a_row]);
             acc[r][0] = fma(x, b0, acc[r][0]);
             acc[r][1] = fma(x, b1, acc[r][1]);
         }
         b += b_step;
         GRAFT_UNROLL
-        for (int q = 0; q < (R + 3) / 4; ++q) ++rows[q];
+        for (int q = 0; q < (R + 3) / 4; ++q) rows[q] += a_step;
     }
     if (factor != 1.0f) {
         const V f = V::set1(factor);
@@ -36826,21 +36828,23 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
 // The tile for the rows that are left, out of which `before` come before them in the block. It may be taller than what is
 // left: then it starts earlier, and what it computes again is dropped. Rows of A that lie whole pages apart share one set of the first cache, which has eight
 // to twelve lines: eight of them at a time stay there.
-GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, std::int64_t lda) {
-    if (gemm_rows > 8 && left >= 8 && lda % 1024 == 0) return 8;
+GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, std::int64_t a_row) {
+    if (gemm_rows > 8 && left >= 8 && a_row % 1024 == 0) return 8;
     if (left >= gemm_rows) return gemm_rows;
     static constexpr unsigned char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
     const int rest = static_cast<int>(left), tall = gemm_rows > 8 ? of_14[rest] : of_6[rest % 6];
     if (tall - rest <= before) return tall;
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
-GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
-                                  std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
-    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 4) return gemm_tile<4>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 2) return gemm_tile<2>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    gemm_tile<1>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
+GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
+                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+    if (rows == gemm_rows && a_step == 1 && b_step == gemm_columns)
+        return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (rows == 4) return gemm_tile<4>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (rows == 2) return gemm_tile<2>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    gemm_tile<1>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
 }
 
 // rows x n elements from one place to another.
@@ -36900,7 +36904,7 @@ inline void gemm_run(const gemm_block& g) {
         const std::int64_t length = g.k - l < part ? g.k - l : part;
         const bool first = l == 0, last = l + length >= g.k;
         for (std::int64_t i = 0; i < g.m;) {
-            const int height = gemm_tile_rows(g.m - i, i, g.lda), rows = g.m - i < height ? static_cast<int>(g.m - i) : height, back = height - rows;
+            const int height = gemm_tile_rows(g.m - i, i, g.a_row), rows = g.m - i < height ? static_cast<int>(g.m - i) : height, back = height - rows;
             const std::int64_t top = i - back;
             for (std::int64_t j = 0; j < g.n; j += gemm_columns) {
                 const int n = g.n - j < gemm_columns ? static_cast<int>(g.n - j) : gemm_columns;
@@ -36921,8 +36925,8 @@ inline void gemm_run(const gemm_block& g) {
                     init = tile, init_row = gemm_columns;
                 }
                 float* c = g.c + i * g.ldc + j;
-                gemm_tile(height, g.a + top * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns,
-                          last ? factor : 1.0f);
+                gemm_tile(height, g.a + top * g.a_row + l * g.a_step, g.a_row, g.a_step, b, step, length, init, init_row, direct ? c : tile,
+                          direct ? g.ldc : gemm_columns, last ? factor : 1.0f);
                 if (last && finish)
                     gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
                 else if (!direct)
@@ -39783,11 +39787,13 @@ GRAFT_FORCE_INLINE void fetch(const float* at) {
 }
 
 // out = (init + A * B) * factor for R rows and one panel; null `init` is zero.
-template <int R>
-inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
-                                     std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+// `Plain`: rows of A lie along k, and B is packed; what is known of distances leaves a step fewer registers to wait for.
+template <int R, bool Plain = false>
+inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
+                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
     // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
-    constexpr int ahead = R == 1 ? 4096 : 16 * gemm_columns;
+    if constexpr (Plain) a_step = 1, b_step = gemm_columns;
+    const std::int64_t ahead = (R == 1 ? 128 : 16) * b_step;
     V acc[R][2];
     if (init) {
         GRAFT_UNROLL
@@ -39799,19 +39805,19 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
     // One pointer for four rows, so that the addresses of a step need few registers.
     const float* rows[(R + 3) / 4];
     GRAFT_UNROLL
-    for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * lda;
+    for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * a_row;
     for (std::int64_t l = 0; l < length; ++l) {
         const V b0 = V::load(b), b1 = V::load(b + V::W);
         fetch<2>(b + ahead);
         GRAFT_UNROLL
         for (int r = 0; r < R; ++r) {
-            const V x = V::set1(rows[r / 4][r % 4 * lda]);
+            const V x = V::set1(rows[r / 4][r % 4 * a_row]);
             acc[r][0] = fma(x, b0, acc[r][0]);
             acc[r][1] = fma(x, b1, acc[r][1]);
         }
         b += b_step;
         GRAFT_UNROLL
-        for (int q = 0; q < (R + 3) / 4; ++q) ++rows[q];
+        for (int q = 0; q < (R + 3) / 4; ++q) rows[q] += a_step;
     }
     if (factor != 1.0f) {
         const V f = V::set1(factor);
@@ -39825,21 +39831,23 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
 // The tile for the rows that are left, out of which `before` come before them in the block. It may be taller than what is
 // left: then it starts earlier, and what it computes again is dropped. Rows of A that lie whole pages apart share one set of the first cache, which has eight
 // to twelve lines: eight of them at a time stay there.
-GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, std::int64_t lda) {
-    if (gemm_rows > 8 && left >= 8 && lda % 1024 == 0) return 8;
+GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, std::int64_t a_row) {
+    if (gemm_rows > 8 && left >= 8 && a_row % 1024 == 0) return 8;
     if (left >= gemm_rows) return gemm_rows;
     static constexpr unsigned char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
     const int rest = static_cast<int>(left), tall = gemm_rows > 8 ? of_14[rest] : of_6[rest % 6];
     if (tall - rest <= before) return tall;
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
-GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
-                                  std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
-    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 4) return gemm_tile<4>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 2) return gemm_tile<2>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    gemm_tile<1>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
+GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
+                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+    if (rows == gemm_rows && a_step == 1 && b_step == gemm_columns)
+        return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (rows == 4) return gemm_tile<4>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (rows == 2) return gemm_tile<2>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    gemm_tile<1>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
 }
 
 // rows x n elements from one place to another.
@@ -39899,7 +39907,7 @@ inline void gemm_run(const gemm_block& g) {
         const std::int64_t length = g.k - l < part ? g.k - l : part;
         const bool first = l == 0, last = l + length >= g.k;
         for (std::int64_t i = 0; i < g.m;) {
-            const int height = gemm_tile_rows(g.m - i, i, g.lda), rows = g.m - i < height ? static_cast<int>(g.m - i) : height, back = height - rows;
+            const int height = gemm_tile_rows(g.m - i, i, g.a_row), rows = g.m - i < height ? static_cast<int>(g.m - i) : height, back = height - rows;
             const std::int64_t top = i - back;
             for (std::int64_t j = 0; j < g.n; j += gemm_columns) {
                 const int n = g.n - j < gemm_columns ? static_cast<int>(g.n - j) : gemm_columns;
@@ -39920,8 +39928,8 @@ inline void gemm_run(const gemm_block& g) {
                     init = tile, init_row = gemm_columns;
                 }
                 float* c = g.c + i * g.ldc + j;
-                gemm_tile(height, g.a + top * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns,
-                          last ? factor : 1.0f);
+                gemm_tile(height, g.a + top * g.a_row + l * g.a_step, g.a_row, g.a_step, b, step, length, init, init_row, direct ? c : tile,
+                          direct ? g.ldc : gemm_columns, last ? factor : 1.0f);
                 if (last && finish)
                     gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
                 else if (!direct)
@@ -42802,11 +42810,13 @@ GRAFT_FORCE_INLINE void fetch(const float* at) {
 }
 
 // out = (init + A * B) * factor for R rows and one panel; null `init` is zero.
-template <int R>
-inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
-                                     std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+// `Plain`: rows of A lie along k, and B is packed; what is known of distances leaves a step fewer registers to wait for.
+template <int R, bool Plain = false>
+inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
+                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
     // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
-    constexpr int ahead = R == 1 ? 4096 : 16 * gemm_columns;
+    if constexpr (Plain) a_step = 1, b_step = gemm_columns;
+    const std::int64_t ahead = (R == 1 ? 128 : 16) * b_step;
     V acc[R][2];
     if (init) {
         GRAFT_UNROLL
@@ -42818,19 +42828,19 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
     // One pointer for four rows, so that the addresses of a step need few registers.
     const float* rows[(R + 3) / 4];
     GRAFT_UNROLL
-    for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * lda;
+    for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * a_row;
     for (std::int64_t l = 0; l < length; ++l) {
         const V b0 = V::load(b), b1 = V::load(b + V::W);
         fetch<2>(b + ahead);
         GRAFT_UNROLL
         for (int r = 0; r < R; ++r) {
-            const V x = V::set1(rows[r / 4][r % 4 * lda]);
+            const V x = V::set1(rows[r / 4][r % 4 * a_row]);
             acc[r][0] = fma(x, b0, acc[r][0]);
             acc[r][1] = fma(x, b1, acc[r][1]);
         }
         b += b_step;
         GRAFT_UNROLL
-        for (int q = 0; q < (R + 3) / 4; ++q) ++rows[q];
+        for (int q = 0; q < (R + 3) / 4; ++q) rows[q] += a_step;
     }
     if (factor != 1.0f) {
         const V f = V::set1(factor);
@@ -42844,21 +42854,23 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
 // The tile for the rows that are left, out of which `before` come before them in the block. It may be taller than what is
 // left: then it starts earlier, and what it computes again is dropped. Rows of A that lie whole pages apart share one set of the first cache, which has eight
 // to twelve lines: eight of them at a time stay there.
-GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, std::int64_t lda) {
-    if (gemm_rows > 8 && left >= 8 && lda % 1024 == 0) return 8;
+GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, std::int64_t a_row) {
+    if (gemm_rows > 8 && left >= 8 && a_row % 1024 == 0) return 8;
     if (left >= gemm_rows) return gemm_rows;
     static constexpr unsigned char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
     const int rest = static_cast<int>(left), tall = gemm_rows > 8 ? of_14[rest] : of_6[rest % 6];
     if (tall - rest <= before) return tall;
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
-GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
-                                  std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
-    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 4) return gemm_tile<4>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 2) return gemm_tile<2>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    gemm_tile<1>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
+GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
+                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+    if (rows == gemm_rows && a_step == 1 && b_step == gemm_columns)
+        return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (rows == 4) return gemm_tile<4>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (rows == 2) return gemm_tile<2>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    gemm_tile<1>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
 }
 
 // rows x n elements from one place to another.
@@ -42918,7 +42930,7 @@ inline void gemm_run(const gemm_block& g) {
         const std::int64_t length = g.k - l < part ? g.k - l : part;
         const bool first = l == 0, last = l + length >= g.k;
         for (std::int64_t i = 0; i < g.m;) {
-            const int height = gemm_tile_rows(g.m - i, i, g.lda), rows = g.m - i < height ? static_cast<int>(g.m - i) : height, back = height - rows;
+            const int height = gemm_tile_rows(g.m - i, i, g.a_row), rows = g.m - i < height ? static_cast<int>(g.m - i) : height, back = height - rows;
             const std::int64_t top = i - back;
             for (std::int64_t j = 0; j < g.n; j += gemm_columns) {
                 const int n = g.n - j < gemm_columns ? static_cast<int>(g.n - j) : gemm_columns;
@@ -42939,8 +42951,8 @@ inline void gemm_run(const gemm_block& g) {
                     init = tile, init_row = gemm_columns;
                 }
                 float* c = g.c + i * g.ldc + j;
-                gemm_tile(height, g.a + top * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns,
-                          last ? factor : 1.0f);
+                gemm_tile(height, g.a + top * g.a_row + l * g.a_step, g.a_row, g.a_step, b, step, length, init, init_row, direct ? c : tile,
+                          direct ? g.ldc : gemm_columns, last ? factor : 1.0f);
                 if (last && finish)
                     gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
                 else if (!direct)
@@ -45792,11 +45804,13 @@ GRAFT_FORCE_INLINE void fetch(const float* at) {
 }
 
 // out = (init + A * B) * factor for R rows and one panel; null `init` is zero.
-template <int R>
-inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
-                                     std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+// `Plain`: rows of A lie along k, and B is packed; what is known of distances leaves a step fewer registers to wait for.
+template <int R, bool Plain = false>
+inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
+                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
     // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
-    constexpr int ahead = R == 1 ? 4096 : 16 * gemm_columns;
+    if constexpr (Plain) a_step = 1, b_step = gemm_columns;
+    const std::int64_t ahead = (R == 1 ? 128 : 16) * b_step;
     V acc[R][2];
     if (init) {
         GRAFT_UNROLL
@@ -45808,19 +45822,19 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
     // One pointer for four rows, so that the addresses of a step need few registers.
     const float* rows[(R + 3) / 4];
     GRAFT_UNROLL
-    for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * lda;
+    for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * a_row;
     for (std::int64_t l = 0; l < length; ++l) {
         const V b0 = V::load(b), b1 = V::load(b + V::W);
         fetch<2>(b + ahead);
         GRAFT_UNROLL
         for (int r = 0; r < R; ++r) {
-            const V x = V::set1(rows[r / 4][r % 4 * lda]);
+            const V x = V::set1(rows[r / 4][r % 4 * a_row]);
             acc[r][0] = fma(x, b0, acc[r][0]);
             acc[r][1] = fma(x, b1, acc[r][1]);
         }
         b += b_step;
         GRAFT_UNROLL
-        for (int q = 0; q < (R + 3) / 4; ++q) ++rows[q];
+        for (int q = 0; q < (R + 3) / 4; ++q) rows[q] += a_step;
     }
     if (factor != 1.0f) {
         const V f = V::set1(factor);
@@ -45834,21 +45848,23 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
 // The tile for the rows that are left, out of which `before` come before them in the block. It may be taller than what is
 // left: then it starts earlier, and what it computes again is dropped. Rows of A that lie whole pages apart share one set of the first cache, which has eight
 // to twelve lines: eight of them at a time stay there.
-GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, std::int64_t lda) {
-    if (gemm_rows > 8 && left >= 8 && lda % 1024 == 0) return 8;
+GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, std::int64_t a_row) {
+    if (gemm_rows > 8 && left >= 8 && a_row % 1024 == 0) return 8;
     if (left >= gemm_rows) return gemm_rows;
     static constexpr unsigned char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
     const int rest = static_cast<int>(left), tall = gemm_rows > 8 ? of_14[rest] : of_6[rest % 6];
     if (tall - rest <= before) return tall;
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
-GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
-                                  std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
-    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 4) return gemm_tile<4>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 2) return gemm_tile<2>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    gemm_tile<1>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
+GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
+                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+    if (rows == gemm_rows && a_step == 1 && b_step == gemm_columns)
+        return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (rows == 4) return gemm_tile<4>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (rows == 2) return gemm_tile<2>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    gemm_tile<1>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
 }
 
 // rows x n elements from one place to another.
@@ -45908,7 +45924,7 @@ inline void gemm_run(const gemm_block& g) {
         const std::int64_t length = g.k - l < part ? g.k - l : part;
         const bool first = l == 0, last = l + length >= g.k;
         for (std::int64_t i = 0; i < g.m;) {
-            const int height = gemm_tile_rows(g.m - i, i, g.lda), rows = g.m - i < height ? static_cast<int>(g.m - i) : height, back = height - rows;
+            const int height = gemm_tile_rows(g.m - i, i, g.a_row), rows = g.m - i < height ? static_cast<int>(g.m - i) : height, back = height - rows;
             const std::int64_t top = i - back;
             for (std::int64_t j = 0; j < g.n; j += gemm_columns) {
                 const int n = g.n - j < gemm_columns ? static_cast<int>(g.n - j) : gemm_columns;
@@ -45929,8 +45945,8 @@ inline void gemm_run(const gemm_block& g) {
                     init = tile, init_row = gemm_columns;
                 }
                 float* c = g.c + i * g.ldc + j;
-                gemm_tile(height, g.a + top * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns,
-                          last ? factor : 1.0f);
+                gemm_tile(height, g.a + top * g.a_row + l * g.a_step, g.a_row, g.a_step, b, step, length, init, init_row, direct ? c : tile,
+                          direct ? g.ldc : gemm_columns, last ? factor : 1.0f);
                 if (last && finish)
                     gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
                 else if (!direct)
@@ -48774,11 +48790,13 @@ GRAFT_FORCE_INLINE void fetch(const float* at) {
 }
 
 // out = (init + A * B) * factor for R rows and one panel; null `init` is zero.
-template <int R>
-inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
-                                     std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+// `Plain`: rows of A lie along k, and B is packed; what is known of distances leaves a step fewer registers to wait for.
+template <int R, bool Plain = false>
+inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
+                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
     // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
-    constexpr int ahead = R == 1 ? 4096 : 16 * gemm_columns;
+    if constexpr (Plain) a_step = 1, b_step = gemm_columns;
+    const std::int64_t ahead = (R == 1 ? 128 : 16) * b_step;
     V acc[R][2];
     if (init) {
         GRAFT_UNROLL
@@ -48790,19 +48808,19 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
     // One pointer for four rows, so that the addresses of a step need few registers.
     const float* rows[(R + 3) / 4];
     GRAFT_UNROLL
-    for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * lda;
+    for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * a_row;
     for (std::int64_t l = 0; l < length; ++l) {
         const V b0 = V::load(b), b1 = V::load(b + V::W);
         fetch<2>(b + ahead);
         GRAFT_UNROLL
         for (int r = 0; r < R; ++r) {
-            const V x = V::set1(rows[r / 4][r % 4 * lda]);
+            const V x = V::set1(rows[r / 4][r % 4 * a_row]);
             acc[r][0] = fma(x, b0, acc[r][0]);
             acc[r][1] = fma(x, b1, acc[r][1]);
         }
         b += b_step;
         GRAFT_UNROLL
-        for (int q = 0; q < (R + 3) / 4; ++q) ++rows[q];
+        for (int q = 0; q < (R + 3) / 4; ++q) rows[q] += a_step;
     }
     if (factor != 1.0f) {
         const V f = V::set1(factor);
@@ -48816,21 +48834,23 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
 // The tile for the rows that are left, out of which `before` come before them in the block. It may be taller than what is
 // left: then it starts earlier, and what it computes again is dropped. Rows of A that lie whole pages apart share one set of the first cache, which has eight
 // to twelve lines: eight of them at a time stay there.
-GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, std::int64_t lda) {
-    if (gemm_rows > 8 && left >= 8 && lda % 1024 == 0) return 8;
+GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, std::int64_t a_row) {
+    if (gemm_rows > 8 && left >= 8 && a_row % 1024 == 0) return 8;
     if (left >= gemm_rows) return gemm_rows;
     static constexpr unsigned char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
     const int rest = static_cast<int>(left), tall = gemm_rows > 8 ? of_14[rest] : of_6[rest % 6];
     if (tall - rest <= before) return tall;
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
-GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
-                                  std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
-    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 4) return gemm_tile<4>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 2) return gemm_tile<2>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    gemm_tile<1>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
+GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
+                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+    if (rows == gemm_rows && a_step == 1 && b_step == gemm_columns)
+        return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (rows == 4) return gemm_tile<4>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (rows == 2) return gemm_tile<2>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    gemm_tile<1>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
 }
 
 // rows x n elements from one place to another.
@@ -48890,7 +48910,7 @@ inline void gemm_run(const gemm_block& g) {
         const std::int64_t length = g.k - l < part ? g.k - l : part;
         const bool first = l == 0, last = l + length >= g.k;
         for (std::int64_t i = 0; i < g.m;) {
-            const int height = gemm_tile_rows(g.m - i, i, g.lda), rows = g.m - i < height ? static_cast<int>(g.m - i) : height, back = height - rows;
+            const int height = gemm_tile_rows(g.m - i, i, g.a_row), rows = g.m - i < height ? static_cast<int>(g.m - i) : height, back = height - rows;
             const std::int64_t top = i - back;
             for (std::int64_t j = 0; j < g.n; j += gemm_columns) {
                 const int n = g.n - j < gemm_columns ? static_cast<int>(g.n - j) : gemm_columns;
@@ -48911,8 +48931,8 @@ inline void gemm_run(const gemm_block& g) {
                     init = tile, init_row = gemm_columns;
                 }
                 float* c = g.c + i * g.ldc + j;
-                gemm_tile(height, g.a + top * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns,
-                          last ? factor : 1.0f);
+                gemm_tile(height, g.a + top * g.a_row + l * g.a_step, g.a_row, g.a_step, b, step, length, init, init_row, direct ? c : tile,
+                          direct ? g.ldc : gemm_columns, last ? factor : 1.0f);
                 if (last && finish)
                     gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
                 else if (!direct)
@@ -62824,13 +62844,13 @@ enum class bias_kind { none, column, row };
 
 /// A block of C = act(alpha * A * B + bias + residual), m rows by n columns, all of k.
 struct gemm_block {
-    const float* a;       ///< row-major, `lda` apart
+    const float* a;       ///< element (i, l) at i * a_row + l * a_step
     const float* b;       ///< panels of `columns` columns: element (l, j) of panel p is b[p * b_panel + l * b_step + j]
     const float* b_last;  ///< the last, partial panel where B is read in place; null: it lies with the others
     const float* bias;
     const float* residual;
     float* c;
-    std::int64_t m, n, k, lda, b_panel, b_step, ldc, ld_residual;
+    std::int64_t m, n, k, a_row, a_step, b_panel, b_step, ldc, ld_residual;
     float alpha;
     bias_kind bias_of;
     epilogue ep;
@@ -62889,34 +62909,6 @@ void run_gemm(isa set, const gemm_problem& problem, const float* a, const float*
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CPU_MOVE_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_MOVE_KERNELS_HPP
-// ---- graft/cpu/move_kernels.hpp
-// Kernels that move and convert elements: what each instruction set fills.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// The moving kernels of one instruction set.
-struct move_kernels {
-    /// y[j * y_row + i] = x[i * x_row + j] for i < rows, j < columns; elements of `size` 1, 2, 4 or 8 bytes.
-    void (*transpose)(int size, const void* x, std::int64_t x_row, void* y, std::int64_t y_row, std::int64_t rows, std::int64_t columns);
-    void (*from_float16)(const std::uint16_t* x, float* y, std::int64_t n);
-    void (*to_float16)(const float* x, std::uint16_t* y, std::int64_t n);
-    void (*from_bfloat16)(const std::uint16_t* x, float* y, std::int64_t n);
-    void (*to_bfloat16)(const float* x, std::uint16_t* y, std::int64_t n);
-    /// y = saturate(round(x / scale) + zero), half to even; NaN becomes `zero`. is_signed: int8, else uint8.
-    void (*quantize)(const float* x, void* y, std::int64_t n, float scale, int zero, bool is_signed);
-    /// y = (x - zero) * scale.
-    void (*dequantize)(const void* x, float* y, std::int64_t n, float scale, int zero, bool is_signed);
-};
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
 
 #include <algorithm>
 
@@ -62924,11 +62916,11 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
 
-// What becomes of the operands before the product: B packed, or read in place but for a last partial panel; A^T transposed.
+// What becomes of B before the product: it is packed, or read in place but for a last partial panel.
 struct gemm_plan {
     gemm_problem p;  // as joined_batches has it
     bool pack_whole, pack_last;
-    std::int64_t panels, b_matrices, b_floats, a_matrices, a_floats;  // floats: of one matrix in the workspace
+    std::int64_t panels, b_matrices, b_floats;  // floats: of one matrix in the workspace
 };
 
 // With every distance between rows filled in.
@@ -62965,8 +62957,6 @@ inline gemm_plan plan_gemm(isa set, const gemm_problem& problem) {
     plan.b_matrices = (p.b_strides[0] ? p.batch[0] : 1) * (p.b_strides[1] ? p.batch[1] : 1);
     plan.b_floats = plan.pack_whole ? plan.panels * kernel.columns * p.k : plan.pack_last ? kernel.columns * p.k : 0;
     plan.b_floats = (plan.b_floats + 15) / 16 * 16;
-    plan.a_matrices = (p.a_strides[0] ? p.batch[0] : 1) * (p.a_strides[1] ? p.batch[1] : 1);
-    plan.a_floats = p.trans_a ? (p.m * p.k + 15) / 16 * 16 : 0;
     return plan;
 }
 
@@ -62985,7 +62975,7 @@ GRAFT_INLINE void pack_b(isa set, const gemm_problem& p, const float* b, float* 
 
 GRAFT_INLINE std::int64_t gemm_workspace_bytes(isa set, const gemm_problem& problem) {
     const detail::gemm_plan plan = detail::plan_gemm(set, problem);
-    return (plan.b_floats * plan.b_matrices + plan.a_floats * plan.a_matrices) * 4;
+    return plan.b_floats * plan.b_matrices * 4;
 }
 
 GRAFT_INLINE void run_gemm(isa set, const gemm_problem& problem, const float* a, const float* b, const float* bias, const float* residual, float* c,
@@ -62997,29 +62987,12 @@ GRAFT_INLINE void run_gemm(isa set, const gemm_problem& problem, const float* a,
     if (p.m <= 0 || p.n <= 0 || batches <= 0) return;
     if (p.k <= 0) a = b = c;  // empty matrices have no address, and are not read
     float* packed = static_cast<float*>(workspace);
-    float* straight = packed + plan.b_floats * plan.b_matrices;
-    const std::int64_t b_inner = p.b_strides[1] ? p.batch[1] : 1, a_inner = p.a_strides[1] ? p.batch[1] : 1;
-    if (plan.b_floats) {
-        const std::int64_t first = plan.pack_last ? plan.panels - 1 : 0, count = plan.panels - first;
-        const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, p.k * kernel.columns)), tasks = (count + grain - 1) / grain;
-        parallel_for(pool, plan.b_matrices * tasks, [&](std::int64_t t) {
-            const std::int64_t matrix = t / tasks, begin = first + t % tasks * grain, end = std::min(plan.panels, begin + grain);
-            const float* from = b + matrix / b_inner * p.b_strides[0] + matrix % b_inner * p.b_strides[1];
-            float* to = packed + matrix * plan.b_floats - first * kernel.columns * p.k;
-            kernel.pack({from, p.ldb, p.k, p.n, begin, end, p.trans_b, to});
-        });
-    }
-    std::int64_t lda = p.lda;
-    if (plan.a_floats) {
-        // A^T comes k x m; its transpose, m x k, is written in stripes of k.
-        const std::int64_t stripe = 64, stripes = (p.k + stripe - 1) / stripe;
-        parallel_for(pool, plan.a_matrices * stripes, [&](std::int64_t t) {
-            const std::int64_t matrix = t / stripes, l = t % stripes * stripe;
-            const float* from = a + matrix / a_inner * p.a_strides[0] + matrix % a_inner * p.a_strides[1] + l * p.lda;
-            kernels(set).move->transpose(4, from, p.lda, straight + matrix * plan.a_floats + l, p.k, std::min(stripe, p.k - l), p.m);
-        });
-        lda = p.k;
-    }
+    const std::int64_t b_inner = p.b_strides[1] ? p.batch[1] : 1;
+    const std::int64_t first_panel = plan.pack_last ? plan.panels - 1 : 0, packed_panels = plan.panels - first_panel;
+    const auto pack = [&](std::int64_t matrix, std::int64_t begin, std::int64_t end, float* to) {
+        const float* from = b + matrix / b_inner * p.b_strides[0] + matrix % b_inner * p.b_strides[1];
+        kernel.pack({from, p.ldb, p.k, p.n, begin, end, p.trans_b, to - first_panel * kernel.columns * p.k});
+    };
     // Blocks of C: a few row tiles by as many panels as stay in the second cache together, some 10 us of work or more.
     const std::int64_t depth = std::max<std::int64_t>(1, std::min<std::int64_t>(p.k, 512)), panel_bytes = depth * kernel.columns * 4;
     std::int64_t block_rows = std::min<std::int64_t>(p.m, kernel.rows * 8);
@@ -63030,29 +63003,51 @@ GRAFT_INLINE void run_gemm(isa set, const gemm_problem& problem, const float* a,
     while (blocks() < 12 * pool.threads() && work() > 250000 && block_panels > 1) block_panels = (block_panels + 1) / 2;
     while (blocks() < 12 * pool.threads() && work() > 500000 && block_rows > 2 * kernel.rows) block_rows = (block_rows / kernel.rows + 1) / 2 * kernel.rows;
     const std::int64_t down = (p.m + block_rows - 1) / block_rows, across = (plan.panels + block_panels - 1) / block_panels;
-    parallel_for(pool, batches * down * across, [&](std::int64_t t) {
+    const auto multiply = [&](std::int64_t t, const float* mine) {
         const std::int64_t batch = t / (down * across), outer = batch / p.batch[1], inner = batch % p.batch[1];
         const std::int64_t i = t / across % down * block_rows, panel = t % across * block_panels, j = panel * kernel.columns;
         gemm_block g{};
-        g.a = plan.a_floats ? straight + (outer * (p.a_strides[0] ? a_inner : 0) + (p.a_strides[1] ? inner : 0)) * plan.a_floats
-                            : a + outer * p.a_strides[0] + inner * p.a_strides[1];
-        g.a += i * lda;
-        const std::int64_t matrix = outer * (p.b_strides[0] ? b_inner : 0) + (p.b_strides[1] ? inner : 0);
+        g.a_row = p.trans_a ? 1 : p.lda, g.a_step = p.trans_a ? p.lda : 1;
+        g.a = a + outer * p.a_strides[0] + inner * p.a_strides[1] + i * g.a_row;
         if (p.packed_b || plan.pack_whole) {
             g.b_step = kernel.columns, g.b_panel = p.k * kernel.columns;
-            g.b = (p.packed_b ? b : packed + matrix * plan.b_floats) + panel * g.b_panel;
+            g.b = (p.packed_b ? b : mine) + panel * g.b_panel;
         } else {
             g.b_step = p.ldb, g.b_panel = kernel.columns;
             g.b = b + outer * p.b_strides[0] + inner * p.b_strides[1] + j;
-            g.b_last = plan.pack_last ? packed + matrix * plan.b_floats : nullptr;
+            g.b_last = plan.pack_last ? mine : nullptr;
         }
         g.c = c + outer * p.c_strides[0] + inner * p.c_strides[1] + i * p.ldc + j;
         g.residual = p.ep.residual ? residual + outer * p.residual_strides[0] + inner * p.residual_strides[1] + i * p.ld_residual + j : nullptr;
         g.bias = p.bias == bias_kind::column ? bias + j : p.bias == bias_kind::row ? bias + i : nullptr;
         g.m = std::min(block_rows, p.m - i), g.n = std::min(block_panels * kernel.columns, p.n - j), g.k = p.k;
-        g.lda = lda, g.ldc = p.ldc, g.ld_residual = p.ld_residual;
+        g.ldc = p.ldc, g.ld_residual = p.ld_residual;
         g.alpha = p.alpha, g.bias_of = p.bias, g.ep = p.ep;
         kernel.block(g);
+    };
+    if (plan.b_floats && plan.b_matrices == batches && batches >= (pool.threads() > 1 ? 4 * pool.threads() : 2)) {
+        // Products with a matrix of their own: a task packs each of its own and multiplies by it while that lies in its caches, in the same room.
+        const std::int64_t tasks = pool.threads() > 1 ? 4 * pool.threads() : 1;
+        return parallel_for(pool, tasks, [&](std::int64_t task) {
+            float* const mine = packed + task * plan.b_floats;
+            for (std::int64_t batch = task * batches / tasks; batch < (task + 1) * batches / tasks; ++batch) {
+                pack(batch, first_panel, plan.panels, mine);
+                for (std::int64_t t = 0; t < down * across; ++t) multiply(batch * down * across + t, mine);
+            }
+        });
+    }
+    if (plan.b_floats) {
+        const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, p.k * kernel.columns)),
+                           tasks = (packed_panels + grain - 1) / grain;
+        parallel_for(pool, plan.b_matrices * tasks, [&](std::int64_t t) {
+            const std::int64_t matrix = t / tasks, begin = first_panel + t % tasks * grain;
+            pack(matrix, begin, std::min(plan.panels, begin + grain), packed + matrix * plan.b_floats);
+        });
+    }
+    parallel_for(pool, batches * down * across, [&](std::int64_t t) {
+        const std::int64_t batch = t / (down * across), outer = batch / p.batch[1], inner = batch % p.batch[1];
+        const std::int64_t matrix = outer * (p.b_strides[0] ? b_inner : 0) + (p.b_strides[1] ? inner : 0);
+        multiply(t, packed + matrix * plan.b_floats);
     });
 }
 
@@ -66100,6 +66095,34 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/move.hpp
 // Moving elements of any type, converting narrow floats, and linear quantisation of float32.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_MOVE_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_MOVE_KERNELS_HPP
+// ---- graft/cpu/move_kernels.hpp
+// Kernels that move and convert elements: what each instruction set fills.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// The moving kernels of one instruction set.
+struct move_kernels {
+    /// y[j * y_row + i] = x[i * x_row + j] for i < rows, j < columns; elements of `size` 1, 2, 4 or 8 bytes.
+    void (*transpose)(int size, const void* x, std::int64_t x_row, void* y, std::int64_t y_row, std::int64_t rows, std::int64_t columns);
+    void (*from_float16)(const std::uint16_t* x, float* y, std::int64_t n);
+    void (*to_float16)(const float* x, std::uint16_t* y, std::int64_t n);
+    void (*from_bfloat16)(const std::uint16_t* x, float* y, std::int64_t n);
+    void (*to_bfloat16)(const float* x, std::uint16_t* y, std::int64_t n);
+    /// y = saturate(round(x / scale) + zero), half to even; NaN becomes `zero`. is_signed: int8, else uint8.
+    void (*quantize)(const float* x, void* y, std::int64_t n, float scale, int zero, bool is_signed);
+    /// y = (x - zero) * scale.
+    void (*dequantize)(const void* x, float* y, std::int64_t n, float scale, int zero, bool is_signed);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {

@@ -188,6 +188,16 @@ TEST_CASE("gemm: batches with strides, shared matrices and leading dimensions") 
         big.batch[0] = 2, big.batch[1] = 2, big.a_strides[0] = 3600, big.b_strides[1] = 8000;
         big.c_strides[0] = 36000, big.c_strides[1] = 18000;
         check(set, big, false);
+        // More products than threads have tasks, each with a matrix of its own that is packed: whole, its last panel, and beside columns of A.
+        gemm_problem many = mnk(17, 37, 21);
+        many.batch[0] = 5, many.batch[1] = 4, many.a_strides[0] = 4 * 357, many.a_strides[1] = 357, many.b_strides[0] = 4 * 777, many.b_strides[1] = 777;
+        many.c_strides[0] = many.residual_strides[0] = 4 * 629, many.c_strides[1] = many.residual_strides[1] = 629;
+        many.ep.residual = true;
+        check(set, many, false);
+        many.trans_b = true;
+        check(set, many, false);
+        many.trans_a = true;
+        check(set, many, false);
     });
 }
 

@@ -40,7 +40,6 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "dispatch.hpp"
-#include "move_kernels.hpp"
 
 #include <algorithm>
 
@@ -48,11 +47,11 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
 
-// What becomes of the operands before the product: B packed, or read in place but for a last partial panel; A^T transposed.
+// What becomes of B before the product: it is packed, or read in place but for a last partial panel.
 struct gemm_plan {
     gemm_problem p;  // as joined_batches has it
     bool pack_whole, pack_last;
-    std::int64_t panels, b_matrices, b_floats, a_matrices, a_floats;  // floats: of one matrix in the workspace
+    std::int64_t panels, b_matrices, b_floats;  // floats: of one matrix in the workspace
 };
 
 // With every distance between rows filled in.
@@ -89,8 +88,6 @@ inline gemm_plan plan_gemm(isa set, const gemm_problem& problem) {
     plan.b_matrices = (p.b_strides[0] ? p.batch[0] : 1) * (p.b_strides[1] ? p.batch[1] : 1);
     plan.b_floats = plan.pack_whole ? plan.panels * kernel.columns * p.k : plan.pack_last ? kernel.columns * p.k : 0;
     plan.b_floats = (plan.b_floats + 15) / 16 * 16;
-    plan.a_matrices = (p.a_strides[0] ? p.batch[0] : 1) * (p.a_strides[1] ? p.batch[1] : 1);
-    plan.a_floats = p.trans_a ? (p.m * p.k + 15) / 16 * 16 : 0;
     return plan;
 }
 
@@ -109,7 +106,7 @@ GRAFT_INLINE void pack_b(isa set, const gemm_problem& p, const float* b, float* 
 
 GRAFT_INLINE std::int64_t gemm_workspace_bytes(isa set, const gemm_problem& problem) {
     const detail::gemm_plan plan = detail::plan_gemm(set, problem);
-    return (plan.b_floats * plan.b_matrices + plan.a_floats * plan.a_matrices) * 4;
+    return plan.b_floats * plan.b_matrices * 4;
 }
 
 GRAFT_INLINE void run_gemm(isa set, const gemm_problem& problem, const float* a, const float* b, const float* bias, const float* residual, float* c,
@@ -121,29 +118,12 @@ GRAFT_INLINE void run_gemm(isa set, const gemm_problem& problem, const float* a,
     if (p.m <= 0 || p.n <= 0 || batches <= 0) return;
     if (p.k <= 0) a = b = c;  // empty matrices have no address, and are not read
     float* packed = static_cast<float*>(workspace);
-    float* straight = packed + plan.b_floats * plan.b_matrices;
-    const std::int64_t b_inner = p.b_strides[1] ? p.batch[1] : 1, a_inner = p.a_strides[1] ? p.batch[1] : 1;
-    if (plan.b_floats) {
-        const std::int64_t first = plan.pack_last ? plan.panels - 1 : 0, count = plan.panels - first;
-        const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, p.k * kernel.columns)), tasks = (count + grain - 1) / grain;
-        parallel_for(pool, plan.b_matrices * tasks, [&](std::int64_t t) {
-            const std::int64_t matrix = t / tasks, begin = first + t % tasks * grain, end = std::min(plan.panels, begin + grain);
-            const float* from = b + matrix / b_inner * p.b_strides[0] + matrix % b_inner * p.b_strides[1];
-            float* to = packed + matrix * plan.b_floats - first * kernel.columns * p.k;
-            kernel.pack({from, p.ldb, p.k, p.n, begin, end, p.trans_b, to});
-        });
-    }
-    std::int64_t lda = p.lda;
-    if (plan.a_floats) {
-        // A^T comes k x m; its transpose, m x k, is written in stripes of k.
-        const std::int64_t stripe = 64, stripes = (p.k + stripe - 1) / stripe;
-        parallel_for(pool, plan.a_matrices * stripes, [&](std::int64_t t) {
-            const std::int64_t matrix = t / stripes, l = t % stripes * stripe;
-            const float* from = a + matrix / a_inner * p.a_strides[0] + matrix % a_inner * p.a_strides[1] + l * p.lda;
-            kernels(set).move->transpose(4, from, p.lda, straight + matrix * plan.a_floats + l, p.k, std::min(stripe, p.k - l), p.m);
-        });
-        lda = p.k;
-    }
+    const std::int64_t b_inner = p.b_strides[1] ? p.batch[1] : 1;
+    const std::int64_t first_panel = plan.pack_last ? plan.panels - 1 : 0, packed_panels = plan.panels - first_panel;
+    const auto pack = [&](std::int64_t matrix, std::int64_t begin, std::int64_t end, float* to) {
+        const float* from = b + matrix / b_inner * p.b_strides[0] + matrix % b_inner * p.b_strides[1];
+        kernel.pack({from, p.ldb, p.k, p.n, begin, end, p.trans_b, to - first_panel * kernel.columns * p.k});
+    };
     // Blocks of C: a few row tiles by as many panels as stay in the second cache together, some 10 us of work or more.
     const std::int64_t depth = std::max<std::int64_t>(1, std::min<std::int64_t>(p.k, 512)), panel_bytes = depth * kernel.columns * 4;
     std::int64_t block_rows = std::min<std::int64_t>(p.m, kernel.rows * 8);
@@ -154,29 +134,51 @@ GRAFT_INLINE void run_gemm(isa set, const gemm_problem& problem, const float* a,
     while (blocks() < 12 * pool.threads() && work() > 250000 && block_panels > 1) block_panels = (block_panels + 1) / 2;
     while (blocks() < 12 * pool.threads() && work() > 500000 && block_rows > 2 * kernel.rows) block_rows = (block_rows / kernel.rows + 1) / 2 * kernel.rows;
     const std::int64_t down = (p.m + block_rows - 1) / block_rows, across = (plan.panels + block_panels - 1) / block_panels;
-    parallel_for(pool, batches * down * across, [&](std::int64_t t) {
+    const auto multiply = [&](std::int64_t t, const float* mine) {
         const std::int64_t batch = t / (down * across), outer = batch / p.batch[1], inner = batch % p.batch[1];
         const std::int64_t i = t / across % down * block_rows, panel = t % across * block_panels, j = panel * kernel.columns;
         gemm_block g{};
-        g.a = plan.a_floats ? straight + (outer * (p.a_strides[0] ? a_inner : 0) + (p.a_strides[1] ? inner : 0)) * plan.a_floats
-                            : a + outer * p.a_strides[0] + inner * p.a_strides[1];
-        g.a += i * lda;
-        const std::int64_t matrix = outer * (p.b_strides[0] ? b_inner : 0) + (p.b_strides[1] ? inner : 0);
+        g.a_row = p.trans_a ? 1 : p.lda, g.a_step = p.trans_a ? p.lda : 1;
+        g.a = a + outer * p.a_strides[0] + inner * p.a_strides[1] + i * g.a_row;
         if (p.packed_b || plan.pack_whole) {
             g.b_step = kernel.columns, g.b_panel = p.k * kernel.columns;
-            g.b = (p.packed_b ? b : packed + matrix * plan.b_floats) + panel * g.b_panel;
+            g.b = (p.packed_b ? b : mine) + panel * g.b_panel;
         } else {
             g.b_step = p.ldb, g.b_panel = kernel.columns;
             g.b = b + outer * p.b_strides[0] + inner * p.b_strides[1] + j;
-            g.b_last = plan.pack_last ? packed + matrix * plan.b_floats : nullptr;
+            g.b_last = plan.pack_last ? mine : nullptr;
         }
         g.c = c + outer * p.c_strides[0] + inner * p.c_strides[1] + i * p.ldc + j;
         g.residual = p.ep.residual ? residual + outer * p.residual_strides[0] + inner * p.residual_strides[1] + i * p.ld_residual + j : nullptr;
         g.bias = p.bias == bias_kind::column ? bias + j : p.bias == bias_kind::row ? bias + i : nullptr;
         g.m = std::min(block_rows, p.m - i), g.n = std::min(block_panels * kernel.columns, p.n - j), g.k = p.k;
-        g.lda = lda, g.ldc = p.ldc, g.ld_residual = p.ld_residual;
+        g.ldc = p.ldc, g.ld_residual = p.ld_residual;
         g.alpha = p.alpha, g.bias_of = p.bias, g.ep = p.ep;
         kernel.block(g);
+    };
+    if (plan.b_floats && plan.b_matrices == batches && batches >= (pool.threads() > 1 ? 4 * pool.threads() : 2)) {
+        // Products with a matrix of their own: a task packs each of its own and multiplies by it while that lies in its caches, in the same room.
+        const std::int64_t tasks = pool.threads() > 1 ? 4 * pool.threads() : 1;
+        return parallel_for(pool, tasks, [&](std::int64_t task) {
+            float* const mine = packed + task * plan.b_floats;
+            for (std::int64_t batch = task * batches / tasks; batch < (task + 1) * batches / tasks; ++batch) {
+                pack(batch, first_panel, plan.panels, mine);
+                for (std::int64_t t = 0; t < down * across; ++t) multiply(batch * down * across + t, mine);
+            }
+        });
+    }
+    if (plan.b_floats) {
+        const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, p.k * kernel.columns)),
+                           tasks = (packed_panels + grain - 1) / grain;
+        parallel_for(pool, plan.b_matrices * tasks, [&](std::int64_t t) {
+            const std::int64_t matrix = t / tasks, begin = first_panel + t % tasks * grain;
+            pack(matrix, begin, std::min(plan.panels, begin + grain), packed + matrix * plan.b_floats);
+        });
+    }
+    parallel_for(pool, batches * down * across, [&](std::int64_t t) {
+        const std::int64_t batch = t / (down * across), outer = batch / p.batch[1], inner = batch % p.batch[1];
+        const std::int64_t matrix = outer * (p.b_strides[0] ? b_inner : 0) + (p.b_strides[1] ? inner : 0);
+        multiply(t, packed + matrix * plan.b_floats);
     });
 }
 

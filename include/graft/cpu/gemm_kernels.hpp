@@ -21,13 +21,13 @@ enum class bias_kind { none, column, row };
 
 /// A block of C = act(alpha * A * B + bias + residual), m rows by n columns, all of k.
 struct gemm_block {
-    const float* a;       ///< row-major, `lda` apart
+    const float* a;       ///< element (i, l) at i * a_row + l * a_step
     const float* b;       ///< panels of `columns` columns: element (l, j) of panel p is b[p * b_panel + l * b_step + j]
     const float* b_last;  ///< the last, partial panel where B is read in place; null: it lies with the others
     const float* bias;
     const float* residual;
     float* c;
-    std::int64_t m, n, k, lda, b_panel, b_step, ldc, ld_residual;
+    std::int64_t m, n, k, a_row, a_step, b_panel, b_step, ldc, ld_residual;
     float alpha;
     bias_kind bias_of;
     epilogue ep;

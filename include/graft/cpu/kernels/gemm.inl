@@ -14,11 +14,13 @@ GRAFT_FORCE_INLINE void fetch(const float* at) {
 }
 
 // out = (init + A * B) * factor for R rows and one panel; null `init` is zero.
-template <int R>
-inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
-                                     std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+// `Plain`: rows of A lie along k, and B is packed; what is known of distances leaves a step fewer registers to wait for.
+template <int R, bool Plain = false>
+inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
+                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
     // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
-    constexpr int ahead = R == 1 ? 4096 : 16 * gemm_columns;
+    if constexpr (Plain) a_step = 1, b_step = gemm_columns;
+    const std::int64_t ahead = (R == 1 ? 128 : 16) * b_step;
     V acc[R][2];
     if (init) {
         GRAFT_UNROLL
@@ -30,19 +32,19 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
     // One pointer for four rows, so that the addresses of a step need few registers.
     const float* rows[(R + 3) / 4];
     GRAFT_UNROLL
-    for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * lda;
+    for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * a_row;
     for (std::int64_t l = 0; l < length; ++l) {
         const V b0 = V::load(b), b1 = V::load(b + V::W);
         fetch<2>(b + ahead);
         GRAFT_UNROLL
         for (int r = 0; r < R; ++r) {
-            const V x = V::set1(rows[r / 4][r % 4 * lda]);
+            const V x = V::set1(rows[r / 4][r % 4 * a_row]);
             acc[r][0] = fma(x, b0, acc[r][0]);
             acc[r][1] = fma(x, b1, acc[r][1]);
         }
         b += b_step;
         GRAFT_UNROLL
-        for (int q = 0; q < (R + 3) / 4; ++q) ++rows[q];
+        for (int q = 0; q < (R + 3) / 4; ++q) rows[q] += a_step;
     }
     if (factor != 1.0f) {
         const V f = V::set1(factor);
@@ -56,21 +58,23 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
 // The tile for the rows that are left, out of which `before` come before them in the block. It may be taller than what is
 // left: then it starts earlier, and what it computes again is dropped. Rows of A that lie whole pages apart share one set of the first cache, which has eight
 // to twelve lines: eight of them at a time stay there.
-GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, std::int64_t lda) {
-    if (gemm_rows > 8 && left >= 8 && lda % 1024 == 0) return 8;
+GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, std::int64_t a_row) {
+    if (gemm_rows > 8 && left >= 8 && a_row % 1024 == 0) return 8;
     if (left >= gemm_rows) return gemm_rows;
     static constexpr unsigned char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
     const int rest = static_cast<int>(left), tall = gemm_rows > 8 ? of_14[rest] : of_6[rest % 6];
     if (tall - rest <= before) return tall;
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
-GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
-                                  std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
-    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 4) return gemm_tile<4>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 2) return gemm_tile<2>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
-    gemm_tile<1>(a, lda, b, b_step, length, init, init_row, out, out_row, factor);
+GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
+                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+    if (rows == gemm_rows && a_step == 1 && b_step == gemm_columns)
+        return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (rows == 4) return gemm_tile<4>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    if (rows == 2) return gemm_tile<2>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+    gemm_tile<1>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
 }
 
 // rows x n elements from one place to another.
@@ -130,7 +134,7 @@ inline void gemm_run(const gemm_block& g) {
         const std::int64_t length = g.k - l < part ? g.k - l : part;
         const bool first = l == 0, last = l + length >= g.k;
         for (std::int64_t i = 0; i < g.m;) {
-            const int height = gemm_tile_rows(g.m - i, i, g.lda), rows = g.m - i < height ? static_cast<int>(g.m - i) : height, back = height - rows;
+            const int height = gemm_tile_rows(g.m - i, i, g.a_row), rows = g.m - i < height ? static_cast<int>(g.m - i) : height, back = height - rows;
             const std::int64_t top = i - back;
             for (std::int64_t j = 0; j < g.n; j += gemm_columns) {
                 const int n = g.n - j < gemm_columns ? static_cast<int>(g.n - j) : gemm_columns;
@@ -151,8 +155,8 @@ inline void gemm_run(const gemm_block& g) {
                     init = tile, init_row = gemm_columns;
                 }
                 float* c = g.c + i * g.ldc + j;
-                gemm_tile(height, g.a + top * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns,
-                          last ? factor : 1.0f);
+                gemm_tile(height, g.a + top * g.a_row + l * g.a_step, g.a_row, g.a_step, b, step, length, init, init_row, direct ? c : tile,
+                          direct ? g.ldc : gemm_columns, last ? factor : 1.0f);
                 if (last && finish)
                     gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
                 else if (!direct)
