@@ -7109,8 +7109,8 @@ namespace cpu {
 
 /// One run of sums over all pixels of a batch: of x at a row, which is an input channel and a tap, times dy at an output channel. Both are rounded to bfloat16,
 /// and 32 pixels at a time multiplied, as the 32 channels of a pixel are in a convolution: rows are what pixels are there, dy is the weights. The rows are cut
-/// into chunks, the shards of the batch into parts; a task is one of each. A matrix is an image of one row, whose channels are its columns. Distances count
-/// elements; `vector` is that from a vector of channels to the next.
+/// into bands, the output channels into groups, the shards of the batch into parts; a band of a group is a chunk, and a task is a chunk of a part. A matrix is
+/// an image of one row, whose channels are its columns. Distances count elements; `vector` is that from a vector of channels to the next.
 struct bfloat16_grad_args {
     conv_problem p;  // of the forward convolution
     saved_activation x;
@@ -7121,20 +7121,22 @@ struct bfloat16_grad_args {
     std::int64_t shard_block[graft::shards::most + 1] = {};  // blocks of 32 pixels before each shard; those of a shard begin anew, the last filled up by zeros
     std::uint16_t* packed = nullptr;                         // null, or dy: [blocks of output channels][blocks of pixels][bfloat16_step]
     std::int64_t out_blocks = 0, parts = 1, levels = 1;
-    std::int64_t lanes = 0, chunks = 1, first_chunk = 0;  // input channels of a chunk
-    std::int64_t rows = 0;                                // of a chunk, with room for a whole tile
-    std::int64_t blocks_at_once = 1;                      // of pixels that a task gathers
-    std::uint16_t* gathered = nullptr;  // of each task: 32 pixels of [blocks at once][rows], and, where dy is not packed before, room for that
-    float* sums = nullptr;              // of each task: [levels][rows][output channels]
+    std::int64_t lanes = 0, bands = 1;          // input channels of a band
+    std::int64_t group_blocks = 0, groups = 1;  // blocks of output channels of a group
+    std::int64_t chunks = 1, first_chunk = 0;   // chunk i is band i % bands of group i / bands
+    std::int64_t rows = 0;                      // of a band, with room for a whole tile
+    std::int64_t blocks_at_once = 1;            // of pixels that a task gathers
+    std::uint16_t* gathered = nullptr;          // of each task: 32 pixels of [blocks at once][rows], and, where dy is not packed before, room for that
+    float* sums = nullptr;                      // of each task: [levels][rows][output channels of a group]
     float* out = nullptr;
     std::int64_t out_row = 0, out_column = 0;  // floats from one row to the next, and from one output channel to the next: one of them is 1
 
     std::int64_t blocks() const noexcept { return shard_block[shards.count]; }
-    std::int64_t columns() const noexcept { return out_blocks * bfloat16_block; }
+    std::int64_t columns() const noexcept { return group_blocks * bfloat16_block; }
     std::int64_t level_floats() const noexcept { return rows * columns(); }
     std::int64_t gathered_numbers() const noexcept { return blocks_at_once * rows * bfloat16_block; }
-    // What few chunks read is packed by their own tasks, and need not go through memory.
-    bool packs_before() const noexcept { return chunks > 2; }
+    // What few bands read is packed by their own tasks, and need not go through memory.
+    bool packs_before() const noexcept { return bands > 2; }
     std::int64_t task_numbers() const noexcept { return gathered_numbers() + (packs_before() ? 0 : blocks_at_once * bfloat16_step); }
 };
 
@@ -17460,7 +17462,7 @@ namespace emulated {
 // Gradients of weights as sums of products of bfloat16 over pixels: text, included for each set that rounds to them. A row is an input channel and a tap, and
 // takes the place that a pixel has in a convolution; 32 pixels take that of its channels.
 
-// The rows of a chunk, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
+// The rows of a band, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
 struct bfloat16_rows {
     std::int64_t pitch, channels, rows;
 };
@@ -17563,7 +17565,7 @@ GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std:
 }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
-    const std::int64_t left = a.p.ic - chunk * a.lanes;
+    const std::int64_t left = a.p.ic - chunk % a.bands * a.lanes;
     return left < a.lanes ? left : a.lanes;
 }
 inline float* grad_level(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part, std::int64_t level) {
@@ -17580,6 +17582,8 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
                        each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
+    const std::int64_t first_out = chunk / a.bands * a.group_blocks,
+                       outs = a.out_blocks - first_out < a.group_blocks ? a.out_blocks - first_out : a.group_blocks;
     static constexpr std::int64_t here[1] = {0};
     pixel_args of;  // of one row of pixels
     of.block_pixels = a.rows, of.source_block = a.rows * bfloat16_block;
@@ -17594,11 +17598,11 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
         for (std::int64_t block = 0; block < count; block += of.steps) {
             of.steps = count - block < a.blocks_at_once ? count - block : a.blocks_at_once;
             for (std::int64_t k = 0; k < of.steps; ++k)
-                gather_rows_bfloat16(unit, a, shard, block + k, chunk * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
-            for (std::int64_t o = 0; o < a.out_blocks; ++o) {
+                gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
+            for (std::int64_t o = 0; o < outs; ++o) {
                 float* const to = sums + o * bfloat16_block;
-                const std::uint16_t* const w = a.packed ? a.packed + (o * a.blocks() + first + block) * bfloat16_step : own;
-                if (!a.packed) pack_dy_bfloat16<Tiles>(a, o, shard, block, of.steps, own);
+                const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
+                if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
                 sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to, columns}, to, columns, {pitch, channels, rows});
             }
         }
@@ -17609,15 +17613,16 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
 inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const int taps = a.p.kh * a.p.kw;
     const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
+    const std::int64_t column = chunk / a.bands * columns, count = a.p.oc - column < columns ? a.p.oc - column : columns;
     float* const sums = grad_level(a, chunk, 0, last);
     training::grad_join(sums, a.levels * a.level_floats(), a.parts, pitch * taps * columns);
-    float* const out = a.out + chunk * a.lanes * taps * a.out_row;
+    float* const out = a.out + chunk % a.bands * a.lanes * taps * a.out_row + column * a.out_column;
     if (a.out_column == 1) {
-        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(a.p.oc) * sizeof *out);
+        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(count) * sizeof *out);
         return;
     }
-    for (std::int64_t o = 0; o < a.p.oc; o += V::W)
-        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
+    for (std::int64_t o = 0; o < count; o += V::W)
+        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(count - o < V::W ? count - o : V::W), out + o * a.out_column,
                                  a.out_column, taps, pitch * columns);
 }
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
@@ -17708,7 +17713,7 @@ namespace emulated {
 // Gradients of weights as sums of products of bfloat16 over pixels: text, included for each set that rounds to them. A row is an input channel and a tap, and
 // takes the place that a pixel has in a convolution; 32 pixels take that of its channels.
 
-// The rows of a chunk, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
+// The rows of a band, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
 struct bfloat16_rows {
     std::int64_t pitch, channels, rows;
 };
@@ -17811,7 +17816,7 @@ GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std:
 }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
-    const std::int64_t left = a.p.ic - chunk * a.lanes;
+    const std::int64_t left = a.p.ic - chunk % a.bands * a.lanes;
     return left < a.lanes ? left : a.lanes;
 }
 inline float* grad_level(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part, std::int64_t level) {
@@ -17828,6 +17833,8 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
                        each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
+    const std::int64_t first_out = chunk / a.bands * a.group_blocks,
+                       outs = a.out_blocks - first_out < a.group_blocks ? a.out_blocks - first_out : a.group_blocks;
     static constexpr std::int64_t here[1] = {0};
     pixel_args of;  // of one row of pixels
     of.block_pixels = a.rows, of.source_block = a.rows * bfloat16_block;
@@ -17842,11 +17849,11 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
         for (std::int64_t block = 0; block < count; block += of.steps) {
             of.steps = count - block < a.blocks_at_once ? count - block : a.blocks_at_once;
             for (std::int64_t k = 0; k < of.steps; ++k)
-                gather_rows_bfloat16(unit, a, shard, block + k, chunk * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
-            for (std::int64_t o = 0; o < a.out_blocks; ++o) {
+                gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
+            for (std::int64_t o = 0; o < outs; ++o) {
                 float* const to = sums + o * bfloat16_block;
-                const std::uint16_t* const w = a.packed ? a.packed + (o * a.blocks() + first + block) * bfloat16_step : own;
-                if (!a.packed) pack_dy_bfloat16<Tiles>(a, o, shard, block, of.steps, own);
+                const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
+                if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
                 sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to, columns}, to, columns, {pitch, channels, rows});
             }
         }
@@ -17857,15 +17864,16 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
 inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const int taps = a.p.kh * a.p.kw;
     const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
+    const std::int64_t column = chunk / a.bands * columns, count = a.p.oc - column < columns ? a.p.oc - column : columns;
     float* const sums = grad_level(a, chunk, 0, last);
     training::grad_join(sums, a.levels * a.level_floats(), a.parts, pitch * taps * columns);
-    float* const out = a.out + chunk * a.lanes * taps * a.out_row;
+    float* const out = a.out + chunk % a.bands * a.lanes * taps * a.out_row + column * a.out_column;
     if (a.out_column == 1) {
-        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(a.p.oc) * sizeof *out);
+        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(count) * sizeof *out);
         return;
     }
-    for (std::int64_t o = 0; o < a.p.oc; o += V::W)
-        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
+    for (std::int64_t o = 0; o < count; o += V::W)
+        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(count - o < V::W ? count - o : V::W), out + o * a.out_column,
                                  a.out_column, taps, pitch * columns);
 }
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
@@ -17957,7 +17965,7 @@ namespace emulated {
 // Gradients of weights as sums of products of bfloat16 over pixels: text, included for each set that rounds to them. A row is an input channel and a tap, and
 // takes the place that a pixel has in a convolution; 32 pixels take that of its channels.
 
-// The rows of a chunk, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
+// The rows of a band, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
 struct bfloat16_rows {
     std::int64_t pitch, channels, rows;
 };
@@ -18060,7 +18068,7 @@ GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std:
 }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
-    const std::int64_t left = a.p.ic - chunk * a.lanes;
+    const std::int64_t left = a.p.ic - chunk % a.bands * a.lanes;
     return left < a.lanes ? left : a.lanes;
 }
 inline float* grad_level(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part, std::int64_t level) {
@@ -18077,6 +18085,8 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
                        each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
+    const std::int64_t first_out = chunk / a.bands * a.group_blocks,
+                       outs = a.out_blocks - first_out < a.group_blocks ? a.out_blocks - first_out : a.group_blocks;
     static constexpr std::int64_t here[1] = {0};
     pixel_args of;  // of one row of pixels
     of.block_pixels = a.rows, of.source_block = a.rows * bfloat16_block;
@@ -18091,11 +18101,11 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
         for (std::int64_t block = 0; block < count; block += of.steps) {
             of.steps = count - block < a.blocks_at_once ? count - block : a.blocks_at_once;
             for (std::int64_t k = 0; k < of.steps; ++k)
-                gather_rows_bfloat16(unit, a, shard, block + k, chunk * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
-            for (std::int64_t o = 0; o < a.out_blocks; ++o) {
+                gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
+            for (std::int64_t o = 0; o < outs; ++o) {
                 float* const to = sums + o * bfloat16_block;
-                const std::uint16_t* const w = a.packed ? a.packed + (o * a.blocks() + first + block) * bfloat16_step : own;
-                if (!a.packed) pack_dy_bfloat16<Tiles>(a, o, shard, block, of.steps, own);
+                const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
+                if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
                 sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to, columns}, to, columns, {pitch, channels, rows});
             }
         }
@@ -18106,15 +18116,16 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
 inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const int taps = a.p.kh * a.p.kw;
     const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
+    const std::int64_t column = chunk / a.bands * columns, count = a.p.oc - column < columns ? a.p.oc - column : columns;
     float* const sums = grad_level(a, chunk, 0, last);
     training::grad_join(sums, a.levels * a.level_floats(), a.parts, pitch * taps * columns);
-    float* const out = a.out + chunk * a.lanes * taps * a.out_row;
+    float* const out = a.out + chunk % a.bands * a.lanes * taps * a.out_row + column * a.out_column;
     if (a.out_column == 1) {
-        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(a.p.oc) * sizeof *out);
+        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(count) * sizeof *out);
         return;
     }
-    for (std::int64_t o = 0; o < a.p.oc; o += V::W)
-        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
+    for (std::int64_t o = 0; o < count; o += V::W)
+        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(count - o < V::W ? count - o : V::W), out + o * a.out_column,
                                  a.out_column, taps, pitch * columns);
 }
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
@@ -18206,7 +18217,7 @@ namespace emulated {
 // Gradients of weights as sums of products of bfloat16 over pixels: text, included for each set that rounds to them. A row is an input channel and a tap, and
 // takes the place that a pixel has in a convolution; 32 pixels take that of its channels.
 
-// The rows of a chunk, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
+// The rows of a band, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
 struct bfloat16_rows {
     std::int64_t pitch, channels, rows;
 };
@@ -18309,7 +18320,7 @@ GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std:
 }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
-    const std::int64_t left = a.p.ic - chunk * a.lanes;
+    const std::int64_t left = a.p.ic - chunk % a.bands * a.lanes;
     return left < a.lanes ? left : a.lanes;
 }
 inline float* grad_level(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part, std::int64_t level) {
@@ -18326,6 +18337,8 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
                        each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
+    const std::int64_t first_out = chunk / a.bands * a.group_blocks,
+                       outs = a.out_blocks - first_out < a.group_blocks ? a.out_blocks - first_out : a.group_blocks;
     static constexpr std::int64_t here[1] = {0};
     pixel_args of;  // of one row of pixels
     of.block_pixels = a.rows, of.source_block = a.rows * bfloat16_block;
@@ -18340,11 +18353,11 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
         for (std::int64_t block = 0; block < count; block += of.steps) {
             of.steps = count - block < a.blocks_at_once ? count - block : a.blocks_at_once;
             for (std::int64_t k = 0; k < of.steps; ++k)
-                gather_rows_bfloat16(unit, a, shard, block + k, chunk * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
-            for (std::int64_t o = 0; o < a.out_blocks; ++o) {
+                gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
+            for (std::int64_t o = 0; o < outs; ++o) {
                 float* const to = sums + o * bfloat16_block;
-                const std::uint16_t* const w = a.packed ? a.packed + (o * a.blocks() + first + block) * bfloat16_step : own;
-                if (!a.packed) pack_dy_bfloat16<Tiles>(a, o, shard, block, of.steps, own);
+                const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
+                if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
                 sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to, columns}, to, columns, {pitch, channels, rows});
             }
         }
@@ -18355,15 +18368,16 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
 inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const int taps = a.p.kh * a.p.kw;
     const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
+    const std::int64_t column = chunk / a.bands * columns, count = a.p.oc - column < columns ? a.p.oc - column : columns;
     float* const sums = grad_level(a, chunk, 0, last);
     training::grad_join(sums, a.levels * a.level_floats(), a.parts, pitch * taps * columns);
-    float* const out = a.out + chunk * a.lanes * taps * a.out_row;
+    float* const out = a.out + chunk % a.bands * a.lanes * taps * a.out_row + column * a.out_column;
     if (a.out_column == 1) {
-        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(a.p.oc) * sizeof *out);
+        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(count) * sizeof *out);
         return;
     }
-    for (std::int64_t o = 0; o < a.p.oc; o += V::W)
-        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
+    for (std::int64_t o = 0; o < count; o += V::W)
+        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(count - o < V::W ? count - o : V::W), out + o * a.out_column,
                                  a.out_column, taps, pitch * columns);
 }
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
@@ -18453,7 +18467,7 @@ namespace emulated {
 // Gradients of weights as sums of products of bfloat16 over pixels: text, included for each set that rounds to them. A row is an input channel and a tap, and
 // takes the place that a pixel has in a convolution; 32 pixels take that of its channels.
 
-// The rows of a chunk, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
+// The rows of a band, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
 struct bfloat16_rows {
     std::int64_t pitch, channels, rows;
 };
@@ -18556,7 +18570,7 @@ GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std:
 }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
-    const std::int64_t left = a.p.ic - chunk * a.lanes;
+    const std::int64_t left = a.p.ic - chunk % a.bands * a.lanes;
     return left < a.lanes ? left : a.lanes;
 }
 inline float* grad_level(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part, std::int64_t level) {
@@ -18573,6 +18587,8 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
                        each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
+    const std::int64_t first_out = chunk / a.bands * a.group_blocks,
+                       outs = a.out_blocks - first_out < a.group_blocks ? a.out_blocks - first_out : a.group_blocks;
     static constexpr std::int64_t here[1] = {0};
     pixel_args of;  // of one row of pixels
     of.block_pixels = a.rows, of.source_block = a.rows * bfloat16_block;
@@ -18587,11 +18603,11 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
         for (std::int64_t block = 0; block < count; block += of.steps) {
             of.steps = count - block < a.blocks_at_once ? count - block : a.blocks_at_once;
             for (std::int64_t k = 0; k < of.steps; ++k)
-                gather_rows_bfloat16(unit, a, shard, block + k, chunk * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
-            for (std::int64_t o = 0; o < a.out_blocks; ++o) {
+                gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
+            for (std::int64_t o = 0; o < outs; ++o) {
                 float* const to = sums + o * bfloat16_block;
-                const std::uint16_t* const w = a.packed ? a.packed + (o * a.blocks() + first + block) * bfloat16_step : own;
-                if (!a.packed) pack_dy_bfloat16<Tiles>(a, o, shard, block, of.steps, own);
+                const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
+                if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
                 sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to, columns}, to, columns, {pitch, channels, rows});
             }
         }
@@ -18602,15 +18618,16 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
 inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const int taps = a.p.kh * a.p.kw;
     const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
+    const std::int64_t column = chunk / a.bands * columns, count = a.p.oc - column < columns ? a.p.oc - column : columns;
     float* const sums = grad_level(a, chunk, 0, last);
     training::grad_join(sums, a.levels * a.level_floats(), a.parts, pitch * taps * columns);
-    float* const out = a.out + chunk * a.lanes * taps * a.out_row;
+    float* const out = a.out + chunk % a.bands * a.lanes * taps * a.out_row + column * a.out_column;
     if (a.out_column == 1) {
-        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(a.p.oc) * sizeof *out);
+        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(count) * sizeof *out);
         return;
     }
-    for (std::int64_t o = 0; o < a.p.oc; o += V::W)
-        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
+    for (std::int64_t o = 0; o < count; o += V::W)
+        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(count - o < V::W ? count - o : V::W), out + o * a.out_column,
                                  a.out_column, taps, pitch * columns);
 }
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
@@ -18700,7 +18717,7 @@ namespace bf16 {
 // Gradients of weights as sums of products of bfloat16 over pixels: text, included for each set that rounds to them. A row is an input channel and a tap, and
 // takes the place that a pixel has in a convolution; 32 pixels take that of its channels.
 
-// The rows of a chunk, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
+// The rows of a band, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
 struct bfloat16_rows {
     std::int64_t pitch, channels, rows;
 };
@@ -18803,7 +18820,7 @@ GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std:
 }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
-    const std::int64_t left = a.p.ic - chunk * a.lanes;
+    const std::int64_t left = a.p.ic - chunk % a.bands * a.lanes;
     return left < a.lanes ? left : a.lanes;
 }
 inline float* grad_level(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part, std::int64_t level) {
@@ -18820,6 +18837,8 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
                        each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
+    const std::int64_t first_out = chunk / a.bands * a.group_blocks,
+                       outs = a.out_blocks - first_out < a.group_blocks ? a.out_blocks - first_out : a.group_blocks;
     static constexpr std::int64_t here[1] = {0};
     pixel_args of;  // of one row of pixels
     of.block_pixels = a.rows, of.source_block = a.rows * bfloat16_block;
@@ -18834,11 +18853,11 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
         for (std::int64_t block = 0; block < count; block += of.steps) {
             of.steps = count - block < a.blocks_at_once ? count - block : a.blocks_at_once;
             for (std::int64_t k = 0; k < of.steps; ++k)
-                gather_rows_bfloat16(unit, a, shard, block + k, chunk * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
-            for (std::int64_t o = 0; o < a.out_blocks; ++o) {
+                gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
+            for (std::int64_t o = 0; o < outs; ++o) {
                 float* const to = sums + o * bfloat16_block;
-                const std::uint16_t* const w = a.packed ? a.packed + (o * a.blocks() + first + block) * bfloat16_step : own;
-                if (!a.packed) pack_dy_bfloat16<Tiles>(a, o, shard, block, of.steps, own);
+                const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
+                if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
                 sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to, columns}, to, columns, {pitch, channels, rows});
             }
         }
@@ -18849,15 +18868,16 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
 inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const int taps = a.p.kh * a.p.kw;
     const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
+    const std::int64_t column = chunk / a.bands * columns, count = a.p.oc - column < columns ? a.p.oc - column : columns;
     float* const sums = grad_level(a, chunk, 0, last);
     training::grad_join(sums, a.levels * a.level_floats(), a.parts, pitch * taps * columns);
-    float* const out = a.out + chunk * a.lanes * taps * a.out_row;
+    float* const out = a.out + chunk % a.bands * a.lanes * taps * a.out_row + column * a.out_column;
     if (a.out_column == 1) {
-        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(a.p.oc) * sizeof *out);
+        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(count) * sizeof *out);
         return;
     }
-    for (std::int64_t o = 0; o < a.p.oc; o += V::W)
-        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
+    for (std::int64_t o = 0; o < count; o += V::W)
+        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(count - o < V::W ? count - o : V::W), out + o * a.out_column,
                                  a.out_column, taps, pitch * columns);
 }
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
@@ -19309,8 +19329,8 @@ namespace cpu {
 
 /// One run of sums over all pixels of a batch: of x at a row, which is an input channel and a tap, times dy at an output channel. Both are rounded to bfloat16,
 /// and 32 pixels at a time multiplied, as the 32 channels of a pixel are in a convolution: rows are what pixels are there, dy is the weights. The rows are cut
-/// into chunks, the shards of the batch into parts; a task is one of each. A matrix is an image of one row, whose channels are its columns. Distances count
-/// elements; `vector` is that from a vector of channels to the next.
+/// into bands, the output channels into groups, the shards of the batch into parts; a band of a group is a chunk, and a task is a chunk of a part. A matrix is
+/// an image of one row, whose channels are its columns. Distances count elements; `vector` is that from a vector of channels to the next.
 struct bfloat16_grad_args {
     conv_problem p;  // of the forward convolution
     saved_activation x;
@@ -19321,20 +19341,22 @@ struct bfloat16_grad_args {
     std::int64_t shard_block[graft::shards::most + 1] = {};  // blocks of 32 pixels before each shard; those of a shard begin anew, the last filled up by zeros
     std::uint16_t* packed = nullptr;                         // null, or dy: [blocks of output channels][blocks of pixels][bfloat16_step]
     std::int64_t out_blocks = 0, parts = 1, levels = 1;
-    std::int64_t lanes = 0, chunks = 1, first_chunk = 0;  // input channels of a chunk
-    std::int64_t rows = 0;                                // of a chunk, with room for a whole tile
-    std::int64_t blocks_at_once = 1;                      // of pixels that a task gathers
-    std::uint16_t* gathered = nullptr;  // of each task: 32 pixels of [blocks at once][rows], and, where dy is not packed before, room for that
-    float* sums = nullptr;              // of each task: [levels][rows][output channels]
+    std::int64_t lanes = 0, bands = 1;          // input channels of a band
+    std::int64_t group_blocks = 0, groups = 1;  // blocks of output channels of a group
+    std::int64_t chunks = 1, first_chunk = 0;   // chunk i is band i % bands of group i / bands
+    std::int64_t rows = 0;                      // of a band, with room for a whole tile
+    std::int64_t blocks_at_once = 1;            // of pixels that a task gathers
+    std::uint16_t* gathered = nullptr;          // of each task: 32 pixels of [blocks at once][rows], and, where dy is not packed before, room for that
+    float* sums = nullptr;                      // of each task: [levels][rows][output channels of a group]
     float* out = nullptr;
     std::int64_t out_row = 0, out_column = 0;  // floats from one row to the next, and from one output channel to the next: one of them is 1
 
     std::int64_t blocks() const noexcept { return shard_block[shards.count]; }
-    std::int64_t columns() const noexcept { return out_blocks * bfloat16_block; }
+    std::int64_t columns() const noexcept { return group_blocks * bfloat16_block; }
     std::int64_t level_floats() const noexcept { return rows * columns(); }
     std::int64_t gathered_numbers() const noexcept { return blocks_at_once * rows * bfloat16_block; }
-    // What few chunks read is packed by their own tasks, and need not go through memory.
-    bool packs_before() const noexcept { return chunks > 2; }
+    // What few bands read is packed by their own tasks, and need not go through memory.
+    bool packs_before() const noexcept { return bands > 2; }
     std::int64_t task_numbers() const noexcept { return gathered_numbers() + (packs_before() ? 0 : blocks_at_once * bfloat16_step); }
 };
 
@@ -19491,16 +19513,23 @@ namespace detail {
 
 inline std::int64_t rounded_up(std::int64_t n, std::int64_t to) { return ceil_div(n, to) * to; }
 
-// What is the same for images and for matrices: chunks of rows, parts of the batch, blocks of pixels.
+// What is the same for images and for matrices: bands of rows, groups of columns, parts of the batch, blocks of pixels.
 inline void cut_bfloat16_grad(bfloat16_grad_args& a, std::int64_t width) {
-    constexpr std::int64_t cache = std::int64_t(1) << 19, least_rows = 128, least_tasks = 16;
+    constexpr std::int64_t cache = std::int64_t(3) << 17, most_sums = std::int64_t(1) << 17, few_sums = std::int64_t(1) << 15, least_rows = 128,
+                           least_tasks = 16;
     const std::int64_t taps = std::int64_t(a.p.kh) * a.p.kw, channels = rounded_up(a.p.ic, width), pixels = a.p.oh * a.p.ow;
     a.out_blocks = blocks_of_32(a.p.oc);
     a.lanes = std::min(channels, std::max<std::int64_t>(1, least_rows / (width * taps)) * width);
-    a.chunks = ceil_div(channels, a.lanes);
-    a.lanes = rounded_up(ceil_div(a.p.ic, a.chunks), width);
-    a.chunks = ceil_div(channels, a.lanes);
+    a.bands = ceil_div(channels, a.lanes);
+    a.lanes = rounded_up(ceil_div(a.p.ic, a.bands), width);
+    a.bands = ceil_div(channels, a.lanes);
     a.rows = rounded_up(a.lanes * taps, bfloat16_block);
+    // Sums that would not stay in the second cache from one shard to the next are cut into groups that do, though x is gathered for each then.
+    const std::int64_t fits = a.rows * a.out_blocks * bfloat16_block > most_sums ? few_sums / (a.rows * bfloat16_block) : a.out_blocks;
+    a.groups = ceil_div(a.out_blocks, std::max<std::int64_t>(1, fits));
+    a.group_blocks = ceil_div(a.out_blocks, a.groups);
+    a.groups = ceil_div(a.out_blocks, a.group_blocks);
+    a.chunks = a.bands * a.groups;
     while (a.chunks * a.parts < least_tasks && a.parts < a.shards.count) a.parts *= 2;
     while (a.parts << (a.levels - 1) < a.shards.count) ++a.levels;
     std::int64_t longest = 1;
@@ -19509,8 +19538,8 @@ inline void cut_bfloat16_grad(bfloat16_grad_args& a, std::int64_t width) {
         a.shard_block[s + 1] = a.shard_block[s] + blocks;
         longest = std::max(longest, blocks);
     }
-    // Rows of x and of dy that stay in the second cache together, in pieces of one length.
-    const std::int64_t fit = std::max<std::int64_t>(4, cache / ((a.rows + a.columns()) * bfloat16_block * 2)), pieces = ceil_div(longest, fit);
+    // Rows of x that stay there beside them with a block of dy, in pieces of one length.
+    const std::int64_t fit = std::max<std::int64_t>(4, cache / ((a.rows + bfloat16_block) * bfloat16_block * 2)), pieces = ceil_div(longest, fit);
     a.blocks_at_once = ceil_div(longest, pieces);
 }
 

@@ -121,7 +121,8 @@ TEST_CASE("bfloat16: gradients of matrix products equal sums in double of rounde
         [](isa set) {
             random_source random;
             // samples, rows of each, rows and columns of the product, shards
-            const std::int64_t sizes[][5] = {{1, 1, 1, 1, 8}, {5, 1, 33, 40, 2}, {3, 50, 70, 31, 8}, {9, 17, 16, 130, 16}, {2, 49, 129, 5, 1}};
+            const std::int64_t sizes[][5] = {{1, 1, 1, 1, 8},    {5, 1, 33, 40, 2},   {3, 50, 70, 31, 8}, {9, 17, 16, 130, 16},
+                                             {2, 49, 129, 5, 1}, {2, 3, 140, 1100, 2}};  // columns in groups, of which the last is smaller
             for (const auto& z : sizes) {
                 product_sum_problem p;
                 p.each = z[1], p.n = z[0] * z[1], p.rows = z[2], p.columns = z[3], p.tree.count = static_cast<int>(z[4]);

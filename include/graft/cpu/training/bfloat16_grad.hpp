@@ -36,16 +36,23 @@ namespace detail {
 
 inline std::int64_t rounded_up(std::int64_t n, std::int64_t to) { return ceil_div(n, to) * to; }
 
-// What is the same for images and for matrices: chunks of rows, parts of the batch, blocks of pixels.
+// What is the same for images and for matrices: bands of rows, groups of columns, parts of the batch, blocks of pixels.
 inline void cut_bfloat16_grad(bfloat16_grad_args& a, std::int64_t width) {
-    constexpr std::int64_t cache = std::int64_t(1) << 19, least_rows = 128, least_tasks = 16;
+    constexpr std::int64_t cache = std::int64_t(3) << 17, most_sums = std::int64_t(1) << 17, few_sums = std::int64_t(1) << 15, least_rows = 128,
+                           least_tasks = 16;
     const std::int64_t taps = std::int64_t(a.p.kh) * a.p.kw, channels = rounded_up(a.p.ic, width), pixels = a.p.oh * a.p.ow;
     a.out_blocks = blocks_of_32(a.p.oc);
     a.lanes = std::min(channels, std::max<std::int64_t>(1, least_rows / (width * taps)) * width);
-    a.chunks = ceil_div(channels, a.lanes);
-    a.lanes = rounded_up(ceil_div(a.p.ic, a.chunks), width);
-    a.chunks = ceil_div(channels, a.lanes);
+    a.bands = ceil_div(channels, a.lanes);
+    a.lanes = rounded_up(ceil_div(a.p.ic, a.bands), width);
+    a.bands = ceil_div(channels, a.lanes);
     a.rows = rounded_up(a.lanes * taps, bfloat16_block);
+    // Sums that would not stay in the second cache from one shard to the next are cut into groups that do, though x is gathered for each then.
+    const std::int64_t fits = a.rows * a.out_blocks * bfloat16_block > most_sums ? few_sums / (a.rows * bfloat16_block) : a.out_blocks;
+    a.groups = ceil_div(a.out_blocks, std::max<std::int64_t>(1, fits));
+    a.group_blocks = ceil_div(a.out_blocks, a.groups);
+    a.groups = ceil_div(a.out_blocks, a.group_blocks);
+    a.chunks = a.bands * a.groups;
     while (a.chunks * a.parts < least_tasks && a.parts < a.shards.count) a.parts *= 2;
     while (a.parts << (a.levels - 1) < a.shards.count) ++a.levels;
     std::int64_t longest = 1;
@@ -54,8 +61,8 @@ inline void cut_bfloat16_grad(bfloat16_grad_args& a, std::int64_t width) {
         a.shard_block[s + 1] = a.shard_block[s] + blocks;
         longest = std::max(longest, blocks);
     }
-    // Rows of x and of dy that stay in the second cache together, in pieces of one length.
-    const std::int64_t fit = std::max<std::int64_t>(4, cache / ((a.rows + a.columns()) * bfloat16_block * 2)), pieces = ceil_div(longest, fit);
+    // Rows of x that stay there beside them with a block of dy, in pieces of one length.
+    const std::int64_t fit = std::max<std::int64_t>(4, cache / ((a.rows + bfloat16_block) * bfloat16_block * 2)), pieces = ceil_div(longest, fit);
     a.blocks_at_once = ceil_div(longest, pieces);
 }
 

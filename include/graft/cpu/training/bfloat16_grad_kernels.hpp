@@ -13,8 +13,8 @@ namespace cpu {
 
 /// One run of sums over all pixels of a batch: of x at a row, which is an input channel and a tap, times dy at an output channel. Both are rounded to bfloat16,
 /// and 32 pixels at a time multiplied, as the 32 channels of a pixel are in a convolution: rows are what pixels are there, dy is the weights. The rows are cut
-/// into chunks, the shards of the batch into parts; a task is one of each. A matrix is an image of one row, whose channels are its columns. Distances count
-/// elements; `vector` is that from a vector of channels to the next.
+/// into bands, the output channels into groups, the shards of the batch into parts; a band of a group is a chunk, and a task is a chunk of a part. A matrix is
+/// an image of one row, whose channels are its columns. Distances count elements; `vector` is that from a vector of channels to the next.
 struct bfloat16_grad_args {
     conv_problem p;  // of the forward convolution
     saved_activation x;
@@ -25,20 +25,22 @@ struct bfloat16_grad_args {
     std::int64_t shard_block[graft::shards::most + 1] = {};  // blocks of 32 pixels before each shard; those of a shard begin anew, the last filled up by zeros
     std::uint16_t* packed = nullptr;                         // null, or dy: [blocks of output channels][blocks of pixels][bfloat16_step]
     std::int64_t out_blocks = 0, parts = 1, levels = 1;
-    std::int64_t lanes = 0, chunks = 1, first_chunk = 0;  // input channels of a chunk
-    std::int64_t rows = 0;                                // of a chunk, with room for a whole tile
-    std::int64_t blocks_at_once = 1;                      // of pixels that a task gathers
-    std::uint16_t* gathered = nullptr;  // of each task: 32 pixels of [blocks at once][rows], and, where dy is not packed before, room for that
-    float* sums = nullptr;              // of each task: [levels][rows][output channels]
+    std::int64_t lanes = 0, bands = 1;          // input channels of a band
+    std::int64_t group_blocks = 0, groups = 1;  // blocks of output channels of a group
+    std::int64_t chunks = 1, first_chunk = 0;   // chunk i is band i % bands of group i / bands
+    std::int64_t rows = 0;                      // of a band, with room for a whole tile
+    std::int64_t blocks_at_once = 1;            // of pixels that a task gathers
+    std::uint16_t* gathered = nullptr;          // of each task: 32 pixels of [blocks at once][rows], and, where dy is not packed before, room for that
+    float* sums = nullptr;                      // of each task: [levels][rows][output channels of a group]
     float* out = nullptr;
     std::int64_t out_row = 0, out_column = 0;  // floats from one row to the next, and from one output channel to the next: one of them is 1
 
     std::int64_t blocks() const noexcept { return shard_block[shards.count]; }
-    std::int64_t columns() const noexcept { return out_blocks * bfloat16_block; }
+    std::int64_t columns() const noexcept { return group_blocks * bfloat16_block; }
     std::int64_t level_floats() const noexcept { return rows * columns(); }
     std::int64_t gathered_numbers() const noexcept { return blocks_at_once * rows * bfloat16_block; }
-    // What few chunks read is packed by their own tasks, and need not go through memory.
-    bool packs_before() const noexcept { return chunks > 2; }
+    // What few bands read is packed by their own tasks, and need not go through memory.
+    bool packs_before() const noexcept { return bands > 2; }
     std::int64_t task_numbers() const noexcept { return gathered_numbers() + (packs_before() ? 0 : blocks_at_once * bfloat16_step); }
 };
 

@@ -1,7 +1,7 @@
 // Gradients of weights as sums of products of bfloat16 over pixels: text, included for each set that rounds to them. A row is an input channel and a tap, and
 // takes the place that a pixel has in a convolution; 32 pixels take that of its channels.
 
-// The rows of a chunk, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
+// The rows of a band, [tap][channel]: `pitch` from a tap to the next, of which `channels` count.
 struct bfloat16_rows {
     std::int64_t pitch, channels, rows;
 };
@@ -104,7 +104,7 @@ GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std:
 }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
-    const std::int64_t left = a.p.ic - chunk * a.lanes;
+    const std::int64_t left = a.p.ic - chunk % a.bands * a.lanes;
     return left < a.lanes ? left : a.lanes;
 }
 inline float* grad_level(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part, std::int64_t level) {
@@ -121,6 +121,8 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
                        each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
+    const std::int64_t first_out = chunk / a.bands * a.group_blocks,
+                       outs = a.out_blocks - first_out < a.group_blocks ? a.out_blocks - first_out : a.group_blocks;
     static constexpr std::int64_t here[1] = {0};
     pixel_args of;  // of one row of pixels
     of.block_pixels = a.rows, of.source_block = a.rows * bfloat16_block;
@@ -135,11 +137,11 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
         for (std::int64_t block = 0; block < count; block += of.steps) {
             of.steps = count - block < a.blocks_at_once ? count - block : a.blocks_at_once;
             for (std::int64_t k = 0; k < of.steps; ++k)
-                gather_rows_bfloat16(unit, a, shard, block + k, chunk * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
-            for (std::int64_t o = 0; o < a.out_blocks; ++o) {
+                gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
+            for (std::int64_t o = 0; o < outs; ++o) {
                 float* const to = sums + o * bfloat16_block;
-                const std::uint16_t* const w = a.packed ? a.packed + (o * a.blocks() + first + block) * bfloat16_step : own;
-                if (!a.packed) pack_dy_bfloat16<Tiles>(a, o, shard, block, of.steps, own);
+                const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
+                if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
                 sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to, columns}, to, columns, {pitch, channels, rows});
             }
         }
@@ -150,14 +152,15 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
 inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const int taps = a.p.kh * a.p.kw;
     const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
+    const std::int64_t column = chunk / a.bands * columns, count = a.p.oc - column < columns ? a.p.oc - column : columns;
     float* const sums = grad_level(a, chunk, 0, last);
     training::grad_join(sums, a.levels * a.level_floats(), a.parts, pitch * taps * columns);
-    float* const out = a.out + chunk * a.lanes * taps * a.out_row;
+    float* const out = a.out + chunk % a.bands * a.lanes * taps * a.out_row + column * a.out_column;
     if (a.out_column == 1) {
-        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(a.p.oc) * sizeof *out);
+        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(count) * sizeof *out);
         return;
     }
-    for (std::int64_t o = 0; o < a.p.oc; o += V::W)
-        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(a.p.oc - o < V::W ? a.p.oc - o : V::W), out + o * a.out_column,
+    for (std::int64_t o = 0; o < count; o += V::W)
+        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(count - o < V::W ? count - o : V::W), out + o * a.out_column,
                                  a.out_column, taps, pitch * columns);
 }
