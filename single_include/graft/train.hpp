@@ -6668,161 +6668,30 @@ struct cpu_training {
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_SAVED_ACTIVATIONS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_LOWER_SAVED_ACTIVATIONS_HPP
-// ---- graft/cpu/lower/saved_activations.hpp
-// What the backward part of a step reads of the forward part, kept in bfloat16 in between.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_MASKS_OF_INPUTS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_MASKS_OF_INPUTS_HPP
+// ---- graft/cpu/lower/masks_of_inputs.hpp
+// Masks of activations behind normalisations, made of what was normalised: one array less to read.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
-// ---- graft/cpu/lower/become_training.hpp
-// Binds a node to an operator that only training steps have.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_NORM_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_NORM_HPP
+// ---- graft/cpu/ops/training/norm.hpp
+// Kernels of batch normalisation in training.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_HPP
+// ---- graft/cpu/training/norm_grad.hpp
+// Batch normalisation in training: statistics of a batch, the normalised batch, and the gradient, on planes and on blocks of channels.
 
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_KERNELS_HPP
+// ---- graft/cpu/training/norm_grad_kernels.hpp
+// Batch normalisation in training: kernels that each instruction set fills, and what they are given.
 
-// Attributes stay.
-inline void become_training(node& n, const char* op, place_id on) {
-    n.place = on;
-    n.op_type = op;
-    n.domain = "graft";
-    n.version = newest_opset;
-    n.op = ops::find_training_op("graft", op, newest_opset);
-}
-
-// A new one that makes `to` of `from`.
-inline node training_node(const graph& g, const char* op, place_id on, value_id from, value_id to) {
-    node n;
-    n.name = g.at(to).name;
-    become_training(n, op, on);
-    n.inputs = {from};
-    n.outputs = {to};
-    return n;
-}
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// An activation is rounded where it is made and widened again for each node of the backward part that reads it; the forward part computes by what it was, whose
-// memory is free when it has gone by. Where the input of an activation function is kept, its result is computed of that again. Which are kept so depends on the
-// network alone, not on the batch: members of a run decide alike. What `recompute` repeats reads what the first time has read: that is not rounded.
-class activation_saver : public rewriter {
-public:
-    activation_saver(graph& target, place_id on) : rewriter(target, on) {}
-
-    void run() {
-        turn_ = static_cast<int>(std::find_if(g.nodes.begin(), g.nodes.end(), [](const node& n) { return n.backward; }) - g.nodes.begin());
-        find_samples();
-        const std::size_t count = g.values.size();
-        narrow_.assign(count, no_value);
-        for (std::size_t id = 0; id < count; ++id)
-            if (is_kept(static_cast<value_id>(id))) keep(static_cast<value_id>(id));
-        finish();
-    }
-
-private:
-    // What depends on a batch, and not only on weights.
-    void find_samples() {
-        of_samples_.assign(g.values.size(), 0);
-        for (value_id id : g.inputs) of_samples_[id] = 1;
-        for (const state_pair& s : g.states) of_samples_[g.inputs[static_cast<std::size_t>(s.input)]] = 0;
-        mark_dependents(g, g.nodes.size(), of_samples_);
-    }
-
-    // Images and sequences. A number for each row of them is a statistic, and what dropout multiplies by is the same number all over.
-    bool is_kept(value_id id) {
-        if (id == no_value || static_cast<std::size_t>(id) >= narrow_.size()) return false;
-        const node* made = position(id) < turn_ ? maker(id) : nullptr;
-        const value& v = at(id);
-        if (!made || !here(*made) || !is_float32(id) || !v.has_shape || v.extents.rank() < 3 || v.extents.elements() <= 0 || !of_samples_[id]) return false;
-        if (v.extents[v.extents.rank() - 1] == 1 || (is(*made, "Dropout", "graft") && made->outputs[0] != id)) return false;
-        if (is_output(id)) return false;
-        bool backward = false;
-        for (int i : readers(id)) {
-            const node& n = g.nodes[static_cast<std::size_t>(i)];
-            if (i < turn_) continue;
-            if (!n.backward || !here(n) || std::find(n.inputs.begin(), n.inputs.end(), id) == n.inputs.end()) return false;
-            backward = true;
-        }
-        return backward;
-    }
-
-    void keep(value_id id) {
-        const node& made = *maker(id);
-        const value_id input = is(made, "Activation", "graft") ? made.inputs[0] : no_value;
-        if (is_kept(input)) keep(input);
-        const value_id from = input == no_value ? no_value : narrow_[input];
-        const std::vector<int> reading = readers(id);
-        if (from == no_value) {
-            narrow_[id] = in_bfloat16(id);
-            insert_behind(*writer(id, reading), training_node(g, "Narrow", on_, id, narrow_[id]));
-        }
-        for (int i : reading) {
-            if (i < turn_) continue;
-            node& n = g.nodes[static_cast<std::size_t>(i)];
-            value_id narrow = narrow_[id];
-            if (from != no_value) {
-                narrow = in_bfloat16(id);
-                node again = training_node(g, "ActivationAgain", on_, from, narrow);
-                again.attributes = made.attributes;
-                insert_before(n, std::move(again));
-            }
-            const value_id wide = like(id, "_widened");
-            insert_before(n, training_node(g, "Widen", on_, narrow, wide));
-            edit(n, [&] { std::replace(n.inputs.begin(), n.inputs.end(), id, wide); });
-        }
-    }
-    value_id in_bfloat16(value_id id) {
-        const value_id made = like(id, "_bfloat16");
-        at(made).type = dtype::bfloat16;
-        return made;
-    }
-    // Whoever makes it; or a normalisation or an activation behind that, which can write both what it reads and what it makes.
-    const node* writer(value_id id, const std::vector<int>& reading) {
-        for (int i : reading) {
-            const node& n = g.nodes[static_cast<std::size_t>(i)];
-            const bool writes = is(n, "BatchNormalizationTraining", "graft") || is(n, "Activation", "graft");
-            if (i < turn_ && writes && n.inputs[0] == id) return &n;
-        }
-        return maker(id);
-    }
-    int turn_ = 0;  // where the backward part begins
-    std::vector<char> of_samples_;
-    std::vector<value_id> narrow_;  // of each value what is kept of it
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_LAYOUT_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_LAYOUT_HPP
-// ---- graft/cpu/lower/training_layout.hpp
-// Layout for training on the CPU: gradients stay in blocks of channels wherever the activations that they belong to do.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_OPS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_OPS_HPP
-// ---- graft/cpu/ops/training/ops.hpp
-// The kernels of training's operators, and behind them those of inference.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_CONV_GRAD_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_CONV_GRAD_HPP
-// ---- graft/cpu/ops/training/conv_grad.hpp
-// Kernels of graft.ConvGradWeight, graft.ConvGradInput and graft.PackConvGradInputWeights.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_CONV_GRAD_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_CONV_GRAD_HPP
-// ---- graft/cpu/training/conv_grad.hpp
-// Gradients of float32 convolution with respect to weights, bias and input: choice of an algorithm, packing, and runs over threads.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_CONV_GRAD_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_CONV_GRAD_KERNELS_HPP
-// ---- graft/cpu/training/conv_grad_kernels.hpp
-// Gradients of convolution as kernels see them: one run's arguments, and the table that each instruction set fills.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_ELEMENTWISE_GRAD_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_ELEMENTWISE_GRAD_KERNELS_HPP
+// ---- graft/cpu/training/elementwise_grad_kernels.hpp
+// Gradients of elementwise functions that each instruction set fills.
 
 #ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_SAVED_KERNELS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_TRAINING_SAVED_KERNELS_HPP
@@ -6861,104 +6730,68 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// One run of a gradient with respect to weights, as its tasks read it. The weights are cut into tiles: some vectors of output
-/// channels by some input channels, all taps. A tile's partial sums are rows, (input channel, tap), of output channels; where the
-/// bias is wanted its row comes last. The shards of the batch are cut into `parts`, each of which has `levels` buffers of a tile.
-struct conv_grad_weight_args {
-    conv_problem p;      // of the forward convolution; a pointwise one comes as one long row
-    saved_activation x;  // narrow of depthwise ones alone
-    const float* dy = nullptr;
-    float* dw = nullptr;
-    float* db = nullptr;  // may be null
-    float* workspace = nullptr;
-    std::int64_t icg = 0, ocg = 0;       // channels of one group
-    int vectors = 1;                     // vectors of output channels of a tile; the last tile may have fewer
-    std::int64_t lanes = 1, chunks = 1;  // input channels of a tile, and how many tiles of them there are
-    graft::shards shards;
-    std::int64_t parts = 1, levels = 1, tile_floats = 0, first_tile = 0;
-    std::int64_t strip_images = 1, strip_rows = 1, strip_columns = 1;  // what stays in the first cache for all rows of the tile
+/// What a gradient passes: everything, or only what went through a relu or a clip in the forward pass.
+enum class gradient_mask {
+    none,
+    relu,  ///< where y > 0
+    clip,  ///< where low < y < high
 };
 
-/// How one shard's tiles of Winograd's are cut into strips that are summed in registers: `count` (one, of nothing, where there are none)
-/// of `length` tiles, the last perhaps shorter, from tile `first` of the batch on.
-struct conv_grad_strips {
-    static constexpr std::int64_t most = 64;
-    std::int64_t first = 0, tiles = 0, count = 1, length = 0;
-    std::int64_t place = 0, index = 0;  // room and strips of the shards before
-    std::int64_t slot = 0;              // where the shard's sums lie, unless it has no tiles
-    // Tiles that one strip's transforms have room for: an odd number, so that elements do not fall into one cache set.
-    std::int64_t room() const { return length | 1; }
-    std::int64_t place_of(std::int64_t strip) const { return place + strip * room(); }
-    std::int64_t length_of(std::int64_t strip) const { return strip + 1 < count ? length : tiles - (count - 1) * length; }
-};
-inline conv_grad_strips conv_grad_strips_of(const graft::shards& cut, std::int64_t n, std::int64_t per_image, int shard) {
-    conv_grad_strips s;
-    s.first = cut.first(n, shard) * per_image;
-    s.tiles = cut.last(n, shard) * per_image - s.first;
-    s.count = s.tiles > 0 ? (s.tiles + conv_grad_strips::most - 1) / conv_grad_strips::most : 1;
-    s.length = (s.tiles + s.count - 1) / s.count;
-    s.count = s.length > 0 ? (s.tiles + s.length - 1) / s.length : 1;
-    return s;
-}
-/// A place in the order of all strips.
-struct conv_grad_run {
-    int shard = 0;
-    std::int64_t strip = 0;
+/// The gradients of elementwise functions of one instruction set; n elements each, dx may be dy.
+struct elementwise_grad_kernels {
+    /// dx[i] = dy[i] where y[i] passes the mask, else 0.
+    void (*masked)(gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n);
+    /// dx[i] = dy[i] * act'(x[i]).
+    void (*activation_grad)(activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n);
 };
 
-/// A run of strips of a gradient by Winograd: x and dy transformed to [strip][block][element][tile][W], so that what one tile of weights reads of a
-/// strip lies together. Each tile of weights has `slots` for the sums of one shard, [element][input channel][output channel], and `weight.levels`
-/// buffers of taps, to which shards go when they have been summed.
-struct conv_grad_winograd_args {
-    conv_grad_weight_args weight;
-    int wino = 0;
-    std::int64_t tiles_high = 0, tiles_wide = 0;
-    std::int64_t first_tile = 0, tile_room = 0, dy_element = 0;  // of the strip that is transformed: its first tile, the steps of blocks and elements
-    std::int64_t first_place = 0;                                // of the run's first strip
-    std::int64_t slots = 1, slot_floats = 0, sum_element = 0;
-    float *x_transformed = nullptr, *dy_transformed = nullptr, *sums = nullptr;
-    const conv_grad_strips* strips = nullptr;  // of each shard
-    conv_grad_run begin, end;
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Rows of one vector each that share their channels: the pixels of a block of channels, a piece of one channel's plane, or a few
+/// columns of a matrix. `whole` rows are full, then `tail` rows have `tail_lanes`; `step` floats from one to the next.
+struct norm_rows {
+    std::int64_t whole, tail, step;
+    int tail_lanes;
+    int channels;  ///< lanes that are channels; 0: all lanes are of one channel
 };
 
-/// One run of a gradient with respect to inputs that have strides: one phase, which is a convolution of stride 1 over dY that gives
-/// every sh-th row and every sw-th column of dX, or a depthwise one with all phases.
-struct conv_grad_input_args {
-    conv_args conv;                      // of the phase: reads dY, weights packed as for the direct algorithm
-    conv_problem forward;                // the forward convolution, whose ih and iw are those of dX
-    std::int64_t row0 = 0, column0 = 0;  // where the phase's first pixel lies in dX
+/// y = clamp((x - mean) * scale + shift + residual); a null residual is 0. One number for each lane's channel. `x_narrow` and `y_narrow` (or null) take both in
+/// bfloat16.
+struct norm_forward {
+    const float *x, *residual, *mean, *scale, *shift;
+    float* y;
+    std::uint16_t *x_narrow, *y_narrow;
+    float low, high;
 };
 
-/// One packing of weights: the weight of output channel j, input channel c and tap t of a group is from[group * from_group + j * out_step +
-/// c * in_step + tap[t]], of the `from_taps` that lie together. Groups of input channels are whole vectors.
-struct conv_pack_args {
-    static constexpr int most_taps = 256;
-    const float* from = nullptr;
-    float* to = nullptr;
-    std::int64_t out_channels = 0, in_channels = 0, groups = 1;  // channels of one group
-    std::int64_t out_step = 0, in_step = 0, from_group = 0, to_group = 0;
-    std::int64_t element = 0;  // Winograd: floats from one element to the next
-    int from_taps = 1, taps = 1, wino = 0;
-    bool planes = false;
-    std::int32_t tap[most_taps];
+/// The backward pass: `mask` looks at y, or at (x - mean) * gain + offset where these are not null, which is y again; `masked` (or null) takes what it left of
+/// dy. dx = (dy - shift - (x - mean) * slope) * scale.
+struct norm_backward {
+    const float *dy, *mean, *scale, *slope, *shift, *gain, *offset;
+    saved_activation x, y;  ///< of one type
+    float *masked, *dx;
+    gradient_mask mask;
+    float low, high;
 };
 
-/// `vectors` (`plane_vectors` where x is read from planes): how many vectors of output channels a tile has at most.
-struct conv_grad_kernels {
-    int vectors, plane_vectors;
-    void (*weight)(const conv_grad_weight_args&, std::int64_t tile, std::int64_t part);
-    void (*weight_planes)(const conv_grad_weight_args&, std::int64_t tile, std::int64_t part);
-    void (*weight_depthwise)(const conv_grad_weight_args&, std::int64_t tile, std::int64_t part);
-    void (*weight_end)(const conv_grad_weight_args&, std::int64_t tile);
-    void (*weight_depthwise_end)(const conv_grad_weight_args&, std::int64_t tile);
-    void (*bias)(const conv_grad_weight_args&, std::int64_t vector);
-    void (*winograd_transform)(const conv_grad_winograd_args&, std::int64_t block, std::int64_t first, std::int64_t last);
-    void (*winograd_multiply)(const conv_grad_winograd_args&, std::int64_t tile, std::int64_t first, std::int64_t last);
-    void (*winograd_end)(const conv_grad_winograd_args&, std::int64_t tile, std::int64_t first, std::int64_t last);
-    void (*input_phase)(const conv_grad_input_args&, std::int64_t task);
-    void (*input_empty_phase)(const conv_grad_input_args&, std::int64_t task);
-    void (*input_depthwise)(const conv_grad_input_args&, std::int64_t task);
-    void (*pack)(const conv_pack_args&, std::int64_t task);
+/// The kernels of one instruction set. Sums over rows are made in float for some hundred rows, then carried in double, one result
+/// for each lane (or one, where a row is of one channel). `images` repeat the rows `image_step` floats apart.
+struct norm_grad_kernels {
+    /// Mean, and sum of squared distances from it.
+    void (*moments)(const norm_rows&, const float* x, std::int64_t images, std::int64_t image_step, double* mean, double* square);
+    /// The moments of two sets together, n channels: those of a become those of both. Chan, Golub, LeVeque 1979.
+    void (*merge)(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b, std::int64_t n);
+    void (*normalize)(const norm_rows&, const norm_forward&);
+    /// Sums of dy and of dy * (x - mean).
+    void (*sums)(const norm_rows&, const norm_backward&, std::int64_t images, std::int64_t image_step, double* sum, double* product);
+    void (*gradient)(const norm_rows&, const norm_backward&);
 };
 
 }  // namespace cpu
@@ -6968,80 +6801,53 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-enum class conv_grad_weight_algorithm {
-    direct,     ///< tiles of channels over blocked images; groups too
-    planes,     ///< few input channels, read from planes
-    depthwise,  ///< as many groups as channels
-    winograd2,  ///< of F(2x2, 3x3)
-    winograd4,  ///< of F(4x4, 3x3)
-    bfloat16,   ///< operands rounded to bfloat16, 32 pixels at a time
+/// Images [n][c][area], or with `blocked` [n][ceil(c / W)][area][W]; n * area >= 1. Sums over the batch are a tree over the shards.
+struct norm_problem {
+    std::int64_t n = 0, c = 0, area = 0;  ///< area: height times width; 1 for [n][c]
+    bool blocked = false;
+    shards tree;
+    double epsilon = 1e-5;
+    double momentum = 0.9;  ///< share of the old running value
+    epilogue ep;            ///< forward: y = act(normalised + residual). Backward: the activation whose gradient comes first, relu or clip
 };
 
-/// How a gradient of weights will be computed. The algorithm depends on the instruction set, the shape of one sample and the number of
-/// shards, never on the batch or the threads; the workspace depends on the batch too.
-struct conv_grad_weight_choice {
-    conv_grad_weight_algorithm algorithm = conv_grad_weight_algorithm::direct;
-    const char* reason = "";            ///< for logs; static storage
-    int shards = 1;                     ///< logical shards that the sum over the batch is cut into
-    std::int64_t workspace_bytes = 0;   ///< what run_conv_grad_weight needs beside its arguments, aligned to 64
-    layout::kind in = layout::blocked;  ///< how it reads x; dy is always blocked
-
-    bool takes_narrow() const noexcept { return algorithm == conv_grad_weight_algorithm::bfloat16 || algorithm == conv_grad_weight_algorithm::depthwise; }
+/// What a training pass reads and writes. Arrays of c numbers; those that are null are not written. running_* and new_* may be
+/// the same memory, and so may x and y. x_narrow and y_narrow take x and y in bfloat16, y where the activation is at most a clip.
+struct norm_forward_arrays {
+    const float *x, *scale, *bias, *running_mean, *running_variance, *residual;
+    float *y, *new_mean, *new_variance, *saved_mean, *saved_inverse;
+    std::uint16_t *x_narrow, *y_narrow;
+    float* applied = nullptr;  ///< null, or [2][c]: y = act((x - saved_mean) * applied[0] + applied[1]) where there is no residual
 };
 
-/// Picks the algorithm. `forward` is the problem of the forward convolution; its `in` says how x is at hand (planes are taken as they
-/// are only where there are few channels), its epilogue is not looked at. `exact` forbids Winograd, `bfloat16` lets operands be rounded to it where that is
-/// faster. `shards`: a power of two, 1 to shards::most.
-conv_grad_weight_choice choose_conv_grad_weight(isa set, const conv_problem& forward, int shards);
+/// y = act((x - mean) / sqrt(variance + epsilon) * scale + bias + residual) with the mean and the (biased) variance of the batch;
+/// saved_inverse is 1 / sqrt(variance + epsilon); new = momentum * running + (1 - momentum) * batch, the variance then being the
+/// unbiased one (that of a single number counts as 0), as in PyTorch. Ioffe, Szegedy 2015.
+/// The batch is that of all members of `group`, where there is one. Errors: those of the group.
+status run_batch_norm_training(isa set, const norm_problem& problem, const norm_forward_arrays& arrays, void* workspace, executor& pool,
+                               communicator* group = nullptr);
 
-/// dw[oc][ic / groups][kh][kw] (row-major) = sum over the batch and pixels of dy[oc][pixel] * x[ic][pixel * stride - pad + tap * dilation],
-/// and db[oc] = sum of dy where `db` is not null. x lies as the choice says, and may be narrow where it `takes_narrow`; dy is blocked. Sums over the batch are
-/// the tree of `graft::shards`, so that their bits depend on the number of shards and the instruction set only.
-void run_conv_grad_weight(isa set, const conv_problem& forward, const conv_grad_weight_choice& choice, const saved_activation& x, const float* dy, float* dw,
-                          float* db, void* workspace, executor& pool);
-
-enum class conv_grad_input_algorithm {
-    convolution,  ///< stride 1: a convolution of dy with the weights turned round
-    phases,       ///< strides: a convolution of stride 1 for each phase of the pixels of dx
-    depthwise,    ///< as many groups as channels, with strides
+/// What the backward pass reads and writes. x, and y, which relu and clip look at where there is no `applied`, are of one type. masked (null: not wanted)
+/// takes dy after the activation. dx may be dy.
+struct norm_backward_arrays {
+    const float *dy, *scale, *saved_mean, *saved_inverse;
+    saved_activation x, y;
+    float *dx, *dscale, *dbias, *masked;
+    const float* applied = nullptr;  ///< that of the forward pass, of float32 x, instead of y
 };
 
-/// How a gradient of an input will be computed. Depends on the instruction set and the shape of one sample only.
-struct conv_grad_input_choice {
-    conv_grad_input_algorithm algorithm = conv_grad_input_algorithm::convolution;
-    const char* reason = "";                ///< for logs; static storage
-    conv_choice conv;                       ///< of the convolution, or of each phase
-    std::int64_t packed_bytes = 0;          ///< of the weights as pack_conv_grad_input_weights writes them
-    std::int64_t pack_workspace_bytes = 0;  ///< what pack_conv_grad_input_weights needs, aligned to 64
-    std::int64_t workspace_bytes = 0;       ///< what run_conv_grad_input needs beside its arguments, aligned to 64
-};
+/// dbias = sum(dy), dscale = sum(dy * normalised), dx = scale * saved_inverse * (dy - (dbias + normalised * dscale) / (n * area)).
+/// Sums are over the batch of all members of `group`, where there is one. Errors: those of the group.
+status run_batch_norm_grad(isa set, const norm_problem& problem, const norm_backward_arrays& arrays, void* workspace, executor& pool,
+                           communicator* group = nullptr);
 
-/// Picks the algorithm. `forward` is the problem of the forward convolution; its layouts and epilogue are not looked at, as dy and dx are
-/// blocked. `forward.exact` forbids Winograd.
-conv_grad_input_choice choose_conv_grad_input(isa set, const conv_problem& forward);
-
-/// Writes the weights, [oc][ic / groups][kh][kw], in the order in which the algorithm reads them.
-void pack_conv_grad_input_weights(isa set, const conv_problem& forward, const conv_grad_input_choice& choice, const float* weight, void* packed,
-                                  void* workspace, executor& pool);
-
-/// As pack_conv_weights, of a forward convolution, on all threads: for weights that change with every step. Winograd's are computed in
-/// float, where pack_conv_weights takes double.
-void repack_conv_weights(isa set, const conv_problem& problem, const conv_choice& choice, const float* weight, void* packed, executor& pool);
-
-/// dx = the gradient of the forward convolution's input for dy [+ residual], all blocked. `residual` is null or of dx's shape, and may be
-/// dx.
-void run_conv_grad_input(isa set, const conv_problem& forward, const conv_grad_input_choice& choice, const float* dy, const void* packed, const float* residual,
-                         float* dx, void* workspace, executor& pool);
+/// Bytes of workspace (alignment 64) for either pass; -1 where they overflow.
+std::int64_t norm_workspace_bytes(isa set, const norm_problem& problem);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_CONV_GRAD_INPUT_BODY_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_CONV_GRAD_INPUT_BODY_HPP
-// ---- graft/cpu/training/conv_grad_input_body.hpp
-// Bodies of the gradient of a convolution's input and of packing anew: phases of strides, turned weights, and runs over threads.
-
 #ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_DISPATCH_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_TRAINING_DISPATCH_HPP
 // ---- graft/cpu/training/dispatch.hpp
@@ -7151,10 +6957,10 @@ struct bfloat16_grad_kernels {
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_ELEMENTWISE_GRAD_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_ELEMENTWISE_GRAD_KERNELS_HPP
-// ---- graft/cpu/training/elementwise_grad_kernels.hpp
-// Gradients of elementwise functions that each instruction set fills.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_CONV_GRAD_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_CONV_GRAD_KERNELS_HPP
+// ---- graft/cpu/training/conv_grad_kernels.hpp
+// Gradients of convolution as kernels see them: one run's arguments, and the table that each instruction set fills.
 
 
 #include <cstdint>
@@ -7162,19 +6968,104 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// What a gradient passes: everything, or only what went through a relu or a clip in the forward pass.
-enum class gradient_mask {
-    none,
-    relu,  ///< where y > 0
-    clip,  ///< where low < y < high
+/// One run of a gradient with respect to weights, as its tasks read it. The weights are cut into tiles: some vectors of output
+/// channels by some input channels, all taps. A tile's partial sums are rows, (input channel, tap), of output channels; where the
+/// bias is wanted its row comes last. The shards of the batch are cut into `parts`, each of which has `levels` buffers of a tile.
+struct conv_grad_weight_args {
+    conv_problem p;      // of the forward convolution; a pointwise one comes as one long row
+    saved_activation x;  // narrow of depthwise ones alone
+    const float* dy = nullptr;
+    float* dw = nullptr;
+    float* db = nullptr;  // may be null
+    float* workspace = nullptr;
+    std::int64_t icg = 0, ocg = 0;       // channels of one group
+    int vectors = 1;                     // vectors of output channels of a tile; the last tile may have fewer
+    std::int64_t lanes = 1, chunks = 1;  // input channels of a tile, and how many tiles of them there are
+    graft::shards shards;
+    std::int64_t parts = 1, levels = 1, tile_floats = 0, first_tile = 0;
+    std::int64_t strip_images = 1, strip_rows = 1, strip_columns = 1;  // what stays in the first cache for all rows of the tile
 };
 
-/// The gradients of elementwise functions of one instruction set; n elements each, dx may be dy.
-struct elementwise_grad_kernels {
-    /// dx[i] = dy[i] where y[i] passes the mask, else 0.
-    void (*masked)(gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n);
-    /// dx[i] = dy[i] * act'(x[i]).
-    void (*activation_grad)(activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n);
+/// How one shard's tiles of Winograd's are cut into strips that are summed in registers: `count` (one, of nothing, where there are none)
+/// of `length` tiles, the last perhaps shorter, from tile `first` of the batch on.
+struct conv_grad_strips {
+    static constexpr std::int64_t most = 64;
+    std::int64_t first = 0, tiles = 0, count = 1, length = 0;
+    std::int64_t place = 0, index = 0;  // room and strips of the shards before
+    std::int64_t slot = 0;              // where the shard's sums lie, unless it has no tiles
+    // Tiles that one strip's transforms have room for: an odd number, so that elements do not fall into one cache set.
+    std::int64_t room() const { return length | 1; }
+    std::int64_t place_of(std::int64_t strip) const { return place + strip * room(); }
+    std::int64_t length_of(std::int64_t strip) const { return strip + 1 < count ? length : tiles - (count - 1) * length; }
+};
+inline conv_grad_strips conv_grad_strips_of(const graft::shards& cut, std::int64_t n, std::int64_t per_image, int shard) {
+    conv_grad_strips s;
+    s.first = cut.first(n, shard) * per_image;
+    s.tiles = cut.last(n, shard) * per_image - s.first;
+    s.count = s.tiles > 0 ? (s.tiles + conv_grad_strips::most - 1) / conv_grad_strips::most : 1;
+    s.length = (s.tiles + s.count - 1) / s.count;
+    s.count = s.length > 0 ? (s.tiles + s.length - 1) / s.length : 1;
+    return s;
+}
+/// A place in the order of all strips.
+struct conv_grad_run {
+    int shard = 0;
+    std::int64_t strip = 0;
+};
+
+/// A run of strips of a gradient by Winograd: x and dy transformed to [strip][block][element][tile][W], so that what one tile of weights reads of a
+/// strip lies together. Each tile of weights has `slots` for the sums of one shard, [element][input channel][output channel], and `weight.levels`
+/// buffers of taps, to which shards go when they have been summed.
+struct conv_grad_winograd_args {
+    conv_grad_weight_args weight;
+    int wino = 0;
+    std::int64_t tiles_high = 0, tiles_wide = 0;
+    std::int64_t first_tile = 0, tile_room = 0, dy_element = 0;  // of the strip that is transformed: its first tile, the steps of blocks and elements
+    std::int64_t first_place = 0;                                // of the run's first strip
+    std::int64_t slots = 1, slot_floats = 0, sum_element = 0;
+    float *x_transformed = nullptr, *dy_transformed = nullptr, *sums = nullptr;
+    const conv_grad_strips* strips = nullptr;  // of each shard
+    conv_grad_run begin, end;
+};
+
+/// One run of a gradient with respect to inputs that have strides: one phase, which is a convolution of stride 1 over dY that gives
+/// every sh-th row and every sw-th column of dX, or a depthwise one with all phases.
+struct conv_grad_input_args {
+    conv_args conv;                      // of the phase: reads dY, weights packed as for the direct algorithm
+    conv_problem forward;                // the forward convolution, whose ih and iw are those of dX
+    std::int64_t row0 = 0, column0 = 0;  // where the phase's first pixel lies in dX
+};
+
+/// One packing of weights: the weight of output channel j, input channel c and tap t of a group is from[group * from_group + j * out_step +
+/// c * in_step + tap[t]], of the `from_taps` that lie together. Groups of input channels are whole vectors.
+struct conv_pack_args {
+    static constexpr int most_taps = 256;
+    const float* from = nullptr;
+    float* to = nullptr;
+    std::int64_t out_channels = 0, in_channels = 0, groups = 1;  // channels of one group
+    std::int64_t out_step = 0, in_step = 0, from_group = 0, to_group = 0;
+    std::int64_t element = 0;  // Winograd: floats from one element to the next
+    int from_taps = 1, taps = 1, wino = 0;
+    bool planes = false;
+    std::int32_t tap[most_taps];
+};
+
+/// `vectors` (`plane_vectors` where x is read from planes): how many vectors of output channels a tile has at most.
+struct conv_grad_kernels {
+    int vectors, plane_vectors;
+    void (*weight)(const conv_grad_weight_args&, std::int64_t tile, std::int64_t part);
+    void (*weight_planes)(const conv_grad_weight_args&, std::int64_t tile, std::int64_t part);
+    void (*weight_depthwise)(const conv_grad_weight_args&, std::int64_t tile, std::int64_t part);
+    void (*weight_end)(const conv_grad_weight_args&, std::int64_t tile);
+    void (*weight_depthwise_end)(const conv_grad_weight_args&, std::int64_t tile);
+    void (*bias)(const conv_grad_weight_args&, std::int64_t vector);
+    void (*winograd_transform)(const conv_grad_winograd_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*winograd_multiply)(const conv_grad_winograd_args&, std::int64_t tile, std::int64_t first, std::int64_t last);
+    void (*winograd_end)(const conv_grad_winograd_args&, std::int64_t tile, std::int64_t first, std::int64_t last);
+    void (*input_phase)(const conv_grad_input_args&, std::int64_t task);
+    void (*input_empty_phase)(const conv_grad_input_args&, std::int64_t task);
+    void (*input_depthwise)(const conv_grad_input_args&, std::int64_t task);
+    void (*pack)(const conv_pack_args&, std::int64_t task);
 };
 
 }  // namespace cpu
@@ -7208,59 +7099,6 @@ struct product_sum_block {
 struct matmul_grad_kernels {
     int rows, columns;  ///< of a register tile
     void (*block)(const product_sum_block&);
-};
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_KERNELS_HPP
-// ---- graft/cpu/training/norm_grad_kernels.hpp
-// Batch normalisation in training: kernels that each instruction set fills, and what they are given.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// Rows of one vector each that share their channels: the pixels of a block of channels, a piece of one channel's plane, or a few
-/// columns of a matrix. `whole` rows are full, then `tail` rows have `tail_lanes`; `step` floats from one to the next.
-struct norm_rows {
-    std::int64_t whole, tail, step;
-    int tail_lanes;
-    int channels;  ///< lanes that are channels; 0: all lanes are of one channel
-};
-
-/// y = clamp((x - mean) * scale + shift + residual); a null residual is 0. One number for each lane's channel. `x_narrow` and `y_narrow` (or null) take both in
-/// bfloat16.
-struct norm_forward {
-    const float *x, *residual, *mean, *scale, *shift;
-    float* y;
-    std::uint16_t *x_narrow, *y_narrow;
-    float low, high;
-};
-
-/// The backward pass: `mask` looks at y, and `masked` (or null) takes what it left of dy. dx = (dy - shift - (x - mean) * slope) * scale.
-struct norm_backward {
-    const float *dy, *mean, *scale, *slope, *shift;
-    saved_activation x, y;  ///< of one type
-    float *masked, *dx;
-    gradient_mask mask;
-    float low, high;
-};
-
-/// The kernels of one instruction set. Sums over rows are made in float for some hundred rows, then carried in double, one result
-/// for each lane (or one, where a row is of one channel). `images` repeat the rows `image_step` floats apart.
-struct norm_grad_kernels {
-    /// Mean, and sum of squared distances from it.
-    void (*moments)(const norm_rows&, const float* x, std::int64_t images, std::int64_t image_step, double* mean, double* square);
-    /// The moments of two sets together, n channels: those of a become those of both. Chan, Golub, LeVeque 1979.
-    void (*merge)(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b, std::int64_t n);
-    void (*normalize)(const norm_rows&, const norm_forward&);
-    /// Sums of dy and of dy * (x - mean).
-    void (*sums)(const norm_rows&, const norm_backward&, std::int64_t images, std::int64_t image_step, double* sum, double* product);
-    void (*gradient)(const norm_rows&, const norm_backward&);
 };
 
 }  // namespace cpu
@@ -8787,11 +8625,29 @@ inline void normalize(const norm_rows& r, const norm_forward& g) {
     normalize_rows<false, false>(r, g);
 }
 
+// dy where the activation let y through, which is kept, or made of x again as the forward pass has made it: to the same bits, without an array to read.
+template <gradient_mask Mask>
+struct norm_mask {
+    V low, high, gain, offset;
+    bool again;
+
+    GRAFT_VECTOR norm_mask(const norm_rows& r, const norm_backward& g)
+        : low(V::set1(g.low)), high(V::set1(g.high)), gain(V::zero()), offset(V::zero()), again(Mask != gradient_mask::none && g.gain) {
+        if (again) gain = channel_values(g.gain, r.channels), offset = channel_values(g.offset, r.channels);
+    }
+    template <class Load>
+    GRAFT_VECTOR V operator()(V dy, V centred, const Load& y) const {
+        if constexpr (Mask == gradient_mask::none) return dy;
+        return pass_gradient<Mask>(dy, again ? fma(centred, gain, offset) : y(), low, high);
+    }
+};
+
 template <gradient_mask Mask, bool Store, class T>
 GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, const T* x, std::int64_t images, std::int64_t image_step, double* sum,
                                 double* product) {
     const T* const y = static_cast<const T*>(g.y.data);
-    const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
+    const norm_mask<Mask> mask(r, g);
+    const V mean = channel_values(g.mean, r.channels);
     const std::int64_t rows = r.whole + r.tail;
     const int width = r.channels ? V::W : 1;
     double part[V::W];
@@ -8807,27 +8663,25 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, cons
                 GRAFT_UNROLL
                 for (int j = 0; j < 4; ++j) {
                     const std::int64_t o = at + j * r.step;
-                    V dy = V::load(g.dy + o);
-                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + o), low, high);
+                    const V centred = load_saved(x + o) - mean, dy = mask(V::load(g.dy + o), centred, [&] { return load_saved(y + o); });
                     if constexpr (Store) dy.store(g.masked + o);
                     a[j] = a[j] + dy;
-                    b[j] = fma(dy, load_saved(x + o) - mean, b[j]);
+                    b[j] = fma(dy, centred, b[j]);
                 }
             }
             for (; i < c.whole; ++i, at += r.step) {
-                V dy = V::load(g.dy + at);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
+                const V centred = load_saved(x + at) - mean, dy = mask(V::load(g.dy + at), centred, [&] { return load_saved(y + at); });
                 if constexpr (Store) dy.store(g.masked + at);
                 a[0] = a[0] + dy;
-                b[0] = fma(dy, load_saved(x + at) - mean, b[0]);
+                b[0] = fma(dy, centred, b[0]);
             }
             for (std::int64_t t = 0; t < c.tail; ++t, at += r.step) {
-                V dy = V::load_partial(g.dy + at, r.tail_lanes);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
+                const V centred = load_saved(x + at, r.tail_lanes) - mean;
+                const V dy = mask(V::load_partial(g.dy + at, r.tail_lanes), centred, [&] { return load_saved(y + at, r.tail_lanes); });
                 if constexpr (Store) dy.store_partial(g.masked + at, r.tail_lanes);
                 // Lanes that are not there have a gradient of 0.
                 a[t & 1] = a[t & 1] + dy;
-                b[t & 1] = fma(dy, load_saved(x + at, r.tail_lanes) - mean, b[t & 1]);
+                b[t & 1] = fma(dy, centred, b[t & 1]);
             }
             widen((a[0] + a[1]) + (a[2] + a[3]), r.channels, part);
             for (int j = 0; j < width; ++j) sum[j] += part[j];
@@ -8852,17 +8706,16 @@ GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g
     const T* const y = static_cast<const T*>(g.y.data);
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
-    const V low = V::set1(g.low), high = V::set1(g.high);
+    const norm_mask<Mask> mask(r, g);
     std::int64_t at = 0;
     for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
-        V dy = V::load(g.dy + at);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
-        (fnma(load_saved(x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
+        const V centred = load_saved(x + at) - mean, dy = mask(V::load(g.dy + at), centred, [&] { return load_saved(y + at); });
+        (fnma(centred, slope, dy - shift) * scale).store(g.dx + at);
     }
     for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
-        V dy = V::load_partial(g.dy + at, r.tail_lanes);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
-        (fnma(load_saved(x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
+        const V centred = load_saved(x + at, r.tail_lanes) - mean;
+        const V dy = mask(V::load_partial(g.dy + at, r.tail_lanes), centred, [&] { return load_saved(y + at, r.tail_lanes); });
+        (fnma(centred, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
     }
 }
 inline void norm_gradient(const norm_rows& r, const norm_backward& g) {
@@ -10794,11 +10647,29 @@ inline void normalize(const norm_rows& r, const norm_forward& g) {
     normalize_rows<false, false>(r, g);
 }
 
+// dy where the activation let y through, which is kept, or made of x again as the forward pass has made it: to the same bits, without an array to read.
+template <gradient_mask Mask>
+struct norm_mask {
+    V low, high, gain, offset;
+    bool again;
+
+    GRAFT_VECTOR norm_mask(const norm_rows& r, const norm_backward& g)
+        : low(V::set1(g.low)), high(V::set1(g.high)), gain(V::zero()), offset(V::zero()), again(Mask != gradient_mask::none && g.gain) {
+        if (again) gain = channel_values(g.gain, r.channels), offset = channel_values(g.offset, r.channels);
+    }
+    template <class Load>
+    GRAFT_VECTOR V operator()(V dy, V centred, const Load& y) const {
+        if constexpr (Mask == gradient_mask::none) return dy;
+        return pass_gradient<Mask>(dy, again ? fma(centred, gain, offset) : y(), low, high);
+    }
+};
+
 template <gradient_mask Mask, bool Store, class T>
 GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, const T* x, std::int64_t images, std::int64_t image_step, double* sum,
                                 double* product) {
     const T* const y = static_cast<const T*>(g.y.data);
-    const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
+    const norm_mask<Mask> mask(r, g);
+    const V mean = channel_values(g.mean, r.channels);
     const std::int64_t rows = r.whole + r.tail;
     const int width = r.channels ? V::W : 1;
     double part[V::W];
@@ -10814,27 +10685,25 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, cons
                 GRAFT_UNROLL
                 for (int j = 0; j < 4; ++j) {
                     const std::int64_t o = at + j * r.step;
-                    V dy = V::load(g.dy + o);
-                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + o), low, high);
+                    const V centred = load_saved(x + o) - mean, dy = mask(V::load(g.dy + o), centred, [&] { return load_saved(y + o); });
                     if constexpr (Store) dy.store(g.masked + o);
                     a[j] = a[j] + dy;
-                    b[j] = fma(dy, load_saved(x + o) - mean, b[j]);
+                    b[j] = fma(dy, centred, b[j]);
                 }
             }
             for (; i < c.whole; ++i, at += r.step) {
-                V dy = V::load(g.dy + at);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
+                const V centred = load_saved(x + at) - mean, dy = mask(V::load(g.dy + at), centred, [&] { return load_saved(y + at); });
                 if constexpr (Store) dy.store(g.masked + at);
                 a[0] = a[0] + dy;
-                b[0] = fma(dy, load_saved(x + at) - mean, b[0]);
+                b[0] = fma(dy, centred, b[0]);
             }
             for (std::int64_t t = 0; t < c.tail; ++t, at += r.step) {
-                V dy = V::load_partial(g.dy + at, r.tail_lanes);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
+                const V centred = load_saved(x + at, r.tail_lanes) - mean;
+                const V dy = mask(V::load_partial(g.dy + at, r.tail_lanes), centred, [&] { return load_saved(y + at, r.tail_lanes); });
                 if constexpr (Store) dy.store_partial(g.masked + at, r.tail_lanes);
                 // Lanes that are not there have a gradient of 0.
                 a[t & 1] = a[t & 1] + dy;
-                b[t & 1] = fma(dy, load_saved(x + at, r.tail_lanes) - mean, b[t & 1]);
+                b[t & 1] = fma(dy, centred, b[t & 1]);
             }
             widen((a[0] + a[1]) + (a[2] + a[3]), r.channels, part);
             for (int j = 0; j < width; ++j) sum[j] += part[j];
@@ -10859,17 +10728,16 @@ GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g
     const T* const y = static_cast<const T*>(g.y.data);
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
-    const V low = V::set1(g.low), high = V::set1(g.high);
+    const norm_mask<Mask> mask(r, g);
     std::int64_t at = 0;
     for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
-        V dy = V::load(g.dy + at);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
-        (fnma(load_saved(x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
+        const V centred = load_saved(x + at) - mean, dy = mask(V::load(g.dy + at), centred, [&] { return load_saved(y + at); });
+        (fnma(centred, slope, dy - shift) * scale).store(g.dx + at);
     }
     for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
-        V dy = V::load_partial(g.dy + at, r.tail_lanes);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
-        (fnma(load_saved(x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
+        const V centred = load_saved(x + at, r.tail_lanes) - mean;
+        const V dy = mask(V::load_partial(g.dy + at, r.tail_lanes), centred, [&] { return load_saved(y + at, r.tail_lanes); });
+        (fnma(centred, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
     }
 }
 inline void norm_gradient(const norm_rows& r, const norm_backward& g) {
@@ -12802,11 +12670,29 @@ inline void normalize(const norm_rows& r, const norm_forward& g) {
     normalize_rows<false, false>(r, g);
 }
 
+// dy where the activation let y through, which is kept, or made of x again as the forward pass has made it: to the same bits, without an array to read.
+template <gradient_mask Mask>
+struct norm_mask {
+    V low, high, gain, offset;
+    bool again;
+
+    GRAFT_VECTOR norm_mask(const norm_rows& r, const norm_backward& g)
+        : low(V::set1(g.low)), high(V::set1(g.high)), gain(V::zero()), offset(V::zero()), again(Mask != gradient_mask::none && g.gain) {
+        if (again) gain = channel_values(g.gain, r.channels), offset = channel_values(g.offset, r.channels);
+    }
+    template <class Load>
+    GRAFT_VECTOR V operator()(V dy, V centred, const Load& y) const {
+        if constexpr (Mask == gradient_mask::none) return dy;
+        return pass_gradient<Mask>(dy, again ? fma(centred, gain, offset) : y(), low, high);
+    }
+};
+
 template <gradient_mask Mask, bool Store, class T>
 GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, const T* x, std::int64_t images, std::int64_t image_step, double* sum,
                                 double* product) {
     const T* const y = static_cast<const T*>(g.y.data);
-    const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
+    const norm_mask<Mask> mask(r, g);
+    const V mean = channel_values(g.mean, r.channels);
     const std::int64_t rows = r.whole + r.tail;
     const int width = r.channels ? V::W : 1;
     double part[V::W];
@@ -12822,27 +12708,25 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, cons
                 GRAFT_UNROLL
                 for (int j = 0; j < 4; ++j) {
                     const std::int64_t o = at + j * r.step;
-                    V dy = V::load(g.dy + o);
-                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + o), low, high);
+                    const V centred = load_saved(x + o) - mean, dy = mask(V::load(g.dy + o), centred, [&] { return load_saved(y + o); });
                     if constexpr (Store) dy.store(g.masked + o);
                     a[j] = a[j] + dy;
-                    b[j] = fma(dy, load_saved(x + o) - mean, b[j]);
+                    b[j] = fma(dy, centred, b[j]);
                 }
             }
             for (; i < c.whole; ++i, at += r.step) {
-                V dy = V::load(g.dy + at);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
+                const V centred = load_saved(x + at) - mean, dy = mask(V::load(g.dy + at), centred, [&] { return load_saved(y + at); });
                 if constexpr (Store) dy.store(g.masked + at);
                 a[0] = a[0] + dy;
-                b[0] = fma(dy, load_saved(x + at) - mean, b[0]);
+                b[0] = fma(dy, centred, b[0]);
             }
             for (std::int64_t t = 0; t < c.tail; ++t, at += r.step) {
-                V dy = V::load_partial(g.dy + at, r.tail_lanes);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
+                const V centred = load_saved(x + at, r.tail_lanes) - mean;
+                const V dy = mask(V::load_partial(g.dy + at, r.tail_lanes), centred, [&] { return load_saved(y + at, r.tail_lanes); });
                 if constexpr (Store) dy.store_partial(g.masked + at, r.tail_lanes);
                 // Lanes that are not there have a gradient of 0.
                 a[t & 1] = a[t & 1] + dy;
-                b[t & 1] = fma(dy, load_saved(x + at, r.tail_lanes) - mean, b[t & 1]);
+                b[t & 1] = fma(dy, centred, b[t & 1]);
             }
             widen((a[0] + a[1]) + (a[2] + a[3]), r.channels, part);
             for (int j = 0; j < width; ++j) sum[j] += part[j];
@@ -12867,17 +12751,16 @@ GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g
     const T* const y = static_cast<const T*>(g.y.data);
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
-    const V low = V::set1(g.low), high = V::set1(g.high);
+    const norm_mask<Mask> mask(r, g);
     std::int64_t at = 0;
     for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
-        V dy = V::load(g.dy + at);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
-        (fnma(load_saved(x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
+        const V centred = load_saved(x + at) - mean, dy = mask(V::load(g.dy + at), centred, [&] { return load_saved(y + at); });
+        (fnma(centred, slope, dy - shift) * scale).store(g.dx + at);
     }
     for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
-        V dy = V::load_partial(g.dy + at, r.tail_lanes);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
-        (fnma(load_saved(x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
+        const V centred = load_saved(x + at, r.tail_lanes) - mean;
+        const V dy = mask(V::load_partial(g.dy + at, r.tail_lanes), centred, [&] { return load_saved(y + at, r.tail_lanes); });
+        (fnma(centred, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
     }
 }
 inline void norm_gradient(const norm_rows& r, const norm_backward& g) {
@@ -14810,11 +14693,29 @@ inline void normalize(const norm_rows& r, const norm_forward& g) {
     normalize_rows<false, false>(r, g);
 }
 
+// dy where the activation let y through, which is kept, or made of x again as the forward pass has made it: to the same bits, without an array to read.
+template <gradient_mask Mask>
+struct norm_mask {
+    V low, high, gain, offset;
+    bool again;
+
+    GRAFT_VECTOR norm_mask(const norm_rows& r, const norm_backward& g)
+        : low(V::set1(g.low)), high(V::set1(g.high)), gain(V::zero()), offset(V::zero()), again(Mask != gradient_mask::none && g.gain) {
+        if (again) gain = channel_values(g.gain, r.channels), offset = channel_values(g.offset, r.channels);
+    }
+    template <class Load>
+    GRAFT_VECTOR V operator()(V dy, V centred, const Load& y) const {
+        if constexpr (Mask == gradient_mask::none) return dy;
+        return pass_gradient<Mask>(dy, again ? fma(centred, gain, offset) : y(), low, high);
+    }
+};
+
 template <gradient_mask Mask, bool Store, class T>
 GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, const T* x, std::int64_t images, std::int64_t image_step, double* sum,
                                 double* product) {
     const T* const y = static_cast<const T*>(g.y.data);
-    const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
+    const norm_mask<Mask> mask(r, g);
+    const V mean = channel_values(g.mean, r.channels);
     const std::int64_t rows = r.whole + r.tail;
     const int width = r.channels ? V::W : 1;
     double part[V::W];
@@ -14830,27 +14731,25 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, cons
                 GRAFT_UNROLL
                 for (int j = 0; j < 4; ++j) {
                     const std::int64_t o = at + j * r.step;
-                    V dy = V::load(g.dy + o);
-                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + o), low, high);
+                    const V centred = load_saved(x + o) - mean, dy = mask(V::load(g.dy + o), centred, [&] { return load_saved(y + o); });
                     if constexpr (Store) dy.store(g.masked + o);
                     a[j] = a[j] + dy;
-                    b[j] = fma(dy, load_saved(x + o) - mean, b[j]);
+                    b[j] = fma(dy, centred, b[j]);
                 }
             }
             for (; i < c.whole; ++i, at += r.step) {
-                V dy = V::load(g.dy + at);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
+                const V centred = load_saved(x + at) - mean, dy = mask(V::load(g.dy + at), centred, [&] { return load_saved(y + at); });
                 if constexpr (Store) dy.store(g.masked + at);
                 a[0] = a[0] + dy;
-                b[0] = fma(dy, load_saved(x + at) - mean, b[0]);
+                b[0] = fma(dy, centred, b[0]);
             }
             for (std::int64_t t = 0; t < c.tail; ++t, at += r.step) {
-                V dy = V::load_partial(g.dy + at, r.tail_lanes);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
+                const V centred = load_saved(x + at, r.tail_lanes) - mean;
+                const V dy = mask(V::load_partial(g.dy + at, r.tail_lanes), centred, [&] { return load_saved(y + at, r.tail_lanes); });
                 if constexpr (Store) dy.store_partial(g.masked + at, r.tail_lanes);
                 // Lanes that are not there have a gradient of 0.
                 a[t & 1] = a[t & 1] + dy;
-                b[t & 1] = fma(dy, load_saved(x + at, r.tail_lanes) - mean, b[t & 1]);
+                b[t & 1] = fma(dy, centred, b[t & 1]);
             }
             widen((a[0] + a[1]) + (a[2] + a[3]), r.channels, part);
             for (int j = 0; j < width; ++j) sum[j] += part[j];
@@ -14875,17 +14774,16 @@ GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g
     const T* const y = static_cast<const T*>(g.y.data);
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
-    const V low = V::set1(g.low), high = V::set1(g.high);
+    const norm_mask<Mask> mask(r, g);
     std::int64_t at = 0;
     for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
-        V dy = V::load(g.dy + at);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
-        (fnma(load_saved(x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
+        const V centred = load_saved(x + at) - mean, dy = mask(V::load(g.dy + at), centred, [&] { return load_saved(y + at); });
+        (fnma(centred, slope, dy - shift) * scale).store(g.dx + at);
     }
     for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
-        V dy = V::load_partial(g.dy + at, r.tail_lanes);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
-        (fnma(load_saved(x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
+        const V centred = load_saved(x + at, r.tail_lanes) - mean;
+        const V dy = mask(V::load_partial(g.dy + at, r.tail_lanes), centred, [&] { return load_saved(y + at, r.tail_lanes); });
+        (fnma(centred, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
     }
 }
 inline void norm_gradient(const norm_rows& r, const norm_backward& g) {
@@ -16816,11 +16714,29 @@ inline void normalize(const norm_rows& r, const norm_forward& g) {
     normalize_rows<false, false>(r, g);
 }
 
+// dy where the activation let y through, which is kept, or made of x again as the forward pass has made it: to the same bits, without an array to read.
+template <gradient_mask Mask>
+struct norm_mask {
+    V low, high, gain, offset;
+    bool again;
+
+    GRAFT_VECTOR norm_mask(const norm_rows& r, const norm_backward& g)
+        : low(V::set1(g.low)), high(V::set1(g.high)), gain(V::zero()), offset(V::zero()), again(Mask != gradient_mask::none && g.gain) {
+        if (again) gain = channel_values(g.gain, r.channels), offset = channel_values(g.offset, r.channels);
+    }
+    template <class Load>
+    GRAFT_VECTOR V operator()(V dy, V centred, const Load& y) const {
+        if constexpr (Mask == gradient_mask::none) return dy;
+        return pass_gradient<Mask>(dy, again ? fma(centred, gain, offset) : y(), low, high);
+    }
+};
+
 template <gradient_mask Mask, bool Store, class T>
 GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, const T* x, std::int64_t images, std::int64_t image_step, double* sum,
                                 double* product) {
     const T* const y = static_cast<const T*>(g.y.data);
-    const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
+    const norm_mask<Mask> mask(r, g);
+    const V mean = channel_values(g.mean, r.channels);
     const std::int64_t rows = r.whole + r.tail;
     const int width = r.channels ? V::W : 1;
     double part[V::W];
@@ -16836,27 +16752,25 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, cons
                 GRAFT_UNROLL
                 for (int j = 0; j < 4; ++j) {
                     const std::int64_t o = at + j * r.step;
-                    V dy = V::load(g.dy + o);
-                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + o), low, high);
+                    const V centred = load_saved(x + o) - mean, dy = mask(V::load(g.dy + o), centred, [&] { return load_saved(y + o); });
                     if constexpr (Store) dy.store(g.masked + o);
                     a[j] = a[j] + dy;
-                    b[j] = fma(dy, load_saved(x + o) - mean, b[j]);
+                    b[j] = fma(dy, centred, b[j]);
                 }
             }
             for (; i < c.whole; ++i, at += r.step) {
-                V dy = V::load(g.dy + at);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
+                const V centred = load_saved(x + at) - mean, dy = mask(V::load(g.dy + at), centred, [&] { return load_saved(y + at); });
                 if constexpr (Store) dy.store(g.masked + at);
                 a[0] = a[0] + dy;
-                b[0] = fma(dy, load_saved(x + at) - mean, b[0]);
+                b[0] = fma(dy, centred, b[0]);
             }
             for (std::int64_t t = 0; t < c.tail; ++t, at += r.step) {
-                V dy = V::load_partial(g.dy + at, r.tail_lanes);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
+                const V centred = load_saved(x + at, r.tail_lanes) - mean;
+                const V dy = mask(V::load_partial(g.dy + at, r.tail_lanes), centred, [&] { return load_saved(y + at, r.tail_lanes); });
                 if constexpr (Store) dy.store_partial(g.masked + at, r.tail_lanes);
                 // Lanes that are not there have a gradient of 0.
                 a[t & 1] = a[t & 1] + dy;
-                b[t & 1] = fma(dy, load_saved(x + at, r.tail_lanes) - mean, b[t & 1]);
+                b[t & 1] = fma(dy, centred, b[t & 1]);
             }
             widen((a[0] + a[1]) + (a[2] + a[3]), r.channels, part);
             for (int j = 0; j < width; ++j) sum[j] += part[j];
@@ -16881,17 +16795,16 @@ GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g
     const T* const y = static_cast<const T*>(g.y.data);
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
-    const V low = V::set1(g.low), high = V::set1(g.high);
+    const norm_mask<Mask> mask(r, g);
     std::int64_t at = 0;
     for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
-        V dy = V::load(g.dy + at);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
-        (fnma(load_saved(x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
+        const V centred = load_saved(x + at) - mean, dy = mask(V::load(g.dy + at), centred, [&] { return load_saved(y + at); });
+        (fnma(centred, slope, dy - shift) * scale).store(g.dx + at);
     }
     for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
-        V dy = V::load_partial(g.dy + at, r.tail_lanes);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
-        (fnma(load_saved(x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
+        const V centred = load_saved(x + at, r.tail_lanes) - mean;
+        const V dy = mask(V::load_partial(g.dy + at, r.tail_lanes), centred, [&] { return load_saved(y + at, r.tail_lanes); });
+        (fnma(centred, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
     }
 }
 inline void norm_gradient(const norm_rows& r, const norm_backward& g) {
@@ -18996,6 +18909,853 @@ GRAFT_END_NAMESPACE
 #endif
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+// The images as units that are summed by themselves: a block of channels, a channel's plane, or a few columns of a matrix.
+struct norm_units {
+    std::int64_t width = 1, units = 0, unit_step = 0, image_step = 0, images = 0, c = 0;
+    std::int64_t slots = 0;  // sums that are kept for each unit: one for each shard that has samples
+    shards tree;
+    norm_rows rows{};  // of one image; channels: 1 stands for "those of the unit"
+
+    norm_units(isa set, const norm_problem& p) : images(p.n), c(p.c), tree(p.tree) {
+        const std::int64_t w = vector_width(set);
+        const bool side_by_side = p.blocked || p.area == 1;
+        width = side_by_side ? w : 1;
+        units = (p.c + width - 1) / width;
+        unit_step = p.blocked ? p.area * w : p.area == 1 ? w : p.area;
+        image_step = p.blocked ? units * unit_step : p.c * p.area;
+        slots = std::min<std::int64_t>(tree.count, images);
+        rows.step = w;
+        rows.channels = side_by_side ? 1 : 0;
+        rows.whole = side_by_side ? p.area : p.area / w;
+        rows.tail = !side_by_side && p.area % w ? 1 : 0;
+        rows.tail_lanes = static_cast<int>(side_by_side ? w : p.area % w);
+        whole_blocks = p.blocked;
+    }
+    // The rows of one image of a unit. A block is read and written whole; the last columns of a matrix are not.
+    norm_rows of(std::int64_t unit) const {
+        norm_rows r = rows;
+        if (!r.channels) return r;
+        r.channels = static_cast<int>(std::min(width, c - unit * width));
+        if (!whole_blocks && r.channels < width) r.whole = 0, r.tail = 1, r.tail_lanes = r.channels;
+        return r;
+    }
+    // The same for a run of images: those of one row each become rows of one image.
+    norm_rows of(std::int64_t unit, std::int64_t& count, std::int64_t& step) const {
+        norm_rows r = of(unit);
+        step = image_step;
+        if (!r.channels || r.whole + r.tail != 1) return r;
+        (r.tail ? r.tail : r.whole) = count;
+        r.step = image_step;
+        count = 1;
+        return r;
+    }
+    // Where the sums of shard s are kept; with fewer samples than shards only those that have one are.
+    std::int64_t slot(int s) const { return images < tree.count ? tree.first(images, s) : s; }
+    std::int64_t samples(int first, int count) const { return tree.last(images, first + count - 1) - tree.first(images, first); }
+
+    bool whole_blocks = false;
+};
+
+// Joins the shards [first, first + count) by the tree: into the slot that is returned; -1 where they are empty.
+template <class Join>
+inline std::int64_t join_shards(const norm_units& u, int first, int count, const Join& join) {
+    if (u.samples(first, count) == 0) return -1;
+    if (count == 1) return u.slot(first);
+    const int half = count / 2;
+    const std::int64_t left = join_shards(u, first, half, join), right = join_shards(u, first + half, half, join);
+    if (left < 0 || right < 0) return left < 0 ? right : left;
+    join(left, u.samples(first, half), right, u.samples(first + half, half));
+    return left;
+}
+
+// The workspace: two sums for each slot and channel in double, then four numbers for each channel.
+struct norm_scratch {
+    std::int64_t padded;
+    double *first, *second;
+    float* numbers[4];
+
+    norm_scratch(const norm_units& u, void* workspace) : padded(u.units * u.width) {
+        first = static_cast<double*>(workspace);
+        second = first + u.slots * padded;
+        float* after = reinterpret_cast<float*>(second + u.slots * padded);
+        for (int i = 0; i < 4; ++i) numbers[i] = after + i * padded;
+    }
+};
+
+// Runs sums(unit, shard), join(first unit, last unit), finish(first unit, last unit) and apply(unit, image, first row, rows) over everything. Where a
+// unit fits the second cache, a task does all of them for one; else they follow each other in groups of units that the last cache can hold. Among
+// members of a group `exchange` stands behind all that is joined.
+template <class Sums, class Join, class Exchange, class Finish, class Apply>
+inline status norm_passes(const norm_units& u, std::int64_t arrays, executor& pool, bool among_members, const Sums& sums, const Join& join,
+                          const Exchange& exchange, const Finish& finish, const Apply& apply) {
+    const std::int64_t rows = u.rows.whole + u.rows.tail, unit_bytes = u.images * rows * u.rows.step * 4 * arrays;
+    if (!among_members && unit_bytes <= 786432 && u.units >= 2 * pool.threads()) {
+        parallel_for(pool, u.units, [&](std::int64_t unit) {
+            for (int s = 0; s < u.tree.count; ++s)
+                if (u.samples(s, 1)) sums(unit, s);
+            join(unit, unit + 1);
+            finish(unit, unit + 1);
+            for (std::int64_t image = 0; image < u.images; ++image) apply(unit, image, 0, rows);
+        });
+        return {};
+    }
+    const std::int64_t group = among_members ? u.units : std::min(u.units, std::max<std::int64_t>(1, 8388608 / std::max<std::int64_t>(1, unit_bytes)));
+    const std::int64_t band = std::min<std::int64_t>(rows, 1024), bands = (rows + band - 1) / band;
+    for (std::int64_t begin = 0; begin < u.units; begin += group) {
+        const std::int64_t count = std::min(group, u.units - begin);
+        parallel_for(pool, count * u.tree.count, [&](std::int64_t t) {
+            const int s = static_cast<int>(t % u.tree.count);
+            if (u.samples(s, 1)) sums(begin + t / u.tree.count, s);
+        });
+        const std::int64_t few = std::max<std::int64_t>(1, 64 / u.width);
+        const auto each = [&](const auto& f) {
+            parallel_for(pool, (count + few - 1) / few, [&](std::int64_t t) { f(begin + t * few, begin + std::min(count, (t + 1) * few)); });
+        };
+        if (among_members) {
+            each(join);
+            GRAFT_TRY(exchange());
+            each(finish);
+        } else
+            each([&](std::int64_t from, std::int64_t to) { join(from, to), finish(from, to); });
+        // One image after the other, as they lie in memory.
+        parallel_for(pool, u.images * count * bands, [&](std::int64_t t) {
+            const std::int64_t first = t % bands * band;
+            apply(begin + t / bands % count, t / bands / count, first, std::min(band, rows - first));
+        });
+    }
+    return {};
+}
+
+// Rows [first, first + count) of an image of a unit.
+inline norm_rows some_rows(norm_rows r, std::int64_t first, std::int64_t count) {
+    r.whole = std::max<std::int64_t>(0, std::min(r.whole - first, count));
+    r.tail = count - r.whole;
+    return r;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE std::int64_t norm_workspace_bytes(isa set, const norm_problem& problem) {
+    const detail::norm_units u(set, problem);
+    if (problem.c > (std::int64_t(1) << 40) || u.slots > shards::most) return -1;
+    return u.units * u.width * (u.slots * 16 + 16);
+}
+
+GRAFT_INLINE status run_batch_norm_training(isa set, const norm_problem& p, const norm_forward_arrays& a, void* workspace, executor& pool,
+                                            communicator* group) {
+    const norm_grad_kernels& k = *training_kernels(set).norm_grad;
+    const elementwise_kernels& functions = *kernels(set).elementwise;
+    const detail::norm_units u(set, p);
+    const detail::norm_scratch at(u, workspace);
+    norm_forward base{};
+    base.low = -std::numeric_limits<float>::infinity(), base.high = -base.low;
+    if (p.ep.act == activation::relu) base.low = 0;
+    if (p.ep.act == activation::clip) base.low = p.ep.alpha, base.high = p.ep.beta;
+    double count = static_cast<double>(p.n * p.area);
+    const std::int64_t slot = detail::join_shards(u, 0, u.tree.count, [](auto...) {});
+    double *const means = at.first + slot * at.padded, *const squares = at.second + slot * at.padded;
+    const auto sums = [&](std::int64_t unit, int s) {
+        std::int64_t images = u.samples(s, 1), step = 0;
+        const norm_rows rows = u.of(unit, images, step);
+        const std::int64_t to = u.slot(s) * at.padded + unit * u.width;
+        k.moments(rows, a.x + u.tree.first(u.images, s) * u.image_step + unit * u.unit_step, images, step, at.first + to, at.second + to);
+    };
+    const auto join = [&](std::int64_t begin, std::int64_t end) {
+        const std::int64_t from = begin * u.width, n = (end - begin) * u.width;
+        detail::join_shards(u, 0, u.tree.count, [&](std::int64_t l, std::int64_t ln, std::int64_t r, std::int64_t rn) {
+            const double left = static_cast<double>(ln * p.area), right = static_cast<double>(rn * p.area);
+            double *mean = at.first + l * at.padded + from, *square = at.second + l * at.padded + from;
+            k.merge(mean, square, left, at.first + r * at.padded + from, at.second + r * at.padded + from, right, n);
+        });
+    };
+    const auto exchange = [&] { return ops::join_moments(*group, count, means, squares, p.c); };
+    const auto finish = [&](std::int64_t begin, std::int64_t end) {
+        const double unbiased = count > 1 ? count / (count - 1) : 0;
+        for (std::int64_t c = begin * u.width, last = std::min(end * u.width, u.c); c < last; ++c) {
+            const double mean = means[c], variance = squares[c] / count, inverse = 1.0 / std::sqrt(variance + p.epsilon);
+            const double factor = inverse * static_cast<double>(a.scale[c]);
+            const float centre = static_cast<float>(mean);
+            at.numbers[0][c] = centre;
+            at.numbers[1][c] = static_cast<float>(factor);
+            // What rounding the mean has moved is put back.
+            at.numbers[2][c] = static_cast<float>(static_cast<double>(a.bias[c]) + (static_cast<double>(centre) - mean) * factor);
+            const double old = p.momentum, fresh = 1 - p.momentum;
+            if (a.new_mean) a.new_mean[c] = static_cast<float>(old * static_cast<double>(a.running_mean[c]) + fresh * mean);
+            if (a.new_variance) a.new_variance[c] = static_cast<float>(old * static_cast<double>(a.running_variance[c]) + fresh * variance * unbiased);
+            if (a.saved_mean) a.saved_mean[c] = centre;
+            if (a.saved_inverse) a.saved_inverse[c] = static_cast<float>(inverse);
+            if (a.applied) a.applied[c] = at.numbers[1][c], a.applied[p.c + c] = at.numbers[2][c];
+        }
+    };
+    const auto apply = [&](std::int64_t unit, std::int64_t image, std::int64_t first, std::int64_t rows) {
+        const norm_rows whole = u.of(unit), r = detail::some_rows(whole, first, rows);
+        const std::int64_t o = image * u.image_step + unit * u.unit_step + first * whole.step, c = unit * u.width;
+        norm_forward g = base;
+        g.x = a.x + o, g.y = a.y + o, g.residual = a.residual ? a.residual + o : nullptr;
+        g.x_narrow = a.x_narrow ? a.x_narrow + o : nullptr, g.y_narrow = a.y_narrow ? a.y_narrow + o : nullptr;
+        g.mean = at.numbers[0] + c, g.scale = at.numbers[1] + c, g.shift = at.numbers[2] + c;
+        k.normalize(r, g);
+        if (p.ep.act <= activation::clip) return;
+        const std::int64_t stored = r.whole * vector_width(set) + r.tail * r.tail_lanes;
+        functions.activation_run(p.ep.act, p.ep.alpha, p.ep.beta, g.y, g.y, stored);
+    };
+    return detail::norm_passes(u, a.residual ? 3 : 2, pool, group != nullptr, sums, join, exchange, finish, apply);
+}
+
+GRAFT_INLINE status run_batch_norm_grad(isa set, const norm_problem& p, const norm_backward_arrays& a, void* workspace, executor& pool, communicator* group) {
+    const norm_grad_kernels& k = *training_kernels(set).norm_grad;
+    const detail::norm_units u(set, p);
+    const detail::norm_scratch at(u, workspace);
+    norm_backward base{};
+    base.mask = p.ep.act == activation::relu ? gradient_mask::relu : p.ep.act == activation::clip ? gradient_mask::clip : gradient_mask::none;
+    base.low = p.ep.alpha, base.high = p.ep.beta;
+    const auto sums = [&](std::int64_t unit, int s) {
+        std::int64_t images = u.samples(s, 1), step = 0;
+        const norm_rows rows = u.of(unit, images, step);
+        const std::int64_t to = u.slot(s) * at.padded + unit * u.width, o = u.tree.first(u.images, s) * u.image_step + unit * u.unit_step;
+        norm_backward g = base;
+        g.dy = a.dy + o, g.x = a.x.from(o), g.y = a.y.from(o);
+        g.mean = a.saved_mean + unit * u.width;
+        if (a.applied) g.gain = a.applied + unit * u.width, g.offset = g.gain + p.c;
+        g.masked = a.masked ? a.masked + o : nullptr;
+        k.sums(rows, g, images, step, at.first + to, at.second + to);
+    };
+    double count = static_cast<double>(p.n * p.area);
+    const std::int64_t slot = detail::join_shards(u, 0, u.tree.count, [](auto...) {});
+    double *const sum = at.first + slot * at.padded, *const product = at.second + slot * at.padded;
+    const auto join = [&](std::int64_t begin, std::int64_t end) {
+        const std::int64_t from = begin * u.width, last = std::min(end * u.width, u.c);
+        detail::join_shards(u, 0, u.tree.count, [&](std::int64_t l, std::int64_t, std::int64_t r, std::int64_t) {
+            double *left = at.first + l * at.padded, *left_second = at.second + l * at.padded;
+            const double *right = at.first + r * at.padded, *right_second = at.second + r * at.padded;
+            for (std::int64_t c = from; c < last; ++c) left[c] += right[c], left_second[c] += right_second[c];
+        });
+    };
+    const auto exchange = [&] { return ops::join_sums(*group, count, sum, product, p.c); };
+    const auto finish = [&](std::int64_t begin, std::int64_t end) {
+        const double one = 1.0 / count;
+        for (std::int64_t c = begin * u.width, last = std::min(end * u.width, u.c); c < last; ++c) {
+            const double inverse = static_cast<double>(a.saved_inverse[c]), factor = inverse * static_cast<double>(a.scale[c]);
+            if (a.dbias) a.dbias[c] = static_cast<float>(sum[c]);
+            if (a.dscale) a.dscale[c] = static_cast<float>(product[c] * inverse);
+            at.numbers[0][c] = a.saved_mean[c];
+            at.numbers[1][c] = static_cast<float>(factor);
+            at.numbers[2][c] = static_cast<float>(inverse * inverse * product[c] * one);
+            at.numbers[3][c] = static_cast<float>(sum[c] * one);
+        }
+    };
+    // With `masked` the activation's gradient lies there already.
+    norm_backward second = base;
+    if (a.masked) second.mask = gradient_mask::none;
+    const auto apply = [&](std::int64_t unit, std::int64_t image, std::int64_t first, std::int64_t rows) {
+        const norm_rows whole = u.of(unit), r = detail::some_rows(whole, first, rows);
+        const std::int64_t o = image * u.image_step + unit * u.unit_step + first * whole.step, c = unit * u.width;
+        norm_backward g = second;
+        g.dy = (a.masked ? a.masked : a.dy) + o, g.x = a.x.from(o), g.y = a.y.from(o), g.dx = a.dx + o;
+        g.mean = at.numbers[0] + c, g.scale = at.numbers[1] + c, g.slope = at.numbers[2] + c, g.shift = at.numbers[3] + c;
+        if (a.applied) g.gain = a.applied + c, g.offset = g.gain + p.c;
+        k.gradient(r, g);
+    };
+    const std::int64_t arrays = 2 + (base.mask != gradient_mask::none && !a.applied ? 1 : 0) + (a.masked ? 1 : 0);
+    return detail::norm_passes(u, arrays, pool, group != nullptr, sums, join, exchange, finish, apply);
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_SAVED_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_SAVED_HPP
+// ---- graft/cpu/ops/training/saved.hpp
+// Kernels of graft.Narrow, graft.Widen, graft.ActivationTraining and graft.ActivationAgain: activations between the forward part of a step, which computes in
+// float32, and the backward part.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_SAVED_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_SAVED_HPP
+// ---- graft/cpu/training/saved.hpp
+// Activation functions whose operand or result is kept in bfloat16 for the backward part of a step.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// y = act(x) for n elements; x_narrow and y_narrow, where they are not null, take both in bfloat16. y may be x.
+void run_activation_training(isa set, activation kind, float alpha, float beta, const float* x, float* y, std::uint16_t* x_narrow, std::uint16_t* y_narrow,
+                             std::int64_t n, executor& pool);
+/// The same function of numbers that were kept, and its result rounded like them.
+void run_activation_again(isa set, activation kind, float alpha, float beta, const std::uint16_t* x, std::uint16_t* y, std::int64_t n, executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+constexpr std::int64_t saved_piece = 4096;  // elements that stay in the first cache
+
+}  // namespace detail
+
+GRAFT_INLINE void run_activation_training(isa set, activation kind, float alpha, float beta, const float* x, float* y, std::uint16_t* x_narrow,
+                                          std::uint16_t* y_narrow, std::int64_t n, executor& pool) {
+    const elementwise_kernels& functions = *kernels(set).elementwise;
+    const move_kernels& moves = *kernels(set).move;
+    parallel_for_pieces(pool, n, detail::saved_piece, [&](std::int64_t i, std::int64_t count) {
+        if (x_narrow) moves.to_bfloat16(x + i, x_narrow + i, count);
+        functions.activation_run(kind, alpha, beta, x + i, y + i, count);
+        if (y_narrow) moves.to_bfloat16(y + i, y_narrow + i, count);
+    });
+}
+
+GRAFT_INLINE void run_activation_again(isa set, activation kind, float alpha, float beta, const std::uint16_t* x, std::uint16_t* y, std::int64_t n,
+                                       executor& pool) {
+    const elementwise_kernels& functions = *kernels(set).elementwise;
+    const move_kernels& moves = *kernels(set).move;
+    parallel_for_pieces(pool, n, detail::saved_piece, [&](std::int64_t i, std::int64_t count) {
+        alignas(64) float wide[detail::saved_piece];
+        moves.from_bfloat16(x + i, wide, count);
+        functions.activation_run(kind, alpha, beta, wide, wide, count);
+        moves.to_bfloat16(wide, y + i, count);
+    });
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Whether an input has a type that activations are kept in.
+inline bool is_saved(const tensor_view& x) { return x.type == dtype::float32 || x.type == dtype::bfloat16; }
+/// Whether input i has, and all others are float32.
+inline bool float32_but_saved(const kernel_query& q, int i) { return q.all_float32(i) && is_saved(q.in[i]); }
+/// It, as kernels read it.
+inline saved_activation saved_input(const kernel_call& c, int i) {
+    if (i >= c.inputs) return {};
+    return c.in[i].type == dtype::bfloat16 ? saved_activation(c.in[i].as<const std::uint16_t>()) : saved_activation(c.input(i));
+}
+
+inline const char* choose_conversion(const kernel_query& q, kernel_choice& choice) {
+    if (q.in_layout[0] != q.out_layout[0]) return "its operands lie differently";
+    choice.set(stored_elements(q.in[0], q.in_layout[0]));
+    choice.note = "conversion";
+    return nullptr;
+}
+inline void run_narrow(const kernel_call& c) { run_to_bfloat16(c.level, c.input(0), c.out[0].as<std::uint16_t>(), c.parameters<std::int64_t>(), c.pool); }
+inline void run_widen(const kernel_call& c) { run_from_bfloat16(c.level, c.in[0].as<std::uint16_t>(), c.output(0), c.parameters<std::int64_t>(), c.pool); }
+
+inline const char* choose_activation_training(const kernel_query& q, kernel_choice& choice) {
+    for (int i = 0; i < q.outputs; ++i)
+        if (q.wants(i) && q.out_layout[i] != q.in_layout[0]) return "its operands lie differently";
+    choice.set(activation_parameters{epilogue_of(q.n), stored_elements(q.out[0], q.out_layout[0])});
+    choice.note = "activation in bfloat16";
+    return nullptr;
+}
+inline void run_activation_training_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<activation_parameters>();
+    const auto narrow = [&](int i) { return i < c.outputs ? c.out[i].as<std::uint16_t>() : nullptr; };
+    run_activation_training(c.level, p.ep.act, p.ep.alpha, p.ep.beta, c.input(0), c.output(0), narrow(1), narrow(2), p.elements, c.pool);
+}
+inline void run_activation_again_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<activation_parameters>();
+    run_activation_again(c.level, p.ep.act, p.ep.alpha, p.ep.beta, c.in[0].as<const std::uint16_t>(), c.out[0].as<std::uint16_t>(), p.elements, c.pool);
+}
+
+inline kernel_rows saved_kernel_rows() {
+    static constexpr kernel_row rows[] = {{"Narrow", "graft", choose_conversion, run_narrow, false},
+                                          {"Widen", "graft", choose_conversion, run_widen, false},
+                                          {"ActivationTraining", "graft", choose_activation_training, run_activation_training_kernel, true},
+                                          {"ActivationAgain", "graft", choose_activation_training, run_activation_again_kernel, false}};
+    return rows;
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+// What the forward pass has applied, [2, C], as its output and as an input of its gradient, which makes of X again what the activation saw.
+constexpr int applied_output = 7, applied_input = 9;
+
+// What both passes have in common; `x` is the input that holds the images. It and the last one are of one type, all others are float32.
+inline const char* norm_problem_of(const kernel_query& q, int x, int last_image_input, norm_problem& p) {
+    if (q.in[0].type != dtype::float32 || !is_saved(q.in[x])) return "it is not float32";
+    const shape& s = q.in[x].extents;
+    if (s.rank() < 2 || s.elements() == 0) return "it is empty or has no channels";
+    const std::int64_t count = integer_of(q.n, "shards", shards().count);
+    if (!shards::legal(count)) return "its shards are no power of two up to 256";
+    p.n = s[0], p.c = s[1], p.area = s.product(2, s.rank());
+    p.blocked = q.in_layout[x] == layout::blocked;
+    p.tree.count = static_cast<int>(count);
+    p.epsilon = decimal_of(real_of(q.n, "epsilon", 1e-5f));
+    p.momentum = decimal_of(real_of(q.n, "momentum", 0.9f));
+    p.ep = epilogue_of(q.n);
+    for (int i = 0; i < q.inputs; ++i) {
+        if (!q.has(i)) continue;
+        if (q.in[i].type != (i == x || i == last_image_input ? q.in[x].type : dtype::float32)) return "it is not float32";
+        const bool image = i == 0 || i == x || i == last_image_input;
+        const bool fits = image ? q.in[i].extents == s && q.in_layout[i] == q.in_layout[x]
+                                : q.in[i].elements() == (i == applied_input ? 2 * p.c : p.c) && q.in_layout[i] == layout::row_major;
+        if (!fits) return "its operands lie differently";
+    }
+    if (q.out_layout[0] != q.in_layout[x]) return "its operands lie differently";
+    return nullptr;
+}
+
+inline const char* choose_batch_norm_training(const kernel_query& q, kernel_choice& choice) {
+    norm_problem p;
+    if (const char* reason = norm_problem_of(q, 0, 5, p)) return reason;
+    if (q.wants(6) && p.ep.act > activation::clip) return "its result is not there before its activation";
+    if (q.inputs < 5) return "its running statistics are left out";
+    if (q.has(6)) return "its statistics are given";
+    for (int i = 1; i < q.outputs; ++i)
+        if (q.wants(i) && q.out_layout[i] != (i < 5 || i == applied_output ? layout() : q.in_layout[0])) return "its operands lie differently";
+    choice.workspace_bytes = norm_workspace_bytes(q.level, p);
+    if (choice.workspace_bytes < 0) return "its size overflows";
+    choice.set(p);
+    choice.note = p.blocked ? "statistics of blocks" : "statistics of planes";
+    return nullptr;
+}
+inline void run_batch_norm_training_kernel(const kernel_call& c) {
+    const auto out = [&](int i) { return i < c.outputs ? c.output(i) : nullptr; };
+    const auto narrow = [&](int i) { return i < c.outputs ? c.out[i].as<std::uint16_t>() : nullptr; };
+    c.failed = run_batch_norm_training(c.level, c.parameters<norm_problem>(),
+                                       {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3), out(4),
+                                        narrow(5), narrow(6), out(applied_output)},
+                                       c.workspace, c.pool, c.group);
+}
+
+inline const char* choose_batch_norm_grad(const kernel_query& q, kernel_choice& choice) {
+    norm_problem p;
+    if (const char* reason = norm_problem_of(q, 1, 5, p)) return reason;
+    if (q.inputs < 5) return "its saved statistics are left out";
+    if (q.has(6)) return "its sums are given";
+    if (p.ep.act > activation::clip) return "its activation is neither relu nor clip";
+    if (p.ep.act != activation::none && !q.has(5) && !q.has(applied_input)) return "its activation needs the result";
+    for (int i = 1; i < q.outputs; ++i)
+        if (q.wants(i) && q.out_layout[i] != (i == 3 ? q.in_layout[1] : layout())) return "its operands lie differently";
+    choice.workspace_bytes = norm_workspace_bytes(q.level, p);
+    if (choice.workspace_bytes < 0) return "its size overflows";
+    choice.set(p);
+    choice.note = p.blocked ? "gradient on blocks" : "gradient on planes";
+    return nullptr;
+}
+inline void run_batch_norm_grad_kernel(const kernel_call& c) {
+    const auto out = [&](int i) { return i < c.outputs ? c.output(i) : nullptr; };
+    c.failed = run_batch_norm_grad(
+        c.level, c.parameters<norm_problem>(),
+        {c.input(0), c.input(2), c.input(3), c.input(4), saved_input(c, 1), saved_input(c, 5), out(0), out(1), out(2), out(3), c.input(applied_input)},
+        c.workspace, c.pool, c.group);
+}
+
+inline kernel_rows norm_grad_kernel_rows() {
+    static constexpr kernel_row rows[] = {
+        {"BatchNormalizationTraining", "graft", choose_batch_norm_training, run_batch_norm_training_kernel, true},
+        {"BatchNormalizationGrad", "graft", choose_batch_norm_grad, run_batch_norm_grad_kernel, true},
+    };
+    return rows;
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// The gradient of a normalisation reads its input anyway. Where nothing was added to it, what the forward pass has multiplied it by and added to it, two
+// numbers a channel, makes what the activation saw of it again, to the same bits.
+class masks_of_inputs : public rewriter {
+public:
+    masks_of_inputs(graph& target, place_id on) : rewriter(target, on) {}
+
+    void run() {
+        static constexpr rewrite<masks_of_inputs> rows[] = {{"BatchNormalizationGrad", "graft", &masks_of_inputs::remake}};
+        sweep(*this, rows);
+    }
+
+private:
+    GRAFT_COLD void remake(node& n) {
+        if (!integer(n, "activation", 0) || n.inputs.size() != 6 || !is_float32(n.inputs[0])) return;
+        node* const m = maker(n.inputs[5]);
+        const auto bound = [](const node& of, const char* name) { return real(of, name, 0); };
+        // Its kernel has to be the one that writes them.
+        if (!m || !is(*m, "BatchNormalizationTraining", "graft") || m->inputs.size() != 5 || m->outputs.size() < 5 || m->outputs[3] != n.inputs[3]) return;
+        if (m->outputs[0] != n.inputs[5] || m->inputs[0] != n.inputs[1] || integer(*m, "activation", 0) != integer(n, "activation", 0)) return;
+        if (bound(*m, "alpha") != bound(n, "alpha") || bound(*m, "beta") != bound(n, "beta") || !at(n.inputs[0]).extents.elements()) return;
+        const value_id applied = like(n.inputs[3], "_applied");
+        at(applied).extents = shape{2, at(n.inputs[3]).extents[0]};
+        edit({&n, m}, [&] {
+            m->outputs.resize(cpu::applied_output + 1, no_value);
+            m->outputs[cpu::applied_output] = applied;
+            n.inputs.resize(cpu::applied_input + 1, no_value);
+            n.inputs[5] = no_value;
+            n.inputs[cpu::applied_input] = applied;
+        });
+    }
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_SAVED_ACTIVATIONS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_SAVED_ACTIVATIONS_HPP
+// ---- graft/cpu/lower/saved_activations.hpp
+// What the backward part of a step reads of the forward part, kept in bfloat16 in between.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
+// ---- graft/cpu/lower/become_training.hpp
+// Binds a node to an operator that only training steps have.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Attributes stay.
+inline void become_training(node& n, const char* op, place_id on) {
+    n.place = on;
+    n.op_type = op;
+    n.domain = "graft";
+    n.version = newest_opset;
+    n.op = ops::find_training_op("graft", op, newest_opset);
+}
+
+// A new one that makes `to` of `from`.
+inline node training_node(const graph& g, const char* op, place_id on, value_id from, value_id to) {
+    node n;
+    n.name = g.at(to).name;
+    become_training(n, op, on);
+    n.inputs = {from};
+    n.outputs = {to};
+    return n;
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// An activation is rounded where it is made and widened again for each node of the backward part that reads it; the forward part computes by what it was, whose
+// memory is free when it has gone by. Where the input of an activation function is kept, its result is computed of that again. Which are kept so depends on the
+// network alone, not on the batch: members of a run decide alike. What `recompute` repeats reads what the first time has read: that is not rounded.
+class activation_saver : public rewriter {
+public:
+    activation_saver(graph& target, place_id on) : rewriter(target, on) {}
+
+    void run() {
+        turn_ = static_cast<int>(std::find_if(g.nodes.begin(), g.nodes.end(), [](const node& n) { return n.backward; }) - g.nodes.begin());
+        find_samples();
+        const std::size_t count = g.values.size();
+        narrow_.assign(count, no_value);
+        for (std::size_t id = 0; id < count; ++id)
+            if (is_kept(static_cast<value_id>(id))) keep(static_cast<value_id>(id));
+        finish();
+    }
+
+private:
+    // What depends on a batch, and not only on weights.
+    void find_samples() {
+        of_samples_.assign(g.values.size(), 0);
+        for (value_id id : g.inputs) of_samples_[id] = 1;
+        for (const state_pair& s : g.states) of_samples_[g.inputs[static_cast<std::size_t>(s.input)]] = 0;
+        mark_dependents(g, g.nodes.size(), of_samples_);
+    }
+
+    // Images and sequences. A number for each row of them is a statistic, and what dropout multiplies by is the same number all over.
+    bool is_kept(value_id id) {
+        if (id == no_value || static_cast<std::size_t>(id) >= narrow_.size()) return false;
+        const node* made = position(id) < turn_ ? maker(id) : nullptr;
+        const value& v = at(id);
+        if (!made || !here(*made) || !is_float32(id) || !v.has_shape || v.extents.rank() < 3 || v.extents.elements() <= 0 || !of_samples_[id]) return false;
+        if (v.extents[v.extents.rank() - 1] == 1 || (is(*made, "Dropout", "graft") && made->outputs[0] != id)) return false;
+        if (is_output(id)) return false;
+        bool backward = false;
+        for (int i : readers(id)) {
+            const node& n = g.nodes[static_cast<std::size_t>(i)];
+            if (i < turn_) continue;
+            if (!n.backward || !here(n) || std::find(n.inputs.begin(), n.inputs.end(), id) == n.inputs.end()) return false;
+            backward = true;
+        }
+        return backward;
+    }
+
+    void keep(value_id id) {
+        const node& made = *maker(id);
+        const value_id input = is(made, "Activation", "graft") ? made.inputs[0] : no_value;
+        if (is_kept(input)) keep(input);
+        const value_id from = input == no_value ? no_value : narrow_[input];
+        const std::vector<int> reading = readers(id);
+        if (from == no_value) {
+            narrow_[id] = in_bfloat16(id);
+            insert_behind(*writer(id, reading), training_node(g, "Narrow", on_, id, narrow_[id]));
+        }
+        for (int i : reading) {
+            if (i < turn_) continue;
+            node& n = g.nodes[static_cast<std::size_t>(i)];
+            value_id narrow = narrow_[id];
+            if (from != no_value) {
+                narrow = in_bfloat16(id);
+                node again = training_node(g, "ActivationAgain", on_, from, narrow);
+                again.attributes = made.attributes;
+                insert_before(n, std::move(again));
+            }
+            const value_id wide = like(id, "_widened");
+            insert_before(n, training_node(g, "Widen", on_, narrow, wide));
+            edit(n, [&] { std::replace(n.inputs.begin(), n.inputs.end(), id, wide); });
+        }
+    }
+    value_id in_bfloat16(value_id id) {
+        const value_id made = like(id, "_bfloat16");
+        at(made).type = dtype::bfloat16;
+        return made;
+    }
+    // Whoever makes it; or a normalisation or an activation behind that, which can write both what it reads and what it makes.
+    const node* writer(value_id id, const std::vector<int>& reading) {
+        for (int i : reading) {
+            const node& n = g.nodes[static_cast<std::size_t>(i)];
+            const bool writes = is(n, "BatchNormalizationTraining", "graft") || is(n, "Activation", "graft");
+            if (i < turn_ && writes && n.inputs[0] == id) return &n;
+        }
+        return maker(id);
+    }
+    int turn_ = 0;  // where the backward part begins
+    std::vector<char> of_samples_;
+    std::vector<value_id> narrow_;  // of each value what is kept of it
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_LAYOUT_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_LAYOUT_HPP
+// ---- graft/cpu/lower/training_layout.hpp
+// Layout for training on the CPU: gradients stay in blocks of channels wherever the activations that they belong to do.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_OPS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_OPS_HPP
+// ---- graft/cpu/ops/training/ops.hpp
+// The kernels of training's operators, and behind them those of inference.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_CONV_GRAD_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_CONV_GRAD_HPP
+// ---- graft/cpu/ops/training/conv_grad.hpp
+// Kernels of graft.ConvGradWeight, graft.ConvGradInput and graft.PackConvGradInputWeights.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_CONV_GRAD_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_CONV_GRAD_HPP
+// ---- graft/cpu/training/conv_grad.hpp
+// Gradients of float32 convolution with respect to weights, bias and input: choice of an algorithm, packing, and runs over threads.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_CONV_GRAD_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_CONV_GRAD_KERNELS_HPP
+// ---- graft/cpu/training/conv_grad_kernels.hpp
+// Gradients of convolution as kernels see them: one run's arguments, and the table that each instruction set fills.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// One run of a gradient with respect to weights, as its tasks read it. The weights are cut into tiles: some vectors of output
+/// channels by some input channels, all taps. A tile's partial sums are rows, (input channel, tap), of output channels; where the
+/// bias is wanted its row comes last. The shards of the batch are cut into `parts`, each of which has `levels` buffers of a tile.
+struct conv_grad_weight_args {
+    conv_problem p;      // of the forward convolution; a pointwise one comes as one long row
+    saved_activation x;  // narrow of depthwise ones alone
+    const float* dy = nullptr;
+    float* dw = nullptr;
+    float* db = nullptr;  // may be null
+    float* workspace = nullptr;
+    std::int64_t icg = 0, ocg = 0;       // channels of one group
+    int vectors = 1;                     // vectors of output channels of a tile; the last tile may have fewer
+    std::int64_t lanes = 1, chunks = 1;  // input channels of a tile, and how many tiles of them there are
+    graft::shards shards;
+    std::int64_t parts = 1, levels = 1, tile_floats = 0, first_tile = 0;
+    std::int64_t strip_images = 1, strip_rows = 1, strip_columns = 1;  // what stays in the first cache for all rows of the tile
+};
+
+/// How one shard's tiles of Winograd's are cut into strips that are summed in registers: `count` (one, of nothing, where there are none)
+/// of `length` tiles, the last perhaps shorter, from tile `first` of the batch on.
+struct conv_grad_strips {
+    static constexpr std::int64_t most = 64;
+    std::int64_t first = 0, tiles = 0, count = 1, length = 0;
+    std::int64_t place = 0, index = 0;  // room and strips of the shards before
+    std::int64_t slot = 0;              // where the shard's sums lie, unless it has no tiles
+    // Tiles that one strip's transforms have room for: an odd number, so that elements do not fall into one cache set.
+    std::int64_t room() const { return length | 1; }
+    std::int64_t place_of(std::int64_t strip) const { return place + strip * room(); }
+    std::int64_t length_of(std::int64_t strip) const { return strip + 1 < count ? length : tiles - (count - 1) * length; }
+};
+inline conv_grad_strips conv_grad_strips_of(const graft::shards& cut, std::int64_t n, std::int64_t per_image, int shard) {
+    conv_grad_strips s;
+    s.first = cut.first(n, shard) * per_image;
+    s.tiles = cut.last(n, shard) * per_image - s.first;
+    s.count = s.tiles > 0 ? (s.tiles + conv_grad_strips::most - 1) / conv_grad_strips::most : 1;
+    s.length = (s.tiles + s.count - 1) / s.count;
+    s.count = s.length > 0 ? (s.tiles + s.length - 1) / s.length : 1;
+    return s;
+}
+/// A place in the order of all strips.
+struct conv_grad_run {
+    int shard = 0;
+    std::int64_t strip = 0;
+};
+
+/// A run of strips of a gradient by Winograd: x and dy transformed to [strip][block][element][tile][W], so that what one tile of weights reads of a
+/// strip lies together. Each tile of weights has `slots` for the sums of one shard, [element][input channel][output channel], and `weight.levels`
+/// buffers of taps, to which shards go when they have been summed.
+struct conv_grad_winograd_args {
+    conv_grad_weight_args weight;
+    int wino = 0;
+    std::int64_t tiles_high = 0, tiles_wide = 0;
+    std::int64_t first_tile = 0, tile_room = 0, dy_element = 0;  // of the strip that is transformed: its first tile, the steps of blocks and elements
+    std::int64_t first_place = 0;                                // of the run's first strip
+    std::int64_t slots = 1, slot_floats = 0, sum_element = 0;
+    float *x_transformed = nullptr, *dy_transformed = nullptr, *sums = nullptr;
+    const conv_grad_strips* strips = nullptr;  // of each shard
+    conv_grad_run begin, end;
+};
+
+/// One run of a gradient with respect to inputs that have strides: one phase, which is a convolution of stride 1 over dY that gives
+/// every sh-th row and every sw-th column of dX, or a depthwise one with all phases.
+struct conv_grad_input_args {
+    conv_args conv;                      // of the phase: reads dY, weights packed as for the direct algorithm
+    conv_problem forward;                // the forward convolution, whose ih and iw are those of dX
+    std::int64_t row0 = 0, column0 = 0;  // where the phase's first pixel lies in dX
+};
+
+/// One packing of weights: the weight of output channel j, input channel c and tap t of a group is from[group * from_group + j * out_step +
+/// c * in_step + tap[t]], of the `from_taps` that lie together. Groups of input channels are whole vectors.
+struct conv_pack_args {
+    static constexpr int most_taps = 256;
+    const float* from = nullptr;
+    float* to = nullptr;
+    std::int64_t out_channels = 0, in_channels = 0, groups = 1;  // channels of one group
+    std::int64_t out_step = 0, in_step = 0, from_group = 0, to_group = 0;
+    std::int64_t element = 0;  // Winograd: floats from one element to the next
+    int from_taps = 1, taps = 1, wino = 0;
+    bool planes = false;
+    std::int32_t tap[most_taps];
+};
+
+/// `vectors` (`plane_vectors` where x is read from planes): how many vectors of output channels a tile has at most.
+struct conv_grad_kernels {
+    int vectors, plane_vectors;
+    void (*weight)(const conv_grad_weight_args&, std::int64_t tile, std::int64_t part);
+    void (*weight_planes)(const conv_grad_weight_args&, std::int64_t tile, std::int64_t part);
+    void (*weight_depthwise)(const conv_grad_weight_args&, std::int64_t tile, std::int64_t part);
+    void (*weight_end)(const conv_grad_weight_args&, std::int64_t tile);
+    void (*weight_depthwise_end)(const conv_grad_weight_args&, std::int64_t tile);
+    void (*bias)(const conv_grad_weight_args&, std::int64_t vector);
+    void (*winograd_transform)(const conv_grad_winograd_args&, std::int64_t block, std::int64_t first, std::int64_t last);
+    void (*winograd_multiply)(const conv_grad_winograd_args&, std::int64_t tile, std::int64_t first, std::int64_t last);
+    void (*winograd_end)(const conv_grad_winograd_args&, std::int64_t tile, std::int64_t first, std::int64_t last);
+    void (*input_phase)(const conv_grad_input_args&, std::int64_t task);
+    void (*input_empty_phase)(const conv_grad_input_args&, std::int64_t task);
+    void (*input_depthwise)(const conv_grad_input_args&, std::int64_t task);
+    void (*pack)(const conv_pack_args&, std::int64_t task);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+enum class conv_grad_weight_algorithm {
+    direct,     ///< tiles of channels over blocked images; groups too
+    planes,     ///< few input channels, read from planes
+    depthwise,  ///< as many groups as channels
+    winograd2,  ///< of F(2x2, 3x3)
+    winograd4,  ///< of F(4x4, 3x3)
+    bfloat16,   ///< operands rounded to bfloat16, 32 pixels at a time
+};
+
+/// How a gradient of weights will be computed. The algorithm depends on the instruction set, the shape of one sample and the number of
+/// shards, never on the batch or the threads; the workspace depends on the batch too.
+struct conv_grad_weight_choice {
+    conv_grad_weight_algorithm algorithm = conv_grad_weight_algorithm::direct;
+    const char* reason = "";            ///< for logs; static storage
+    int shards = 1;                     ///< logical shards that the sum over the batch is cut into
+    std::int64_t workspace_bytes = 0;   ///< what run_conv_grad_weight needs beside its arguments, aligned to 64
+    layout::kind in = layout::blocked;  ///< how it reads x; dy is always blocked
+
+    bool takes_narrow() const noexcept { return algorithm == conv_grad_weight_algorithm::bfloat16 || algorithm == conv_grad_weight_algorithm::depthwise; }
+};
+
+/// Picks the algorithm. `forward` is the problem of the forward convolution; its `in` says how x is at hand (planes are taken as they
+/// are only where there are few channels), its epilogue is not looked at. `exact` forbids Winograd, `bfloat16` lets operands be rounded to it where that is
+/// faster. `shards`: a power of two, 1 to shards::most.
+conv_grad_weight_choice choose_conv_grad_weight(isa set, const conv_problem& forward, int shards);
+
+/// dw[oc][ic / groups][kh][kw] (row-major) = sum over the batch and pixels of dy[oc][pixel] * x[ic][pixel * stride - pad + tap * dilation],
+/// and db[oc] = sum of dy where `db` is not null. x lies as the choice says, and may be narrow where it `takes_narrow`; dy is blocked. Sums over the batch are
+/// the tree of `graft::shards`, so that their bits depend on the number of shards and the instruction set only.
+void run_conv_grad_weight(isa set, const conv_problem& forward, const conv_grad_weight_choice& choice, const saved_activation& x, const float* dy, float* dw,
+                          float* db, void* workspace, executor& pool);
+
+enum class conv_grad_input_algorithm {
+    convolution,  ///< stride 1: a convolution of dy with the weights turned round
+    phases,       ///< strides: a convolution of stride 1 for each phase of the pixels of dx
+    depthwise,    ///< as many groups as channels, with strides
+};
+
+/// How a gradient of an input will be computed. Depends on the instruction set and the shape of one sample only.
+struct conv_grad_input_choice {
+    conv_grad_input_algorithm algorithm = conv_grad_input_algorithm::convolution;
+    const char* reason = "";                ///< for logs; static storage
+    conv_choice conv;                       ///< of the convolution, or of each phase
+    std::int64_t packed_bytes = 0;          ///< of the weights as pack_conv_grad_input_weights writes them
+    std::int64_t pack_workspace_bytes = 0;  ///< what pack_conv_grad_input_weights needs, aligned to 64
+    std::int64_t workspace_bytes = 0;       ///< what run_conv_grad_input needs beside its arguments, aligned to 64
+};
+
+/// Picks the algorithm. `forward` is the problem of the forward convolution; its layouts and epilogue are not looked at, as dy and dx are
+/// blocked. `forward.exact` forbids Winograd.
+conv_grad_input_choice choose_conv_grad_input(isa set, const conv_problem& forward);
+
+/// Writes the weights, [oc][ic / groups][kh][kw], in the order in which the algorithm reads them.
+void pack_conv_grad_input_weights(isa set, const conv_problem& forward, const conv_grad_input_choice& choice, const float* weight, void* packed,
+                                  void* workspace, executor& pool);
+
+/// As pack_conv_weights, of a forward convolution, on all threads: for weights that change with every step. Winograd's are computed in
+/// float, where pack_conv_weights takes double.
+void repack_conv_weights(isa set, const conv_problem& problem, const conv_choice& choice, const float* weight, void* packed, executor& pool);
+
+/// dx = the gradient of the forward convolution's input for dy [+ residual], all blocked. `residual` is null or of dx's shape, and may be
+/// dx.
+void run_conv_grad_input(isa set, const conv_problem& forward, const conv_grad_input_choice& choice, const float* dy, const void* packed, const float* residual,
+                         float* dx, void* workspace, executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_CONV_GRAD_INPUT_BODY_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_CONV_GRAD_INPUT_BODY_HPP
+// ---- graft/cpu/training/conv_grad_input_body.hpp
+// Bodies of the gradient of a convolution's input and of packing anew: phases of strides, turned weights, and runs over threads.
+
+
+#include <algorithm>
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -19980,118 +20740,6 @@ GRAFT_END_NAMESPACE
 #endif
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_SAVED_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_SAVED_HPP
-// ---- graft/cpu/ops/training/saved.hpp
-// Kernels of graft.Narrow, graft.Widen, graft.ActivationTraining and graft.ActivationAgain: activations between the forward part of a step, which computes in
-// float32, and the backward part.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_SAVED_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_SAVED_HPP
-// ---- graft/cpu/training/saved.hpp
-// Activation functions whose operand or result is kept in bfloat16 for the backward part of a step.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// y = act(x) for n elements; x_narrow and y_narrow, where they are not null, take both in bfloat16. y may be x.
-void run_activation_training(isa set, activation kind, float alpha, float beta, const float* x, float* y, std::uint16_t* x_narrow, std::uint16_t* y_narrow,
-                             std::int64_t n, executor& pool);
-/// The same function of numbers that were kept, and its result rounded like them.
-void run_activation_again(isa set, activation kind, float alpha, float beta, const std::uint16_t* x, std::uint16_t* y, std::int64_t n, executor& pool);
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace detail {
-
-constexpr std::int64_t saved_piece = 4096;  // elements that stay in the first cache
-
-}  // namespace detail
-
-GRAFT_INLINE void run_activation_training(isa set, activation kind, float alpha, float beta, const float* x, float* y, std::uint16_t* x_narrow,
-                                          std::uint16_t* y_narrow, std::int64_t n, executor& pool) {
-    const elementwise_kernels& functions = *kernels(set).elementwise;
-    const move_kernels& moves = *kernels(set).move;
-    parallel_for_pieces(pool, n, detail::saved_piece, [&](std::int64_t i, std::int64_t count) {
-        if (x_narrow) moves.to_bfloat16(x + i, x_narrow + i, count);
-        functions.activation_run(kind, alpha, beta, x + i, y + i, count);
-        if (y_narrow) moves.to_bfloat16(y + i, y_narrow + i, count);
-    });
-}
-
-GRAFT_INLINE void run_activation_again(isa set, activation kind, float alpha, float beta, const std::uint16_t* x, std::uint16_t* y, std::int64_t n,
-                                       executor& pool) {
-    const elementwise_kernels& functions = *kernels(set).elementwise;
-    const move_kernels& moves = *kernels(set).move;
-    parallel_for_pieces(pool, n, detail::saved_piece, [&](std::int64_t i, std::int64_t count) {
-        alignas(64) float wide[detail::saved_piece];
-        moves.from_bfloat16(x + i, wide, count);
-        functions.activation_run(kind, alpha, beta, wide, wide, count);
-        moves.to_bfloat16(wide, y + i, count);
-    });
-}
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// Whether an input has a type that activations are kept in.
-inline bool is_saved(const tensor_view& x) { return x.type == dtype::float32 || x.type == dtype::bfloat16; }
-/// Whether input i has, and all others are float32.
-inline bool float32_but_saved(const kernel_query& q, int i) { return q.all_float32(i) && is_saved(q.in[i]); }
-/// It, as kernels read it.
-inline saved_activation saved_input(const kernel_call& c, int i) {
-    if (i >= c.inputs) return {};
-    return c.in[i].type == dtype::bfloat16 ? saved_activation(c.in[i].as<const std::uint16_t>()) : saved_activation(c.input(i));
-}
-
-inline const char* choose_conversion(const kernel_query& q, kernel_choice& choice) {
-    if (q.in_layout[0] != q.out_layout[0]) return "its operands lie differently";
-    choice.set(stored_elements(q.in[0], q.in_layout[0]));
-    choice.note = "conversion";
-    return nullptr;
-}
-inline void run_narrow(const kernel_call& c) { run_to_bfloat16(c.level, c.input(0), c.out[0].as<std::uint16_t>(), c.parameters<std::int64_t>(), c.pool); }
-inline void run_widen(const kernel_call& c) { run_from_bfloat16(c.level, c.in[0].as<std::uint16_t>(), c.output(0), c.parameters<std::int64_t>(), c.pool); }
-
-inline const char* choose_activation_training(const kernel_query& q, kernel_choice& choice) {
-    for (int i = 0; i < q.outputs; ++i)
-        if (q.wants(i) && q.out_layout[i] != q.in_layout[0]) return "its operands lie differently";
-    choice.set(activation_parameters{epilogue_of(q.n), stored_elements(q.out[0], q.out_layout[0])});
-    choice.note = "activation in bfloat16";
-    return nullptr;
-}
-inline void run_activation_training_kernel(const kernel_call& c) {
-    const auto& p = c.parameters<activation_parameters>();
-    const auto narrow = [&](int i) { return i < c.outputs ? c.out[i].as<std::uint16_t>() : nullptr; };
-    run_activation_training(c.level, p.ep.act, p.ep.alpha, p.ep.beta, c.input(0), c.output(0), narrow(1), narrow(2), p.elements, c.pool);
-}
-inline void run_activation_again_kernel(const kernel_call& c) {
-    const auto& p = c.parameters<activation_parameters>();
-    run_activation_again(c.level, p.ep.act, p.ep.alpha, p.ep.beta, c.in[0].as<const std::uint16_t>(), c.out[0].as<std::uint16_t>(), p.elements, c.pool);
-}
-
-inline kernel_rows saved_kernel_rows() {
-    static constexpr kernel_row rows[] = {{"Narrow", "graft", choose_conversion, run_narrow, false},
-                                          {"Widen", "graft", choose_conversion, run_widen, false},
-                                          {"ActivationTraining", "graft", choose_activation_training, run_activation_training_kernel, true},
-                                          {"ActivationAgain", "graft", choose_activation_training, run_activation_again_kernel, false}};
-    return rows;
-}
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -20257,35 +20905,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/training/elementwise_grad.hpp
 // Gradients of elementwise float32 functions over whole tensors.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_ELEMENTWISE_GRAD_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_ELEMENTWISE_GRAD_KERNELS_HPP
-// ---- graft/cpu/training/elementwise_grad_kernels.hpp
-// Gradients of elementwise functions that each instruction set fills.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// What a gradient passes: everything, or only what went through a relu or a clip in the forward pass.
-enum class gradient_mask {
-    none,
-    relu,  ///< where y > 0
-    clip,  ///< where low < y < high
-};
-
-/// The gradients of elementwise functions of one instruction set; n elements each, dx may be dy.
-struct elementwise_grad_kernels {
-    /// dx[i] = dy[i] where y[i] passes the mask, else 0.
-    void (*masked)(gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n);
-    /// dx[i] = dy[i] * act'(x[i]).
-    void (*activation_grad)(activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n);
-};
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -20440,463 +21059,6 @@ inline void run_matmul_grad_weight(const kernel_call& c) {
 
 inline kernel_rows matmul_grad_kernel_rows() {
     static constexpr kernel_row rows[] = {{"MatMulGradWeight", "graft", choose_matmul_grad_weight, run_matmul_grad_weight, false}};
-    return rows;
-}
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_NORM_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_NORM_HPP
-// ---- graft/cpu/ops/training/norm.hpp
-// Kernels of batch normalisation in training.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_HPP
-// ---- graft/cpu/training/norm_grad.hpp
-// Batch normalisation in training: statistics of a batch, the normalised batch, and the gradient, on planes and on blocks of channels.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_KERNELS_HPP
-// ---- graft/cpu/training/norm_grad_kernels.hpp
-// Batch normalisation in training: kernels that each instruction set fills, and what they are given.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// Rows of one vector each that share their channels: the pixels of a block of channels, a piece of one channel's plane, or a few
-/// columns of a matrix. `whole` rows are full, then `tail` rows have `tail_lanes`; `step` floats from one to the next.
-struct norm_rows {
-    std::int64_t whole, tail, step;
-    int tail_lanes;
-    int channels;  ///< lanes that are channels; 0: all lanes are of one channel
-};
-
-/// y = clamp((x - mean) * scale + shift + residual); a null residual is 0. One number for each lane's channel. `x_narrow` and `y_narrow` (or null) take both in
-/// bfloat16.
-struct norm_forward {
-    const float *x, *residual, *mean, *scale, *shift;
-    float* y;
-    std::uint16_t *x_narrow, *y_narrow;
-    float low, high;
-};
-
-/// The backward pass: `mask` looks at y, and `masked` (or null) takes what it left of dy. dx = (dy - shift - (x - mean) * slope) * scale.
-struct norm_backward {
-    const float *dy, *mean, *scale, *slope, *shift;
-    saved_activation x, y;  ///< of one type
-    float *masked, *dx;
-    gradient_mask mask;
-    float low, high;
-};
-
-/// The kernels of one instruction set. Sums over rows are made in float for some hundred rows, then carried in double, one result
-/// for each lane (or one, where a row is of one channel). `images` repeat the rows `image_step` floats apart.
-struct norm_grad_kernels {
-    /// Mean, and sum of squared distances from it.
-    void (*moments)(const norm_rows&, const float* x, std::int64_t images, std::int64_t image_step, double* mean, double* square);
-    /// The moments of two sets together, n channels: those of a become those of both. Chan, Golub, LeVeque 1979.
-    void (*merge)(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b, std::int64_t n);
-    void (*normalize)(const norm_rows&, const norm_forward&);
-    /// Sums of dy and of dy * (x - mean).
-    void (*sums)(const norm_rows&, const norm_backward&, std::int64_t images, std::int64_t image_step, double* sum, double* product);
-    void (*gradient)(const norm_rows&, const norm_backward&);
-};
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// Images [n][c][area], or with `blocked` [n][ceil(c / W)][area][W]; n * area >= 1. Sums over the batch are a tree over the shards.
-struct norm_problem {
-    std::int64_t n = 0, c = 0, area = 0;  ///< area: height times width; 1 for [n][c]
-    bool blocked = false;
-    shards tree;
-    double epsilon = 1e-5;
-    double momentum = 0.9;  ///< share of the old running value
-    epilogue ep;            ///< forward: y = act(normalised + residual). Backward: the activation whose gradient comes first, relu or clip
-};
-
-/// What a training pass reads and writes. Arrays of c numbers; those that are null are not written. running_* and new_* may be
-/// the same memory, and so may x and y. x_narrow and y_narrow take x and y in bfloat16, y where the activation is at most a clip.
-struct norm_forward_arrays {
-    const float *x, *scale, *bias, *running_mean, *running_variance, *residual;
-    float *y, *new_mean, *new_variance, *saved_mean, *saved_inverse;
-    std::uint16_t *x_narrow, *y_narrow;
-};
-
-/// y = act((x - mean) / sqrt(variance + epsilon) * scale + bias + residual) with the mean and the (biased) variance of the batch;
-/// saved_inverse is 1 / sqrt(variance + epsilon); new = momentum * running + (1 - momentum) * batch, the variance then being the
-/// unbiased one (that of a single number counts as 0), as in PyTorch. Ioffe, Szegedy 2015.
-/// The batch is that of all members of `group`, where there is one. Errors: those of the group.
-status run_batch_norm_training(isa set, const norm_problem& problem, const norm_forward_arrays& arrays, void* workspace, executor& pool,
-                               communicator* group = nullptr);
-
-/// What the backward pass reads and writes. x, and y, which relu and clip look at, else null, are of one type. masked (null: not wanted) takes dy after the
-/// activation. dx may be dy.
-struct norm_backward_arrays {
-    const float *dy, *scale, *saved_mean, *saved_inverse;
-    saved_activation x, y;
-    float *dx, *dscale, *dbias, *masked;
-};
-
-/// dbias = sum(dy), dscale = sum(dy * normalised), dx = scale * saved_inverse * (dy - (dbias + normalised * dscale) / (n * area)).
-/// Sums are over the batch of all members of `group`, where there is one. Errors: those of the group.
-status run_batch_norm_grad(isa set, const norm_problem& problem, const norm_backward_arrays& arrays, void* workspace, executor& pool,
-                           communicator* group = nullptr);
-
-/// Bytes of workspace (alignment 64) for either pass; -1 where they overflow.
-std::int64_t norm_workspace_bytes(isa set, const norm_problem& problem);
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace detail {
-
-// The images as units that are summed by themselves: a block of channels, a channel's plane, or a few columns of a matrix.
-struct norm_units {
-    std::int64_t width = 1, units = 0, unit_step = 0, image_step = 0, images = 0, c = 0;
-    std::int64_t slots = 0;  // sums that are kept for each unit: one for each shard that has samples
-    shards tree;
-    norm_rows rows{};  // of one image; channels: 1 stands for "those of the unit"
-
-    norm_units(isa set, const norm_problem& p) : images(p.n), c(p.c), tree(p.tree) {
-        const std::int64_t w = vector_width(set);
-        const bool side_by_side = p.blocked || p.area == 1;
-        width = side_by_side ? w : 1;
-        units = (p.c + width - 1) / width;
-        unit_step = p.blocked ? p.area * w : p.area == 1 ? w : p.area;
-        image_step = p.blocked ? units * unit_step : p.c * p.area;
-        slots = std::min<std::int64_t>(tree.count, images);
-        rows.step = w;
-        rows.channels = side_by_side ? 1 : 0;
-        rows.whole = side_by_side ? p.area : p.area / w;
-        rows.tail = !side_by_side && p.area % w ? 1 : 0;
-        rows.tail_lanes = static_cast<int>(side_by_side ? w : p.area % w);
-        whole_blocks = p.blocked;
-    }
-    // The rows of one image of a unit. A block is read and written whole; the last columns of a matrix are not.
-    norm_rows of(std::int64_t unit) const {
-        norm_rows r = rows;
-        if (!r.channels) return r;
-        r.channels = static_cast<int>(std::min(width, c - unit * width));
-        if (!whole_blocks && r.channels < width) r.whole = 0, r.tail = 1, r.tail_lanes = r.channels;
-        return r;
-    }
-    // The same for a run of images: those of one row each become rows of one image.
-    norm_rows of(std::int64_t unit, std::int64_t& count, std::int64_t& step) const {
-        norm_rows r = of(unit);
-        step = image_step;
-        if (!r.channels || r.whole + r.tail != 1) return r;
-        (r.tail ? r.tail : r.whole) = count;
-        r.step = image_step;
-        count = 1;
-        return r;
-    }
-    // Where the sums of shard s are kept; with fewer samples than shards only those that have one are.
-    std::int64_t slot(int s) const { return images < tree.count ? tree.first(images, s) : s; }
-    std::int64_t samples(int first, int count) const { return tree.last(images, first + count - 1) - tree.first(images, first); }
-
-    bool whole_blocks = false;
-};
-
-// Joins the shards [first, first + count) by the tree: into the slot that is returned; -1 where they are empty.
-template <class Join>
-inline std::int64_t join_shards(const norm_units& u, int first, int count, const Join& join) {
-    if (u.samples(first, count) == 0) return -1;
-    if (count == 1) return u.slot(first);
-    const int half = count / 2;
-    const std::int64_t left = join_shards(u, first, half, join), right = join_shards(u, first + half, half, join);
-    if (left < 0 || right < 0) return left < 0 ? right : left;
-    join(left, u.samples(first, half), right, u.samples(first + half, half));
-    return left;
-}
-
-// The workspace: two sums for each slot and channel in double, then four numbers for each channel.
-struct norm_scratch {
-    std::int64_t padded;
-    double *first, *second;
-    float* numbers[4];
-
-    norm_scratch(const norm_units& u, void* workspace) : padded(u.units * u.width) {
-        first = static_cast<double*>(workspace);
-        second = first + u.slots * padded;
-        float* after = reinterpret_cast<float*>(second + u.slots * padded);
-        for (int i = 0; i < 4; ++i) numbers[i] = after + i * padded;
-    }
-};
-
-// Runs sums(unit, shard), join(first unit, last unit), finish(first unit, last unit) and apply(unit, image, first row, rows) over everything. Where a
-// unit fits the second cache, a task does all of them for one; else they follow each other in groups of units that the last cache can hold. Among
-// members of a group `exchange` stands behind all that is joined.
-template <class Sums, class Join, class Exchange, class Finish, class Apply>
-inline status norm_passes(const norm_units& u, std::int64_t arrays, executor& pool, bool among_members, const Sums& sums, const Join& join,
-                          const Exchange& exchange, const Finish& finish, const Apply& apply) {
-    const std::int64_t rows = u.rows.whole + u.rows.tail, unit_bytes = u.images * rows * u.rows.step * 4 * arrays;
-    if (!among_members && unit_bytes <= 786432 && u.units >= 2 * pool.threads()) {
-        parallel_for(pool, u.units, [&](std::int64_t unit) {
-            for (int s = 0; s < u.tree.count; ++s)
-                if (u.samples(s, 1)) sums(unit, s);
-            join(unit, unit + 1);
-            finish(unit, unit + 1);
-            for (std::int64_t image = 0; image < u.images; ++image) apply(unit, image, 0, rows);
-        });
-        return {};
-    }
-    const std::int64_t group = among_members ? u.units : std::min(u.units, std::max<std::int64_t>(1, 8388608 / std::max<std::int64_t>(1, unit_bytes)));
-    const std::int64_t band = std::min<std::int64_t>(rows, 1024), bands = (rows + band - 1) / band;
-    for (std::int64_t begin = 0; begin < u.units; begin += group) {
-        const std::int64_t count = std::min(group, u.units - begin);
-        parallel_for(pool, count * u.tree.count, [&](std::int64_t t) {
-            const int s = static_cast<int>(t % u.tree.count);
-            if (u.samples(s, 1)) sums(begin + t / u.tree.count, s);
-        });
-        const std::int64_t few = std::max<std::int64_t>(1, 64 / u.width);
-        const auto each = [&](const auto& f) {
-            parallel_for(pool, (count + few - 1) / few, [&](std::int64_t t) { f(begin + t * few, begin + std::min(count, (t + 1) * few)); });
-        };
-        if (among_members) {
-            each(join);
-            GRAFT_TRY(exchange());
-            each(finish);
-        } else
-            each([&](std::int64_t from, std::int64_t to) { join(from, to), finish(from, to); });
-        // One image after the other, as they lie in memory.
-        parallel_for(pool, u.images * count * bands, [&](std::int64_t t) {
-            const std::int64_t first = t % bands * band;
-            apply(begin + t / bands % count, t / bands / count, first, std::min(band, rows - first));
-        });
-    }
-    return {};
-}
-
-// Rows [first, first + count) of an image of a unit.
-inline norm_rows some_rows(norm_rows r, std::int64_t first, std::int64_t count) {
-    r.whole = std::max<std::int64_t>(0, std::min(r.whole - first, count));
-    r.tail = count - r.whole;
-    return r;
-}
-
-}  // namespace detail
-
-GRAFT_INLINE std::int64_t norm_workspace_bytes(isa set, const norm_problem& problem) {
-    const detail::norm_units u(set, problem);
-    if (problem.c > (std::int64_t(1) << 40) || u.slots > shards::most) return -1;
-    return u.units * u.width * (u.slots * 16 + 16);
-}
-
-GRAFT_INLINE status run_batch_norm_training(isa set, const norm_problem& p, const norm_forward_arrays& a, void* workspace, executor& pool,
-                                            communicator* group) {
-    const norm_grad_kernels& k = *training_kernels(set).norm_grad;
-    const elementwise_kernels& functions = *kernels(set).elementwise;
-    const detail::norm_units u(set, p);
-    const detail::norm_scratch at(u, workspace);
-    norm_forward base{};
-    base.low = -std::numeric_limits<float>::infinity(), base.high = -base.low;
-    if (p.ep.act == activation::relu) base.low = 0;
-    if (p.ep.act == activation::clip) base.low = p.ep.alpha, base.high = p.ep.beta;
-    double count = static_cast<double>(p.n * p.area);
-    const std::int64_t slot = detail::join_shards(u, 0, u.tree.count, [](auto...) {});
-    double *const means = at.first + slot * at.padded, *const squares = at.second + slot * at.padded;
-    const auto sums = [&](std::int64_t unit, int s) {
-        std::int64_t images = u.samples(s, 1), step = 0;
-        const norm_rows rows = u.of(unit, images, step);
-        const std::int64_t to = u.slot(s) * at.padded + unit * u.width;
-        k.moments(rows, a.x + u.tree.first(u.images, s) * u.image_step + unit * u.unit_step, images, step, at.first + to, at.second + to);
-    };
-    const auto join = [&](std::int64_t begin, std::int64_t end) {
-        const std::int64_t from = begin * u.width, n = (end - begin) * u.width;
-        detail::join_shards(u, 0, u.tree.count, [&](std::int64_t l, std::int64_t ln, std::int64_t r, std::int64_t rn) {
-            const double left = static_cast<double>(ln * p.area), right = static_cast<double>(rn * p.area);
-            double *mean = at.first + l * at.padded + from, *square = at.second + l * at.padded + from;
-            k.merge(mean, square, left, at.first + r * at.padded + from, at.second + r * at.padded + from, right, n);
-        });
-    };
-    const auto exchange = [&] { return ops::join_moments(*group, count, means, squares, p.c); };
-    const auto finish = [&](std::int64_t begin, std::int64_t end) {
-        const double unbiased = count > 1 ? count / (count - 1) : 0;
-        for (std::int64_t c = begin * u.width, last = std::min(end * u.width, u.c); c < last; ++c) {
-            const double mean = means[c], variance = squares[c] / count, inverse = 1.0 / std::sqrt(variance + p.epsilon);
-            const double factor = inverse * static_cast<double>(a.scale[c]);
-            const float centre = static_cast<float>(mean);
-            at.numbers[0][c] = centre;
-            at.numbers[1][c] = static_cast<float>(factor);
-            // What rounding the mean has moved is put back.
-            at.numbers[2][c] = static_cast<float>(static_cast<double>(a.bias[c]) + (static_cast<double>(centre) - mean) * factor);
-            const double old = p.momentum, fresh = 1 - p.momentum;
-            if (a.new_mean) a.new_mean[c] = static_cast<float>(old * static_cast<double>(a.running_mean[c]) + fresh * mean);
-            if (a.new_variance) a.new_variance[c] = static_cast<float>(old * static_cast<double>(a.running_variance[c]) + fresh * variance * unbiased);
-            if (a.saved_mean) a.saved_mean[c] = centre;
-            if (a.saved_inverse) a.saved_inverse[c] = static_cast<float>(inverse);
-        }
-    };
-    const auto apply = [&](std::int64_t unit, std::int64_t image, std::int64_t first, std::int64_t rows) {
-        const norm_rows whole = u.of(unit), r = detail::some_rows(whole, first, rows);
-        const std::int64_t o = image * u.image_step + unit * u.unit_step + first * whole.step, c = unit * u.width;
-        norm_forward g = base;
-        g.x = a.x + o, g.y = a.y + o, g.residual = a.residual ? a.residual + o : nullptr;
-        g.x_narrow = a.x_narrow ? a.x_narrow + o : nullptr, g.y_narrow = a.y_narrow ? a.y_narrow + o : nullptr;
-        g.mean = at.numbers[0] + c, g.scale = at.numbers[1] + c, g.shift = at.numbers[2] + c;
-        k.normalize(r, g);
-        if (p.ep.act <= activation::clip) return;
-        const std::int64_t stored = r.whole * vector_width(set) + r.tail * r.tail_lanes;
-        functions.activation_run(p.ep.act, p.ep.alpha, p.ep.beta, g.y, g.y, stored);
-    };
-    return detail::norm_passes(u, a.residual ? 3 : 2, pool, group != nullptr, sums, join, exchange, finish, apply);
-}
-
-GRAFT_INLINE status run_batch_norm_grad(isa set, const norm_problem& p, const norm_backward_arrays& a, void* workspace, executor& pool, communicator* group) {
-    const norm_grad_kernels& k = *training_kernels(set).norm_grad;
-    const detail::norm_units u(set, p);
-    const detail::norm_scratch at(u, workspace);
-    norm_backward base{};
-    base.mask = p.ep.act == activation::relu ? gradient_mask::relu : p.ep.act == activation::clip ? gradient_mask::clip : gradient_mask::none;
-    base.low = p.ep.alpha, base.high = p.ep.beta;
-    const auto sums = [&](std::int64_t unit, int s) {
-        std::int64_t images = u.samples(s, 1), step = 0;
-        const norm_rows rows = u.of(unit, images, step);
-        const std::int64_t to = u.slot(s) * at.padded + unit * u.width, o = u.tree.first(u.images, s) * u.image_step + unit * u.unit_step;
-        norm_backward g = base;
-        g.dy = a.dy + o, g.x = a.x.from(o), g.y = a.y.from(o);
-        g.mean = a.saved_mean + unit * u.width;
-        g.masked = a.masked ? a.masked + o : nullptr;
-        k.sums(rows, g, images, step, at.first + to, at.second + to);
-    };
-    double count = static_cast<double>(p.n * p.area);
-    const std::int64_t slot = detail::join_shards(u, 0, u.tree.count, [](auto...) {});
-    double *const sum = at.first + slot * at.padded, *const product = at.second + slot * at.padded;
-    const auto join = [&](std::int64_t begin, std::int64_t end) {
-        const std::int64_t from = begin * u.width, last = std::min(end * u.width, u.c);
-        detail::join_shards(u, 0, u.tree.count, [&](std::int64_t l, std::int64_t, std::int64_t r, std::int64_t) {
-            double *left = at.first + l * at.padded, *left_second = at.second + l * at.padded;
-            const double *right = at.first + r * at.padded, *right_second = at.second + r * at.padded;
-            for (std::int64_t c = from; c < last; ++c) left[c] += right[c], left_second[c] += right_second[c];
-        });
-    };
-    const auto exchange = [&] { return ops::join_sums(*group, count, sum, product, p.c); };
-    const auto finish = [&](std::int64_t begin, std::int64_t end) {
-        const double one = 1.0 / count;
-        for (std::int64_t c = begin * u.width, last = std::min(end * u.width, u.c); c < last; ++c) {
-            const double inverse = static_cast<double>(a.saved_inverse[c]), factor = inverse * static_cast<double>(a.scale[c]);
-            if (a.dbias) a.dbias[c] = static_cast<float>(sum[c]);
-            if (a.dscale) a.dscale[c] = static_cast<float>(product[c] * inverse);
-            at.numbers[0][c] = a.saved_mean[c];
-            at.numbers[1][c] = static_cast<float>(factor);
-            at.numbers[2][c] = static_cast<float>(inverse * inverse * product[c] * one);
-            at.numbers[3][c] = static_cast<float>(sum[c] * one);
-        }
-    };
-    // With `masked` the activation's gradient lies there already.
-    norm_backward second = base;
-    if (a.masked) second.mask = gradient_mask::none;
-    const auto apply = [&](std::int64_t unit, std::int64_t image, std::int64_t first, std::int64_t rows) {
-        const norm_rows whole = u.of(unit), r = detail::some_rows(whole, first, rows);
-        const std::int64_t o = image * u.image_step + unit * u.unit_step + first * whole.step, c = unit * u.width;
-        norm_backward g = second;
-        g.dy = (a.masked ? a.masked : a.dy) + o, g.x = a.x.from(o), g.y = a.y.from(o), g.dx = a.dx + o;
-        g.mean = at.numbers[0] + c, g.scale = at.numbers[1] + c, g.slope = at.numbers[2] + c, g.shift = at.numbers[3] + c;
-        k.gradient(r, g);
-    };
-    const std::int64_t arrays = 2 + (base.mask != gradient_mask::none ? 1 : 0) + (a.masked ? 1 : 0);
-    return detail::norm_passes(u, arrays, pool, group != nullptr, sums, join, exchange, finish, apply);
-}
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-// What both passes have in common; `x` is the input that holds the images. It and the last one are of one type, all others are float32.
-inline const char* norm_problem_of(const kernel_query& q, int x, int last_image_input, norm_problem& p) {
-    if (q.in[0].type != dtype::float32 || !is_saved(q.in[x])) return "it is not float32";
-    const shape& s = q.in[x].extents;
-    if (s.rank() < 2 || s.elements() == 0) return "it is empty or has no channels";
-    const std::int64_t count = integer_of(q.n, "shards", shards().count);
-    if (!shards::legal(count)) return "its shards are no power of two up to 256";
-    p.n = s[0], p.c = s[1], p.area = s.product(2, s.rank());
-    p.blocked = q.in_layout[x] == layout::blocked;
-    p.tree.count = static_cast<int>(count);
-    p.epsilon = decimal_of(real_of(q.n, "epsilon", 1e-5f));
-    p.momentum = decimal_of(real_of(q.n, "momentum", 0.9f));
-    p.ep = epilogue_of(q.n);
-    for (int i = 0; i < q.inputs; ++i) {
-        if (!q.has(i)) continue;
-        if (q.in[i].type != (i == x || i == last_image_input ? q.in[x].type : dtype::float32)) return "it is not float32";
-        const bool image = i == 0 || i == x || i == last_image_input;
-        const bool fits = image ? q.in[i].extents == s && q.in_layout[i] == q.in_layout[x] : q.in[i].elements() == p.c && q.in_layout[i] == layout::row_major;
-        if (!fits) return "its operands lie differently";
-    }
-    if (q.out_layout[0] != q.in_layout[x]) return "its operands lie differently";
-    return nullptr;
-}
-
-inline const char* choose_batch_norm_training(const kernel_query& q, kernel_choice& choice) {
-    norm_problem p;
-    if (const char* reason = norm_problem_of(q, 0, 5, p)) return reason;
-    if (q.wants(6) && p.ep.act > activation::clip) return "its result is not there before its activation";
-    if (q.inputs < 5) return "its running statistics are left out";
-    if (q.has(6)) return "its statistics are given";
-    for (int i = 1; i < q.outputs; ++i)
-        if (q.wants(i) && q.out_layout[i] != (i < 5 ? layout() : q.in_layout[0])) return "its operands lie differently";
-    choice.workspace_bytes = norm_workspace_bytes(q.level, p);
-    if (choice.workspace_bytes < 0) return "its size overflows";
-    choice.set(p);
-    choice.note = p.blocked ? "statistics of blocks" : "statistics of planes";
-    return nullptr;
-}
-inline void run_batch_norm_training_kernel(const kernel_call& c) {
-    const auto out = [&](int i) { return i < c.outputs ? c.output(i) : nullptr; };
-    const auto narrow = [&](int i) { return i < c.outputs ? c.out[i].as<std::uint16_t>() : nullptr; };
-    c.failed = run_batch_norm_training(
-        c.level, c.parameters<norm_problem>(),
-        {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3), out(4), narrow(5), narrow(6)}, c.workspace,
-        c.pool, c.group);
-}
-
-inline const char* choose_batch_norm_grad(const kernel_query& q, kernel_choice& choice) {
-    norm_problem p;
-    if (const char* reason = norm_problem_of(q, 1, 5, p)) return reason;
-    if (q.inputs < 5) return "its saved statistics are left out";
-    if (q.has(6)) return "its sums are given";
-    if (p.ep.act > activation::clip) return "its activation is neither relu nor clip";
-    if (p.ep.act != activation::none && !q.has(5)) return "its activation needs the result";
-    for (int i = 1; i < q.outputs; ++i)
-        if (q.wants(i) && q.out_layout[i] != (i == 3 ? q.in_layout[1] : layout())) return "its operands lie differently";
-    choice.workspace_bytes = norm_workspace_bytes(q.level, p);
-    if (choice.workspace_bytes < 0) return "its size overflows";
-    choice.set(p);
-    choice.note = p.blocked ? "gradient on blocks" : "gradient on planes";
-    return nullptr;
-}
-inline void run_batch_norm_grad_kernel(const kernel_call& c) {
-    const auto out = [&](int i) { return i < c.outputs ? c.output(i) : nullptr; };
-    c.failed = run_batch_norm_grad(c.level, c.parameters<norm_problem>(),
-                                   {c.input(0), c.input(2), c.input(3), c.input(4), saved_input(c, 1), saved_input(c, 5), out(0), out(1), out(2), out(3)},
-                                   c.workspace, c.pool, c.group);
-}
-
-inline kernel_rows norm_grad_kernel_rows() {
-    static constexpr kernel_row rows[] = {
-        {"BatchNormalizationTraining", "graft", choose_batch_norm_training, run_batch_norm_training_kernel, true},
-        {"BatchNormalizationGrad", "graft", choose_batch_norm_grad, run_batch_norm_grad_kernel, true},
-    };
     return rows;
 }
 
@@ -22377,7 +22539,10 @@ namespace cpu {
 inline const kernel_set& training_set() noexcept {
     static constexpr kernel_set self = {choose_training_kernel, [](graph& g, place_id on) { graft::detail::training_fuser(g, on).run(); },
                                         [](graph& g, const lowering& with, const arithmetic& by) {
-                                            if (by.bfloat16) graft::detail::activation_saver(g, with.on).run();
+                                            if (by.bfloat16)
+                                                graft::detail::activation_saver(g, with.on).run();
+                                            else
+                                                graft::detail::masks_of_inputs(g, with.on).run();
                                             return graft::detail::training_layouter(g, with, by).run();
                                         },
                                         bfloat16_wanted()};

@@ -16,6 +16,7 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "../device.hpp"
+#include "../lower/masks_of_inputs.hpp"
 #include "../lower/saved_activations.hpp"
 #include "../lower/training_layout.hpp"
 #include "../lower/training_patterns.hpp"
@@ -28,7 +29,10 @@ namespace cpu {
 inline const kernel_set& training_set() noexcept {
     static constexpr kernel_set self = {choose_training_kernel, [](graph& g, place_id on) { graft::detail::training_fuser(g, on).run(); },
                                         [](graph& g, const lowering& with, const arithmetic& by) {
-                                            if (by.bfloat16) graft::detail::activation_saver(g, with.on).run();
+                                            if (by.bfloat16)
+                                                graft::detail::activation_saver(g, with.on).run();
+                                            else
+                                                graft::detail::masks_of_inputs(g, with.on).run();
                                             return graft::detail::training_layouter(g, with, by).run();
                                         },
                                         bfloat16_wanted()};

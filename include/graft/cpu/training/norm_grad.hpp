@@ -26,6 +26,7 @@ struct norm_forward_arrays {
     const float *x, *scale, *bias, *running_mean, *running_variance, *residual;
     float *y, *new_mean, *new_variance, *saved_mean, *saved_inverse;
     std::uint16_t *x_narrow, *y_narrow;
+    float* applied = nullptr;  ///< null, or [2][c]: y = act((x - saved_mean) * applied[0] + applied[1]) where there is no residual
 };
 
 /// y = act((x - mean) / sqrt(variance + epsilon) * scale + bias + residual) with the mean and the (biased) variance of the batch;
@@ -35,12 +36,13 @@ struct norm_forward_arrays {
 status run_batch_norm_training(isa set, const norm_problem& problem, const norm_forward_arrays& arrays, void* workspace, executor& pool,
                                communicator* group = nullptr);
 
-/// What the backward pass reads and writes. x, and y, which relu and clip look at, else null, are of one type. masked (null: not wanted) takes dy after the
-/// activation. dx may be dy.
+/// What the backward pass reads and writes. x, and y, which relu and clip look at where there is no `applied`, are of one type. masked (null: not wanted)
+/// takes dy after the activation. dx may be dy.
 struct norm_backward_arrays {
     const float *dy, *scale, *saved_mean, *saved_inverse;
     saved_activation x, y;
     float *dx, *dscale, *dbias, *masked;
+    const float* applied = nullptr;  ///< that of the forward pass, of float32 x, instead of y
 };
 
 /// dbias = sum(dy), dscale = sum(dy * normalised), dx = scale * saved_inverse * (dy - (dbias + normalised * dscale) / (n * area)).
@@ -243,6 +245,7 @@ GRAFT_INLINE status run_batch_norm_training(isa set, const norm_problem& p, cons
             if (a.new_variance) a.new_variance[c] = static_cast<float>(old * static_cast<double>(a.running_variance[c]) + fresh * variance * unbiased);
             if (a.saved_mean) a.saved_mean[c] = centre;
             if (a.saved_inverse) a.saved_inverse[c] = static_cast<float>(inverse);
+            if (a.applied) a.applied[c] = at.numbers[1][c], a.applied[p.c + c] = at.numbers[2][c];
         }
     };
     const auto apply = [&](std::int64_t unit, std::int64_t image, std::int64_t first, std::int64_t rows) {
@@ -274,6 +277,7 @@ GRAFT_INLINE status run_batch_norm_grad(isa set, const norm_problem& p, const no
         norm_backward g = base;
         g.dy = a.dy + o, g.x = a.x.from(o), g.y = a.y.from(o);
         g.mean = a.saved_mean + unit * u.width;
+        if (a.applied) g.gain = a.applied + unit * u.width, g.offset = g.gain + p.c;
         g.masked = a.masked ? a.masked + o : nullptr;
         k.sums(rows, g, images, step, at.first + to, at.second + to);
     };
@@ -310,9 +314,10 @@ GRAFT_INLINE status run_batch_norm_grad(isa set, const norm_problem& p, const no
         norm_backward g = second;
         g.dy = (a.masked ? a.masked : a.dy) + o, g.x = a.x.from(o), g.y = a.y.from(o), g.dx = a.dx + o;
         g.mean = at.numbers[0] + c, g.scale = at.numbers[1] + c, g.slope = at.numbers[2] + c, g.shift = at.numbers[3] + c;
+        if (a.applied) g.gain = a.applied + c, g.offset = g.gain + p.c;
         k.gradient(r, g);
     };
-    const std::int64_t arrays = 2 + (base.mask != gradient_mask::none ? 1 : 0) + (a.masked ? 1 : 0);
+    const std::int64_t arrays = 2 + (base.mask != gradient_mask::none && !a.applied ? 1 : 0) + (a.masked ? 1 : 0);
     return detail::norm_passes(u, arrays, pool, group != nullptr, sums, join, exchange, finish, apply);
 }
 

@@ -26,9 +26,10 @@ struct norm_forward {
     float low, high;
 };
 
-/// The backward pass: `mask` looks at y, and `masked` (or null) takes what it left of dy. dx = (dy - shift - (x - mean) * slope) * scale.
+/// The backward pass: `mask` looks at y, or at (x - mean) * gain + offset where these are not null, which is y again; `masked` (or null) takes what it left of
+/// dy. dx = (dy - shift - (x - mean) * slope) * scale.
 struct norm_backward {
-    const float *dy, *mean, *scale, *slope, *shift;
+    const float *dy, *mean, *scale, *slope, *shift, *gain, *offset;
     saved_activation x, y;  ///< of one type
     float *masked, *dx;
     gradient_mask mask;

@@ -8,6 +8,9 @@
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
+// What the forward pass has applied, [2, C], as its output and as an input of its gradient, which makes of X again what the activation saw.
+constexpr int applied_output = 7, applied_input = 9;
+
 // What both passes have in common; `x` is the input that holds the images. It and the last one are of one type, all others are float32.
 inline const char* norm_problem_of(const kernel_query& q, int x, int last_image_input, norm_problem& p) {
     if (q.in[0].type != dtype::float32 || !is_saved(q.in[x])) return "it is not float32";
@@ -25,7 +28,8 @@ inline const char* norm_problem_of(const kernel_query& q, int x, int last_image_
         if (!q.has(i)) continue;
         if (q.in[i].type != (i == x || i == last_image_input ? q.in[x].type : dtype::float32)) return "it is not float32";
         const bool image = i == 0 || i == x || i == last_image_input;
-        const bool fits = image ? q.in[i].extents == s && q.in_layout[i] == q.in_layout[x] : q.in[i].elements() == p.c && q.in_layout[i] == layout::row_major;
+        const bool fits = image ? q.in[i].extents == s && q.in_layout[i] == q.in_layout[x]
+                                : q.in[i].elements() == (i == applied_input ? 2 * p.c : p.c) && q.in_layout[i] == layout::row_major;
         if (!fits) return "its operands lie differently";
     }
     if (q.out_layout[0] != q.in_layout[x]) return "its operands lie differently";
@@ -39,7 +43,7 @@ inline const char* choose_batch_norm_training(const kernel_query& q, kernel_choi
     if (q.inputs < 5) return "its running statistics are left out";
     if (q.has(6)) return "its statistics are given";
     for (int i = 1; i < q.outputs; ++i)
-        if (q.wants(i) && q.out_layout[i] != (i < 5 ? layout() : q.in_layout[0])) return "its operands lie differently";
+        if (q.wants(i) && q.out_layout[i] != (i < 5 || i == applied_output ? layout() : q.in_layout[0])) return "its operands lie differently";
     choice.workspace_bytes = norm_workspace_bytes(q.level, p);
     if (choice.workspace_bytes < 0) return "its size overflows";
     choice.set(p);
@@ -49,10 +53,10 @@ inline const char* choose_batch_norm_training(const kernel_query& q, kernel_choi
 inline void run_batch_norm_training_kernel(const kernel_call& c) {
     const auto out = [&](int i) { return i < c.outputs ? c.output(i) : nullptr; };
     const auto narrow = [&](int i) { return i < c.outputs ? c.out[i].as<std::uint16_t>() : nullptr; };
-    c.failed = run_batch_norm_training(
-        c.level, c.parameters<norm_problem>(),
-        {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3), out(4), narrow(5), narrow(6)}, c.workspace,
-        c.pool, c.group);
+    c.failed = run_batch_norm_training(c.level, c.parameters<norm_problem>(),
+                                       {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3), out(4),
+                                        narrow(5), narrow(6), out(applied_output)},
+                                       c.workspace, c.pool, c.group);
 }
 
 inline const char* choose_batch_norm_grad(const kernel_query& q, kernel_choice& choice) {
@@ -61,7 +65,7 @@ inline const char* choose_batch_norm_grad(const kernel_query& q, kernel_choice& 
     if (q.inputs < 5) return "its saved statistics are left out";
     if (q.has(6)) return "its sums are given";
     if (p.ep.act > activation::clip) return "its activation is neither relu nor clip";
-    if (p.ep.act != activation::none && !q.has(5)) return "its activation needs the result";
+    if (p.ep.act != activation::none && !q.has(5) && !q.has(applied_input)) return "its activation needs the result";
     for (int i = 1; i < q.outputs; ++i)
         if (q.wants(i) && q.out_layout[i] != (i == 3 ? q.in_layout[1] : layout())) return "its operands lie differently";
     choice.workspace_bytes = norm_workspace_bytes(q.level, p);
@@ -72,9 +76,10 @@ inline const char* choose_batch_norm_grad(const kernel_query& q, kernel_choice& 
 }
 inline void run_batch_norm_grad_kernel(const kernel_call& c) {
     const auto out = [&](int i) { return i < c.outputs ? c.output(i) : nullptr; };
-    c.failed = run_batch_norm_grad(c.level, c.parameters<norm_problem>(),
-                                   {c.input(0), c.input(2), c.input(3), c.input(4), saved_input(c, 1), saved_input(c, 5), out(0), out(1), out(2), out(3)},
-                                   c.workspace, c.pool, c.group);
+    c.failed = run_batch_norm_grad(
+        c.level, c.parameters<norm_problem>(),
+        {c.input(0), c.input(2), c.input(3), c.input(4), saved_input(c, 1), saved_input(c, 5), out(0), out(1), out(2), out(3), c.input(applied_input)},
+        c.workspace, c.pool, c.group);
 }
 
 inline kernel_rows norm_grad_kernel_rows() {

@@ -141,11 +141,29 @@ inline void normalize(const norm_rows& r, const norm_forward& g) {
     normalize_rows<false, false>(r, g);
 }
 
+// dy where the activation let y through, which is kept, or made of x again as the forward pass has made it: to the same bits, without an array to read.
+template <gradient_mask Mask>
+struct norm_mask {
+    V low, high, gain, offset;
+    bool again;
+
+    GRAFT_VECTOR norm_mask(const norm_rows& r, const norm_backward& g)
+        : low(V::set1(g.low)), high(V::set1(g.high)), gain(V::zero()), offset(V::zero()), again(Mask != gradient_mask::none && g.gain) {
+        if (again) gain = channel_values(g.gain, r.channels), offset = channel_values(g.offset, r.channels);
+    }
+    template <class Load>
+    GRAFT_VECTOR V operator()(V dy, V centred, const Load& y) const {
+        if constexpr (Mask == gradient_mask::none) return dy;
+        return pass_gradient<Mask>(dy, again ? fma(centred, gain, offset) : y(), low, high);
+    }
+};
+
 template <gradient_mask Mask, bool Store, class T>
 GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, const T* x, std::int64_t images, std::int64_t image_step, double* sum,
                                 double* product) {
     const T* const y = static_cast<const T*>(g.y.data);
-    const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
+    const norm_mask<Mask> mask(r, g);
+    const V mean = channel_values(g.mean, r.channels);
     const std::int64_t rows = r.whole + r.tail;
     const int width = r.channels ? V::W : 1;
     double part[V::W];
@@ -161,27 +179,25 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, cons
                 GRAFT_UNROLL
                 for (int j = 0; j < 4; ++j) {
                     const std::int64_t o = at + j * r.step;
-                    V dy = V::load(g.dy + o);
-                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + o), low, high);
+                    const V centred = load_saved(x + o) - mean, dy = mask(V::load(g.dy + o), centred, [&] { return load_saved(y + o); });
                     if constexpr (Store) dy.store(g.masked + o);
                     a[j] = a[j] + dy;
-                    b[j] = fma(dy, load_saved(x + o) - mean, b[j]);
+                    b[j] = fma(dy, centred, b[j]);
                 }
             }
             for (; i < c.whole; ++i, at += r.step) {
-                V dy = V::load(g.dy + at);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
+                const V centred = load_saved(x + at) - mean, dy = mask(V::load(g.dy + at), centred, [&] { return load_saved(y + at); });
                 if constexpr (Store) dy.store(g.masked + at);
                 a[0] = a[0] + dy;
-                b[0] = fma(dy, load_saved(x + at) - mean, b[0]);
+                b[0] = fma(dy, centred, b[0]);
             }
             for (std::int64_t t = 0; t < c.tail; ++t, at += r.step) {
-                V dy = V::load_partial(g.dy + at, r.tail_lanes);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
+                const V centred = load_saved(x + at, r.tail_lanes) - mean;
+                const V dy = mask(V::load_partial(g.dy + at, r.tail_lanes), centred, [&] { return load_saved(y + at, r.tail_lanes); });
                 if constexpr (Store) dy.store_partial(g.masked + at, r.tail_lanes);
                 // Lanes that are not there have a gradient of 0.
                 a[t & 1] = a[t & 1] + dy;
-                b[t & 1] = fma(dy, load_saved(x + at, r.tail_lanes) - mean, b[t & 1]);
+                b[t & 1] = fma(dy, centred, b[t & 1]);
             }
             widen((a[0] + a[1]) + (a[2] + a[3]), r.channels, part);
             for (int j = 0; j < width; ++j) sum[j] += part[j];
@@ -206,17 +222,16 @@ GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g
     const T* const y = static_cast<const T*>(g.y.data);
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
-    const V low = V::set1(g.low), high = V::set1(g.high);
+    const norm_mask<Mask> mask(r, g);
     std::int64_t at = 0;
     for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
-        V dy = V::load(g.dy + at);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at), low, high);
-        (fnma(load_saved(x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
+        const V centred = load_saved(x + at) - mean, dy = mask(V::load(g.dy + at), centred, [&] { return load_saved(y + at); });
+        (fnma(centred, slope, dy - shift) * scale).store(g.dx + at);
     }
     for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
-        V dy = V::load_partial(g.dy + at, r.tail_lanes);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, load_saved(y + at, r.tail_lanes), low, high);
-        (fnma(load_saved(x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
+        const V centred = load_saved(x + at, r.tail_lanes) - mean;
+        const V dy = mask(V::load_partial(g.dy + at, r.tail_lanes), centred, [&] { return load_saved(y + at, r.tail_lanes); });
+        (fnma(centred, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
     }
 }
 inline void norm_gradient(const norm_rows& r, const norm_backward& g) {
