@@ -33755,6 +33755,8 @@ public:
             {"Gemm", "", &fuser::gemm},
             {"BatchNormalization", "", &fuser::batch_norm},
         };
+        // Weights that learn, as torch's linear layers keep them: [columns, rows].
+        static constexpr rewrite<fuser> turned_weights[] = {{"MatMul", "graft", &fuser::turned_weight}};
         // Products and sums with per-channel constants behind a convolution or a matrix product go into its weights and bias; on their
         // own, between images, they become ScaleShift, which works in either layout.
         static constexpr rewrite<fuser> scales[] = {{"ScaleShift", "graft", &fuser::affine}, {"Mul", "", &fuser::product}, {"Add", "", &fuser::sum}};
@@ -33763,6 +33765,7 @@ public:
         sweep(*this, pools);
         if constexpr (wanted("Mul")) composites();
         sweep(*this, linear_forms);
+        sweep(*this, turned_weights);
         sweep(*this, scales);
         activations();
         sweep(*this, residuals);
@@ -33890,6 +33893,17 @@ private:
         if (a.rank() >= 2 && b.rank() >= 2 && y.elements() && a.back() && ops::join_batches(a, b, y, batches)) become(n, "MatMul", "graft");
     }
 
+    // A matrix B that was turned just before is read as it lay.
+    GRAFT_COLD void turned_weight(node& n) {
+        const node* const turn = maker(n.inputs[1]);
+        if (!turn || !is(*turn, "Transpose") || at(n.inputs[1]).extents.rank() != 2) return;
+        const attribute* const perm = turn->find("perm");
+        if (perm && !(perm->integers.size() == 2 && perm->integers[0] == 1)) return;
+        const value_id as_it_lay = turn->inputs[0];
+        edit(n, [&] { n.inputs[1] = as_it_lay; });
+        set(n, "transB", std::int64_t(integer(n, "transB", 0) ? 0 : 1));
+    }
+
     // Gemm whose bias runs along the columns, and whose factors can be folded into constants.
     void gemm(node& n) {
         const float alpha = real(n, "alpha", 1), beta = real(n, "beta", 1);
@@ -33992,6 +34006,17 @@ private:
     }
     void sum(node& n) {
         for (std::size_t side = 0; side < 2 && is(n, "Add"); ++side) scale(n, n.inputs[side], no_value, n.inputs[1 - side], false);
+        for (std::size_t side = 0; side < 2 && is(n, "Add"); ++side) learning_bias(n, n.inputs[side], n.inputs[1 - side]);
+    }
+    // A bias that learns is none of the weights, but the product's kernel adds it where it stands.
+    GRAFT_COLD void learning_bias(node& n, value_id x, value_id bias) {
+        node* const m = maker(x);
+        const shape& y = at(n.outputs[0]).extents;
+        if (!m || !is(*m, "MatMul", "graft") || !used_once(x) || m->inputs.size() > 2 || m->find("activation") || m->find("residual") || at(x).extents != y)
+            return;
+        if (!is_float32(bias) || is_constant(bias) || at(bias).extents != shape{y.back()} || maker(bias)) return;
+        edit(*m, [&] { m->inputs.push_back(bias); });
+        replace(n, *m);
     }
     GRAFT_COLD void scale(node& n, value_id x, value_id factor, value_id term, bool affine) {
         const shape& y = at(n.outputs[0]).extents;
@@ -68599,7 +68624,8 @@ namespace detail {
 
 //   MatMul(Mul(Transpose(Reshape(x)), c), Split(Transpose(x)))    graft.StridedMatMul(x, x)
 // Attention takes its queries, keys and values out of one matrix, each head's from every row. Whatever only moves, splits or scales by a number what both
-// operands are made of becomes distances between rows and between products, and so does a Transpose that is alone in reading what they make.
+// operands are made of becomes distances between rows and between products, and so does a Transpose that is alone in reading what they make. The same in a
+// step of training, whose backward part multiplies by those matrices turned.
 class strided_products : public rewriter {
 public:
     strided_products(graph& target, const lowering& with, const cpu::arithmetic& by)
@@ -68706,6 +68732,16 @@ private:
         return {stride(2), stride(1), stride(4), stride(3)};
     }
 
+    // A matrix of a product as it lies: one of its dimensions is a step of one element.
+    GRAFT_COLD static bool lay(const rows& in, bool& trans, std::int64_t& distance, std::int64_t (&strides)[2]) {
+        const bool turned = in.column != 1;
+        if (turned && in.row != 1) return false;
+        distance = turned ? in.column : in.row;
+        trans = trans != turned;
+        strides[0] = in.outer, strides[1] = in.inner;
+        return true;
+    }
+
     GRAFT_COLD void stride(node& n) {
         const shape &a = at(n.inputs[0]).extents, &b = at(n.inputs[1]).extents, y = at(n.outputs[0]).extents;
         const int r = y.rank();
@@ -68717,47 +68753,66 @@ private:
         cpu::gemm_problem& p = s.problem;
         if (!cpu::gemm_problem_of(n, a, b, y, p) || p.trans_a || p.m < 2 || p.n < 2 || p.k < 2) return;
         const view of_a = view_of(n.inputs[0]), of_b = view_of(n.inputs[1]);
-        const rows in_a = rows_of(of_a), in_b = rows_of(of_b);
-        if (in_a.column != 1 || (in_b.column != 1 && in_b.row != 1)) return;
+        if (!lay(rows_of(of_a), p.trans_a, p.lda, p.a_strides) || !lay(rows_of(of_b), p.trans_b, p.ldb, p.b_strides)) return;
+        if (tiles_ && p.trans_a) return;  // tiles gather rows
         p.batch[0] = r == 4 ? y[0] : 1, p.batch[1] = y[r - 3];
-        p.lda = in_a.row, p.a_strides[0] = in_a.outer, p.a_strides[1] = in_a.inner;
-        // Its rows are columns of B where the product or the view turns them.
-        const bool turned = in_b.column != 1;
-        p.ldb = turned ? in_b.column : in_b.row, p.trans_b = p.trans_b != turned;
-        p.b_strides[0] = in_b.outer, p.b_strides[1] = in_b.inner;
         p.c_strides[1] = p.m * p.n, p.c_strides[0] = p.batch[1] * p.c_strides[1];
         p.ldc = p.ld_residual = p.n;
         p.residual_strides[0] = p.c_strides[0], p.residual_strides[1] = p.c_strides[1];
         p.alpha *= of_a.factor * of_b.factor;
         s.a_offset = of_a.offset, s.b_offset = of_b.offset;
-        node* const behind = transpose_behind(n, p);
-        if (of_a.base == n.inputs[0] && of_b.base == n.inputs[1] && !behind) return;
+        node* const times = number_behind(n, p);
+        if (times) replace(*times, n);
+        value_id left = of_a.base, right = of_b.base;
+        node* const behind = transpose_behind(n, s, left, right);
+        if (of_a.base == n.inputs[0] && of_b.base == n.inputs[1] && !behind && !times) return;
         p.bfloat16 = tiles_ && cpu::takes_bfloat16_batch(p);
         any_ = true;
         edit(n, [&] {
-            n.inputs[0] = of_a.base, n.inputs[1] = of_b.base;
+            n.inputs[0] = left, n.inputs[1] = right;
             become(n, "StridedMatMul", "graft");
             cpu::set_problem(n, s);
         });
         if (behind) replace(*behind, n);
     }
-    // One that alone reads the product, and whose rows hold the product's side by side.
-    node* transpose_behind(const node& n, cpu::gemm_problem& p) {
-        const value_id made = n.outputs[0];
-        if (p.ep.residual || !used_once(made)) return nullptr;
-        for (int i : readers(made)) {
-            node& t = g.nodes[static_cast<std::size_t>(i)];
-            if (!is(t, "Transpose")) return nullptr;
-            const shape &y = at(made).extents, &z = at(t.outputs[0]).extents;
-            std::int64_t of_z[8], of_y[8] = {};
-            dense(z, of_z);
-            for (int d = 0; d < z.rank(); ++d) of_y[source_of(t, d, z.rank())] = of_z[d];
-            const int r = y.rank();
-            if (of_y[r - 1] != 1) return nullptr;
-            p.ldc = of_y[r - 2], p.c_strides[1] = of_y[r - 3], p.c_strides[0] = r == 4 ? of_y[0] : 0;
-            return &t;
+    GRAFT_COLD node* only_reader(value_id made) {
+        if (!used_once(made)) return nullptr;
+        const std::vector<int>& all = readers(made);
+        return all.size() == 1 ? &g.nodes[static_cast<std::size_t>(all[0])] : nullptr;
+    }
+    // One that alone reads the product, and multiplies it by a number.
+    GRAFT_COLD node* number_behind(const node& n, cpu::gemm_problem& p) {
+        node* const times = only_reader(n.outputs[0]);
+        if (exact_ || !times || !is(*times, "Mul") || times->find("activation") || p.ep.act != activation::none || p.ep.residual ||
+            p.bias != cpu::bias_kind::none)
+            return nullptr;
+        float by = 1;
+        if (at(times->outputs[0]).extents != at(n.outputs[0]).extents || !scalar(times->inputs[times->inputs[0] == n.outputs[0] ? 1 : 0], by)) return nullptr;
+        p.alpha *= by;
+        return times;
+    }
+    // One that alone reads the product, and has its rows or its columns side by side.
+    GRAFT_COLD node* transpose_behind(const node& n, cpu::strided_product& s, value_id& left, value_id& right) {
+        cpu::gemm_problem& p = s.problem;
+        node* const t = p.ep.residual ? nullptr : only_reader(n.outputs[0]);
+        if (!t || !is(*t, "Transpose")) return nullptr;
+        const shape &y = at(n.outputs[0]).extents, &z = at(t->outputs[0]).extents;
+        const int r = y.rank();
+        std::int64_t of_z[8], of_y[8] = {};
+        dense(z, of_z);
+        for (int d = 0; d < r; ++d) of_y[source_of(*t, d, r)] = of_z[d];
+        const bool turned = of_y[r - 1] != 1;
+        if (turned) {
+            // C' = B' A'.
+            if (of_y[r - 2] != 1 || p.bias != cpu::bias_kind::none || (tiles_ && !p.trans_b)) return nullptr;
+            std::swap(left, right), std::swap(s.a_offset, s.b_offset), std::swap(p.m, p.n), std::swap(p.lda, p.ldb);
+            std::swap(p.a_strides, p.b_strides);
+            const bool a_was = p.trans_a;
+            p.trans_a = !p.trans_b, p.trans_b = !a_was;
+            p.ld_residual = p.n;
         }
-        return nullptr;
+        p.ldc = of_y[turned ? r - 1 : r - 2], p.c_strides[1] = of_y[r - 3], p.c_strides[0] = r == 4 ? of_y[0] : 0;
+        return t;
     }
 
     static constexpr int most_steps = 64;

@@ -19505,9 +19505,15 @@ private:
             narrow_[id] = in_bfloat16(id);
             insert_behind(*writer(id, reading), training_node(g, "Narrow", on_, id, narrow_[id]));
         }
+        value_id shared = no_value;  // by products out of one matrix, an attention's, which stand close to each other
         for (int i : reading) {
             if (i < turn_) continue;
             node& n = g.nodes[static_cast<std::size_t>(i)];
+            const bool strided = is(n, "StridedMatMul", "graft");
+            if (strided && shared != no_value) {
+                edit(n, [&] { std::replace(n.inputs.begin(), n.inputs.end(), id, shared); });
+                continue;
+            }
             value_id narrow = narrow_[id];
             if (from != no_value) {
                 narrow = in_bfloat16(id);
@@ -19517,6 +19523,7 @@ private:
             }
             const value_id wide = like(id, "_widened");
             insert_before(n, training_node(g, "Widen", on_, narrow, wide));
+            if (strided) shared = wide;
             edit(n, [&] { std::replace(n.inputs.begin(), n.inputs.end(), id, wide); });
         }
     }
@@ -22539,6 +22546,8 @@ namespace cpu {
 inline const kernel_set& training_set() noexcept {
     static constexpr kernel_set self = {choose_training_kernel, [](graph& g, place_id on) { graft::detail::training_fuser(g, on).run(); },
                                         [](graph& g, const lowering& with, const arithmetic& by) {
+                                            if constexpr (wanted("MatMul") && wanted("Transpose"))
+                                                if (graft::detail::strided_products(g, with, by).run()) drop_unread(g);
                                             if (by.bfloat16)
                                                 graft::detail::activation_saver(g, with.on).run();
                                             else

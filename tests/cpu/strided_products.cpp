@@ -86,7 +86,7 @@ TEST_CASE("strided products: queries, keys and values are read where they lie, a
               const value_id scores = n.b.softmax(n.b.apply("Add", {n.times(n.product(in_heads(0, {0, 2, 1, 3}), in_heads(1, {0, 2, 3, 1})), 0.2f), mask}));
               return n.turn(n.product(scores, in_heads(2, {0, 2, 1, 3})), {0, 2, 1, 3});
           }) == 2);
-    // Channels by channels, as cross-covariance attention has it: the keys' tokens are summed over, and A would have to be turned.
+    // Channels by channels, as cross-covariance attention has it: the keys' tokens are summed over, and the columns of A are its rows.
     CHECK(strided([](network& n) {
               const auto parts = n.split(n.x, 2, 3, heads * width);
               const auto channels_first = [&](int i) {
@@ -94,7 +94,12 @@ TEST_CASE("strided products: queries, keys and values are read where they lie, a
               };
               const value_id q = channels_first(0), k = n.turn(channels_first(1), {0, 1, 3, 2});
               return n.product(q, k);
-          }) == 0);
+          }) == 1);
+    // Scaled behind the product, and columns of that side by side: the product of the matrices turned.
+    CHECK(strided([](network& n) {
+              const auto parts = n.split(n.x, 2, 9, width);
+              return n.turn(n.times(n.product(parts[1], n.turn(parts[7], {0, 2, 1})), 0.3f), {0, 2, 1});
+          }) == 1);
     // Batches of matrices alone.
     CHECK(strided([](network& n) {
               const auto parts = n.split(n.x, 2, 9, width);
@@ -108,6 +113,11 @@ TEST_CASE("strided products: what is more than a matter of places stays a copy")
               const auto parts = n.split(n.x, 2, 3, heads * width);
               const value_id y = n.product(parts[0], n.turn(parts[1], {0, 2, 1}));
               return n.b.apply("Add", {n.turn(y, {0, 2, 1}), y});
+          }) == 1);
+    // So is what is multiplied by a number.
+    CHECK(strided([](network& n) {
+              const value_id y = n.product(n.x, n.turn(n.x, {0, 2, 1}));
+              return n.b.apply("Add", {n.times(y, 0.5f), y});
           }) == 1);
     // Heads that are rows of one matrix: no distance leads from each to the next.
     CHECK(strided([](network& n) {

@@ -46,6 +46,37 @@ graft::graph two_branches(bool clipped, bool summed) {
     return small_steps::loaded(std::move(g));
 }
 
+// Twelve tokens of 24 numbers; attention of three heads whose queries, keys and values are one product, with biases that learn, and a residual sum.
+graft::graph attention() {
+    graft::builder b("attention", 5);
+    int lists = 0;
+    const auto integers = [&](std::vector<std::int64_t> v) {
+        const std::string name = "integers" + std::to_string(++lists);
+        return b.constant(name, graft::tensor::from(v.data(), {static_cast<std::int64_t>(v.size())}));
+    };
+    const auto turned = [&](value_id x, std::vector<std::int64_t> perm) {
+        return b.apply("Transpose", {x}, {graft::integers_attribute("perm", std::move(perm))});
+    };
+    const auto linear = [&](value_id x, const char* name, std::int64_t rows, std::int64_t columns) {
+        const std::uint64_t k = static_cast<std::uint64_t>(columns);
+        x = b.apply("MatMul", {x, b.constant(std::string(name) + ".weight", numbered(k, {rows, columns}, 0.3))});
+        return b.apply("Add", {b.constant(std::string(name) + ".bias", numbered(k + 1, {columns}, 0.2)), x});
+    };
+    const value_id x = b.input("input", graft::dtype::float32, {"N", 12, 24});
+    const value_id heads = turned(b.apply("Reshape", {linear(x, "qkv", 24, 72), integers({0, 12, 3, 3, 8})}), {2, 0, 3, 1, 4});
+    std::vector<value_id> parts = b.apply_all("Split", {heads, integers({1, 1, 1})}, {graft::integer_attribute("axis", 0)}, 3);
+    for (value_id& part : parts) part = b.apply("Squeeze", {part, integers({0})});
+    const float by = 0.6f;
+    const value_id factor = b.constant("factor", graft::tensor::from(&by, {}));
+    value_id y = b.apply("MatMul", {b.apply("Mul", {parts[0], factor}), b.apply("Mul", {turned(parts[1], {0, 1, 3, 2}), factor})});
+    y = b.apply("MatMul", {b.apply("Softmax", {y}, {graft::integer_attribute("axis", -1)}), parts[2]});
+    y = b.apply("Reshape", {turned(y, {0, 2, 1, 3}), integers({0, 12, 24})});
+    y = b.apply("MatMul", {y, turned(b.constant("out.weight", numbered(24, {24, 24}, 0.3)), {1, 0})});
+    y = b.apply("Add", {b.apply("Add", {y, b.constant("out.bias", numbered(25, {24}, 0.2))}), x});
+    y = b.apply("Gemm", {b.apply("Flatten", {y}), b.constant("fc.weight", numbered(72, {4, 288}, 0.2))}, {graft::integer_attribute("transB", 1)});
+    return small_steps::finished(b, y, 4);
+}
+
 // Normalisations with a bound behind them, and one to which something is added before that.
 graft::graph normalised() {
     graft::builder b("normalised", 5);
@@ -152,6 +183,14 @@ TEST_CASE("masks pass pooling and joins, and pooling keeps places instead of pic
 
 TEST_CASE("a step with masks across pooling and joins gives the reference's weights") {
     for (bool clipped : {false, true}) like_the_reference(two_branches(clipped, false), 2e-6);
+}
+
+TEST_CASE("a step through attention multiplies matrices where they lie, and adds biases that learn where it stores them") {
+    const made_step step = like_the_reference(attention(), 2e-6);
+    CHECK(step.count("StridedMatMul") == 6);
+    // The gradients of the three, side by side, become one matrix's, and that of the weights that are kept turned is turned; they are read as they lie.
+    CHECK(step.count("Transpose") == 2);
+    CHECK(step.count("Add") == 0);
 }
 
 TEST_CASE("a step through normalisations makes masks of what was normalised, where nothing was added to it") {

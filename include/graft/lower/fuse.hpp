@@ -64,6 +64,8 @@ public:
             {"Gemm", "", &fuser::gemm},
             {"BatchNormalization", "", &fuser::batch_norm},
         };
+        // Weights that learn, as torch's linear layers keep them: [columns, rows].
+        static constexpr rewrite<fuser> turned_weights[] = {{"MatMul", "graft", &fuser::turned_weight}};
         // Products and sums with per-channel constants behind a convolution or a matrix product go into its weights and bias; on their
         // own, between images, they become ScaleShift, which works in either layout.
         static constexpr rewrite<fuser> scales[] = {{"ScaleShift", "graft", &fuser::affine}, {"Mul", "", &fuser::product}, {"Add", "", &fuser::sum}};
@@ -72,6 +74,7 @@ public:
         sweep(*this, pools);
         if constexpr (wanted("Mul")) composites();
         sweep(*this, linear_forms);
+        sweep(*this, turned_weights);
         sweep(*this, scales);
         activations();
         sweep(*this, residuals);
@@ -199,6 +202,17 @@ private:
         if (a.rank() >= 2 && b.rank() >= 2 && y.elements() && a.back() && ops::join_batches(a, b, y, batches)) become(n, "MatMul", "graft");
     }
 
+    // A matrix B that was turned just before is read as it lay.
+    GRAFT_COLD void turned_weight(node& n) {
+        const node* const turn = maker(n.inputs[1]);
+        if (!turn || !is(*turn, "Transpose") || at(n.inputs[1]).extents.rank() != 2) return;
+        const attribute* const perm = turn->find("perm");
+        if (perm && !(perm->integers.size() == 2 && perm->integers[0] == 1)) return;
+        const value_id as_it_lay = turn->inputs[0];
+        edit(n, [&] { n.inputs[1] = as_it_lay; });
+        set(n, "transB", std::int64_t(integer(n, "transB", 0) ? 0 : 1));
+    }
+
     // Gemm whose bias runs along the columns, and whose factors can be folded into constants.
     void gemm(node& n) {
         const float alpha = real(n, "alpha", 1), beta = real(n, "beta", 1);
@@ -301,6 +315,17 @@ private:
     }
     void sum(node& n) {
         for (std::size_t side = 0; side < 2 && is(n, "Add"); ++side) scale(n, n.inputs[side], no_value, n.inputs[1 - side], false);
+        for (std::size_t side = 0; side < 2 && is(n, "Add"); ++side) learning_bias(n, n.inputs[side], n.inputs[1 - side]);
+    }
+    // A bias that learns is none of the weights, but the product's kernel adds it where it stands.
+    GRAFT_COLD void learning_bias(node& n, value_id x, value_id bias) {
+        node* const m = maker(x);
+        const shape& y = at(n.outputs[0]).extents;
+        if (!m || !is(*m, "MatMul", "graft") || !used_once(x) || m->inputs.size() > 2 || m->find("activation") || m->find("residual") || at(x).extents != y)
+            return;
+        if (!is_float32(bias) || is_constant(bias) || at(bias).extents != shape{y.back()} || maker(bias)) return;
+        edit(*m, [&] { m->inputs.push_back(bias); });
+        replace(n, *m);
     }
     GRAFT_COLD void scale(node& n, value_id x, value_id factor, value_id term, bool affine) {
         const shape& y = at(n.outputs[0]).extents;

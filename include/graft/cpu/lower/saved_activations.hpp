@@ -62,9 +62,15 @@ private:
             narrow_[id] = in_bfloat16(id);
             insert_behind(*writer(id, reading), training_node(g, "Narrow", on_, id, narrow_[id]));
         }
+        value_id shared = no_value;  // by products out of one matrix, an attention's, which stand close to each other
         for (int i : reading) {
             if (i < turn_) continue;
             node& n = g.nodes[static_cast<std::size_t>(i)];
+            const bool strided = is(n, "StridedMatMul", "graft");
+            if (strided && shared != no_value) {
+                edit(n, [&] { std::replace(n.inputs.begin(), n.inputs.end(), id, shared); });
+                continue;
+            }
             value_id narrow = narrow_[id];
             if (from != no_value) {
                 narrow = in_bfloat16(id);
@@ -74,6 +80,7 @@ private:
             }
             const value_id wide = like(id, "_widened");
             insert_before(n, training_node(g, "Widen", on_, narrow, wide));
+            if (strided) shared = wide;
             edit(n, [&] { std::replace(n.inputs.begin(), n.inputs.end(), id, wide); });
         }
     }

@@ -18,6 +18,7 @@ GRAFT_END_NAMESPACE
 #include "../device.hpp"
 #include "../lower/masks_of_inputs.hpp"
 #include "../lower/saved_activations.hpp"
+#include "../lower/strided_products.hpp"
 #include "../lower/training_layout.hpp"
 #include "../lower/training_patterns.hpp"
 #include "../ops/training/ops.hpp"
@@ -29,6 +30,8 @@ namespace cpu {
 inline const kernel_set& training_set() noexcept {
     static constexpr kernel_set self = {choose_training_kernel, [](graph& g, place_id on) { graft::detail::training_fuser(g, on).run(); },
                                         [](graph& g, const lowering& with, const arithmetic& by) {
+                                            if constexpr (wanted("MatMul") && wanted("Transpose"))
+                                                if (graft::detail::strided_products(g, with, by).run()) drop_unread(g);
                                             if (by.bfloat16)
                                                 graft::detail::activation_saver(g, with.on).run();
                                             else
