@@ -26555,7 +26555,7 @@ public:
     bool is_output(value_id id) const { return std::find(g.outputs.begin(), g.outputs.end(), id) != g.outputs.end(); }
     bool used_at_all(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[id] > 0; }
     // The nodes that read the value, in order.
-    const std::vector<int>& readers(value_id id) {
+    GRAFT_COLD const std::vector<int>& readers(value_id id) {
         if (readers_.empty()) {
             readers_.resize(g.values.size());
             for (std::size_t i = 0; i < g.nodes.size(); ++i) note_reader(g.nodes[i]);
@@ -33675,7 +33675,7 @@ private:
         made.inner_.push_back(n);
         return matches_node(r, t, *n, made);
     }
-    bool matches_node(rewriter& r, const term& t, const node& n, match& made) const {
+    GRAFT_COLD bool matches_node(rewriter& r, const term& t, const node& n, match& made) const {
         const std::size_t count = t.operands.size();
         if (!r.is(n, t.op.c_str()) || n.inputs.size() != count) return false;
         const match before = made;
@@ -33765,7 +33765,7 @@ public:
         sweep(*this, pools);
         if constexpr (wanted("Mul")) composites();
         sweep(*this, linear_forms);
-        sweep(*this, turned_weights);
+        if constexpr (wanted("Transpose")) sweep(*this, turned_weights);
         sweep(*this, scales);
         activations();
         sweep(*this, residuals);
@@ -33880,12 +33880,12 @@ private:
                 return false;
         return w[2] * w[3] <= most && !(group && group->integer > most);
     }
-    void conv(node& n) {
+    GRAFT_COLD void conv(node& n) {
         if (!makes_float32(n)) return;
         const shape &x = at(n.inputs[0]).extents, &w = at(n.inputs[1]).extents, &y = at(n.outputs[0]).extents;
         if (x.rank() == 4 && x.elements() && w.elements() && y.elements() && small_window(n, w)) become(n, "Conv", "graft");
     }
-    void matmul(node& n) {
+    GRAFT_COLD void matmul(node& n) {
         if (!makes_float32(n)) return;
         const shape &a = at(n.inputs[0]).extents, &b = at(n.inputs[1]).extents;
         const shape& y = at(n.outputs[0]).extents;
@@ -33905,7 +33905,7 @@ private:
     }
 
     // Gemm whose bias runs along the columns, and whose factors can be folded into constants.
-    void gemm(node& n) {
+    GRAFT_COLD void gemm(node& n) {
         const float alpha = real(n, "alpha", 1), beta = real(n, "beta", 1);
         const bool bias = n.inputs.size() > 2 && n.inputs[2] != no_value;
         if (!makes_float32(n) || n.version < 7 || at(n.inputs[0]).extents.rank() != 2 || !at(n.inputs[0]).extents.elements() ||
@@ -34006,7 +34006,8 @@ private:
     }
     void sum(node& n) {
         for (std::size_t side = 0; side < 2 && is(n, "Add"); ++side) scale(n, n.inputs[side], no_value, n.inputs[1 - side], false);
-        for (std::size_t side = 0; side < 2 && is(n, "Add"); ++side) learning_bias(n, n.inputs[side], n.inputs[1 - side]);
+        if constexpr (wanted("MatMul"))
+            for (std::size_t side = 0; side < 2 && is(n, "Add"); ++side) learning_bias(n, n.inputs[side], n.inputs[1 - side]);
     }
     // A bias that learns is none of the weights, but the product's kernel adds it where it stands.
     GRAFT_COLD void learning_bias(node& n, value_id x, value_id bias) {
@@ -34101,7 +34102,7 @@ private:
     }
 
     // Whether a node is an activation, and which.
-    bool is_activation(const node& n, epilogue& e) {
+    GRAFT_COLD bool is_activation(const node& n, epilogue& e) {
         const activation_reader reads = row(n).traits.activates;
         if (!reads || n.inputs.empty() || n.outputs.size() != 1 || !is_float32(n.inputs[0])) return false;
         std::vector<tensor_view> in;
@@ -62970,7 +62971,7 @@ inline gemm_problem joined_batches(const gemm_problem& problem) {
     return p;
 }
 
-inline gemm_plan plan_gemm(isa set, const gemm_problem& problem) {
+GRAFT_NOINLINE inline gemm_plan plan_gemm(isa set, const gemm_problem& problem) {
     const gemm_kernels& kernel = *kernels(set).gemm;
     gemm_plan plan{};
     gemm_problem& p = plan.p = joined_batches(problem);
@@ -62998,7 +62999,7 @@ GRAFT_INLINE void pack_b(isa set, const gemm_problem& p, const float* b, float* 
     parallel_for(pool, panels, [&](std::int64_t panel) { kernel.pack({b, ldb, p.k, p.n, panel, panel + 1, p.trans_b, packed}); });
 }
 
-GRAFT_INLINE std::int64_t gemm_workspace_bytes(isa set, const gemm_problem& problem) {
+GRAFT_INLINE GRAFT_COLD std::int64_t gemm_workspace_bytes(isa set, const gemm_problem& problem) {
     const detail::gemm_plan plan = detail::plan_gemm(set, problem);
     return plan.b_floats * plan.b_matrices * 4;
 }
@@ -64051,7 +64052,7 @@ struct problem_fields;
 
 /// Keeps a problem in a lowered node's attribute "problem", as integers; of reals, the bits.
 template <class Problem>
-inline void set_problem(node& n, const Problem& p) {
+inline GRAFT_COLD void set_problem(node& n, const Problem& p) {
     attribute* a = nullptr;
     for (attribute& known : n.attributes)
         if (known.name == "problem") a = &known;
@@ -64838,8 +64839,8 @@ GRAFT_INLINE bool takes_bfloat16_batch(const gemm_problem& p) {
 }
 GRAFT_INLINE std::int64_t bfloat16_batch_workspace(const gemm_problem& p) { return detail::batch_at_once(p) * detail::member_of(p).bytes(); }
 
-GRAFT_INLINE void run_bfloat16_batch(isa set, const gemm_problem& problem, const float* a, const float* b, const float* bias, const float* residual, float* c,
-                                     void* workspace, executor& pool) {
+GRAFT_INLINE GRAFT_COLD void run_bfloat16_batch(isa set, const gemm_problem& problem, const float* a, const float* b, const float* bias, const float* residual,
+                                                float* c, void* workspace, executor& pool) {
     const gemm_problem p = detail::with_distances(problem);
     const bfloat16_kernels& kernel = *bfloat16_products(set);
     bfloat16_weights w = bfloat16_weights_of(p);
@@ -64893,7 +64894,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// The product of two shapes of rank >= 2, batches broadcast as in numpy. False where the batches cannot be walked in two steps.
-inline bool gemm_problem_of(const node& n, const shape& a, const shape& b, const shape& y, gemm_problem& p) {
+inline GRAFT_COLD bool gemm_problem_of(const node& n, const shape& a, const shape& b, const shape& y, gemm_problem& p) {
     p.trans_a = integer_of(n, "transA", 0) != 0;
     p.trans_b = integer_of(n, "transB", 0) != 0;
     p.m = y.at(-2);
@@ -68661,7 +68662,7 @@ private:
         return v;
     }
     // To what the node reads that makes the base; false where that is more than a matter of places.
-    bool step_back(view& v) {
+    GRAFT_COLD bool step_back(view& v) {
         const node* made = maker(v.base);
         if (!made || !here(*made) || made->inputs.empty() || made->inputs[0] == no_value) return false;
         if (at(v.base).extents.rank() > 8 || at(made->inputs[0]).extents.rank() > 8 || at(v.base).extents.elements() == 0) return false;
@@ -68705,7 +68706,7 @@ private:
         return true;
     }
     // Distances in a dense value of such extents become those that its dimensions have elsewhere. Those of the view have to be its dimensions, or parts.
-    static bool move(view& v, const shape& y, const std::int64_t* to, std::int64_t before) {
+    GRAFT_COLD static bool move(view& v, const shape& y, const std::int64_t* to, std::int64_t before) {
         std::int64_t dense_y[8], moved[8] = {};
         dense(y, dense_y);
         for (int d = 0; d < v.extents.rank(); ++d) {

@@ -46,8 +46,8 @@ GRAFT_INLINE bool takes_bfloat16_batch(const gemm_problem& p) {
 }
 GRAFT_INLINE std::int64_t bfloat16_batch_workspace(const gemm_problem& p) { return detail::batch_at_once(p) * detail::member_of(p).bytes(); }
 
-GRAFT_INLINE void run_bfloat16_batch(isa set, const gemm_problem& problem, const float* a, const float* b, const float* bias, const float* residual, float* c,
-                                     void* workspace, executor& pool) {
+GRAFT_INLINE GRAFT_COLD void run_bfloat16_batch(isa set, const gemm_problem& problem, const float* a, const float* b, const float* bias, const float* residual,
+                                                float* c, void* workspace, executor& pool) {
     const gemm_problem p = detail::with_distances(problem);
     const bfloat16_kernels& kernel = *bfloat16_products(set);
     bfloat16_weights w = bfloat16_weights_of(p);

@@ -76,7 +76,7 @@ inline gemm_problem joined_batches(const gemm_problem& problem) {
     return p;
 }
 
-inline gemm_plan plan_gemm(isa set, const gemm_problem& problem) {
+GRAFT_NOINLINE inline gemm_plan plan_gemm(isa set, const gemm_problem& problem) {
     const gemm_kernels& kernel = *kernels(set).gemm;
     gemm_plan plan{};
     gemm_problem& p = plan.p = joined_batches(problem);
@@ -104,7 +104,7 @@ GRAFT_INLINE void pack_b(isa set, const gemm_problem& p, const float* b, float* 
     parallel_for(pool, panels, [&](std::int64_t panel) { kernel.pack({b, ldb, p.k, p.n, panel, panel + 1, p.trans_b, packed}); });
 }
 
-GRAFT_INLINE std::int64_t gemm_workspace_bytes(isa set, const gemm_problem& problem) {
+GRAFT_INLINE GRAFT_COLD std::int64_t gemm_workspace_bytes(isa set, const gemm_problem& problem) {
     const detail::gemm_plan plan = detail::plan_gemm(set, problem);
     return plan.b_floats * plan.b_matrices * 4;
 }

@@ -74,7 +74,7 @@ public:
         sweep(*this, pools);
         if constexpr (wanted("Mul")) composites();
         sweep(*this, linear_forms);
-        sweep(*this, turned_weights);
+        if constexpr (wanted("Transpose")) sweep(*this, turned_weights);
         sweep(*this, scales);
         activations();
         sweep(*this, residuals);
@@ -189,12 +189,12 @@ private:
                 return false;
         return w[2] * w[3] <= most && !(group && group->integer > most);
     }
-    void conv(node& n) {
+    GRAFT_COLD void conv(node& n) {
         if (!makes_float32(n)) return;
         const shape &x = at(n.inputs[0]).extents, &w = at(n.inputs[1]).extents, &y = at(n.outputs[0]).extents;
         if (x.rank() == 4 && x.elements() && w.elements() && y.elements() && small_window(n, w)) become(n, "Conv", "graft");
     }
-    void matmul(node& n) {
+    GRAFT_COLD void matmul(node& n) {
         if (!makes_float32(n)) return;
         const shape &a = at(n.inputs[0]).extents, &b = at(n.inputs[1]).extents;
         const shape& y = at(n.outputs[0]).extents;
@@ -214,7 +214,7 @@ private:
     }
 
     // Gemm whose bias runs along the columns, and whose factors can be folded into constants.
-    void gemm(node& n) {
+    GRAFT_COLD void gemm(node& n) {
         const float alpha = real(n, "alpha", 1), beta = real(n, "beta", 1);
         const bool bias = n.inputs.size() > 2 && n.inputs[2] != no_value;
         if (!makes_float32(n) || n.version < 7 || at(n.inputs[0]).extents.rank() != 2 || !at(n.inputs[0]).extents.elements() ||
@@ -315,7 +315,8 @@ private:
     }
     void sum(node& n) {
         for (std::size_t side = 0; side < 2 && is(n, "Add"); ++side) scale(n, n.inputs[side], no_value, n.inputs[1 - side], false);
-        for (std::size_t side = 0; side < 2 && is(n, "Add"); ++side) learning_bias(n, n.inputs[side], n.inputs[1 - side]);
+        if constexpr (wanted("MatMul"))
+            for (std::size_t side = 0; side < 2 && is(n, "Add"); ++side) learning_bias(n, n.inputs[side], n.inputs[1 - side]);
     }
     // A bias that learns is none of the weights, but the product's kernel adds it where it stands.
     GRAFT_COLD void learning_bias(node& n, value_id x, value_id bias) {
@@ -410,7 +411,7 @@ private:
     }
 
     // Whether a node is an activation, and which.
-    bool is_activation(const node& n, epilogue& e) {
+    GRAFT_COLD bool is_activation(const node& n, epilogue& e) {
         const activation_reader reads = row(n).traits.activates;
         if (!reads || n.inputs.empty() || n.outputs.size() != 1 || !is_float32(n.inputs[0])) return false;
         std::vector<tensor_view> in;

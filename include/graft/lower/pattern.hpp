@@ -89,7 +89,7 @@ private:
         made.inner_.push_back(n);
         return matches_node(r, t, *n, made);
     }
-    bool matches_node(rewriter& r, const term& t, const node& n, match& made) const {
+    GRAFT_COLD bool matches_node(rewriter& r, const term& t, const node& n, match& made) const {
         const std::size_t count = t.operands.size();
         if (!r.is(n, t.op.c_str()) || n.inputs.size() != count) return false;
         const match before = made;

@@ -91,7 +91,7 @@ public:
     bool is_output(value_id id) const { return std::find(g.outputs.begin(), g.outputs.end(), id) != g.outputs.end(); }
     bool used_at_all(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[id] > 0; }
     // The nodes that read the value, in order.
-    const std::vector<int>& readers(value_id id) {
+    GRAFT_COLD const std::vector<int>& readers(value_id id) {
         if (readers_.empty()) {
             readers_.resize(g.values.size());
             for (std::size_t i = 0; i < g.nodes.size(); ++i) note_reader(g.nodes[i]);

@@ -46,7 +46,7 @@ private:
         return v;
     }
     // To what the node reads that makes the base; false where that is more than a matter of places.
-    bool step_back(view& v) {
+    GRAFT_COLD bool step_back(view& v) {
         const node* made = maker(v.base);
         if (!made || !here(*made) || made->inputs.empty() || made->inputs[0] == no_value) return false;
         if (at(v.base).extents.rank() > 8 || at(made->inputs[0]).extents.rank() > 8 || at(v.base).extents.elements() == 0) return false;
@@ -90,7 +90,7 @@ private:
         return true;
     }
     // Distances in a dense value of such extents become those that its dimensions have elsewhere. Those of the view have to be its dimensions, or parts.
-    static bool move(view& v, const shape& y, const std::int64_t* to, std::int64_t before) {
+    GRAFT_COLD static bool move(view& v, const shape& y, const std::int64_t* to, std::int64_t before) {
         std::int64_t dense_y[8], moved[8] = {};
         dense(y, dense_y);
         for (int d = 0; d < v.extents.rank(); ++d) {

@@ -37,7 +37,7 @@ struct problem_fields;
 
 /// Keeps a problem in a lowered node's attribute "problem", as integers; of reals, the bits.
 template <class Problem>
-inline void set_problem(node& n, const Problem& p) {
+inline GRAFT_COLD void set_problem(node& n, const Problem& p) {
     attribute* a = nullptr;
     for (attribute& known : n.attributes)
         if (known.name == "problem") a = &known;

@@ -10,7 +10,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// The product of two shapes of rank >= 2, batches broadcast as in numpy. False where the batches cannot be walked in two steps.
-inline bool gemm_problem_of(const node& n, const shape& a, const shape& b, const shape& y, gemm_problem& p) {
+inline GRAFT_COLD bool gemm_problem_of(const node& n, const shape& a, const shape& b, const shape& y, gemm_problem& p) {
     p.trans_a = integer_of(n, "transA", 0) != 0;
     p.trans_b = integer_of(n, "transB", 0) != 0;
     p.m = y.at(-2);
