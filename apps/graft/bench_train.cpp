@@ -139,14 +139,18 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     any_algorithm any;
     GRAFT_TRY_ASSIGN(any, any_algorithm::prepare(common, how.on && !how.replicas && how.stages.empty(),
                                                  [&](const common_options& free) { return training(free, net, how, pool); }));
+    const auto next_step = [&]() -> graft::status {
+        GRAFT_TRY(step.run(in, pool));
+        ++in.step;
+        return {};
+    };
     double first_ms = 0;
     std::vector<double> latency;
     {
         progress bar("bench", options.rounds, common.quiet);
         for (int i = -2; i < options.rounds; ++i) {
             const double start = now_ms();
-            GRAFT_TRY(step.run(in, pool));
-            ++in.step;
+            GRAFT_TRY(next_step());
             const double took = now_ms() - start;
             if (i == -2) first_ms = took;
             if (i < 0) continue;
@@ -156,14 +160,7 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
         }
     }
     const double rss = peak_rss_mb();
-    if (profile) {
-        const auto another = [&]() -> graft::status {
-            GRAFT_TRY(step.run(in, pool));
-            ++in.step;
-            return {};
-        };
-        GRAFT_TRY(profile->record_steps(common, another, options.rounds));
-    }
+    if (profile) GRAFT_TRY(profile->record_steps(common, next_step, options.rounds));
     std::vector<double> sorted = latency;
     std::sort(sorted.begin(), sorted.end());
     const std::size_t n = sorted.size();

@@ -26568,6 +26568,13 @@ public:
         found.erase(std::remove_if(found.begin(), found.end(), [&](int i) { return !is_read_by(g.nodes[static_cast<std::size_t>(i)], id); }), found.end());
         return found;
     }
+    // The node here that alone reads the value, which the caller does not; null where there is none.
+    GRAFT_COLD node* only_reader(value_id id) {
+        if (!used_once(id)) return nullptr;
+        const std::vector<int>& all = readers(id);
+        node* const n = all.size() == 1 ? &g.nodes[static_cast<std::size_t>(all[0])] : nullptr;
+        return n && here(*n) ? n : nullptr;
+    }
     // Whether it is at the place whose nodes are rewritten.
     bool here(const node& n) const { return n.place == on_; }
     bool is(const node& n, const char* op, const char* domain = "") const { return here(n) && n.op_type == op && n.domain == domain; }
@@ -34245,12 +34252,6 @@ private:
         });
         drop(turn);
     }
-    node* only_reader(value_id id) {
-        if (!used_once(id)) return nullptr;
-        const std::vector<int>& all = readers(id);
-        node* const n = all.size() == 1 ? &g.nodes[static_cast<std::size_t>(all[0])] : nullptr;
-        return n && here(*n) && n->outputs.size() == 1 ? n : nullptr;
-    }
     std::vector<std::int64_t> perm_of(const node& n) {
         const tensor_view in = view_at_hand(at(n.inputs[0]));
         ops::short_list perm;
@@ -36814,8 +36815,8 @@ GRAFT_FORCE_INLINE void fetch(const float* at) {
 template <int R, bool Plain = false>
 inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
                                      const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
-    // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
     if constexpr (Plain) a_step = 1, b_step = gemm_columns;
+    // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
     const std::int64_t ahead = (R == 1 ? 128 : 16) * b_step;
     V acc[R][2];
     if (init) {
@@ -39817,8 +39818,8 @@ GRAFT_FORCE_INLINE void fetch(const float* at) {
 template <int R, bool Plain = false>
 inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
                                      const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
-    // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
     if constexpr (Plain) a_step = 1, b_step = gemm_columns;
+    // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
     const std::int64_t ahead = (R == 1 ? 128 : 16) * b_step;
     V acc[R][2];
     if (init) {
@@ -42840,8 +42841,8 @@ GRAFT_FORCE_INLINE void fetch(const float* at) {
 template <int R, bool Plain = false>
 inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
                                      const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
-    // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
     if constexpr (Plain) a_step = 1, b_step = gemm_columns;
+    // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
     const std::int64_t ahead = (R == 1 ? 128 : 16) * b_step;
     V acc[R][2];
     if (init) {
@@ -45834,8 +45835,8 @@ GRAFT_FORCE_INLINE void fetch(const float* at) {
 template <int R, bool Plain = false>
 inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
                                      const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
-    // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
     if constexpr (Plain) a_step = 1, b_step = gemm_columns;
+    // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
     const std::int64_t ahead = (R == 1 ? 128 : 16) * b_step;
     V acc[R][2];
     if (init) {
@@ -48820,8 +48821,8 @@ GRAFT_FORCE_INLINE void fetch(const float* at) {
 template <int R, bool Plain = false>
 inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
                                      const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
-    // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
     if constexpr (Plain) a_step = 1, b_step = gemm_columns;
+    // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
     const std::int64_t ahead = (R == 1 ? 128 : 16) * b_step;
     V acc[R][2];
     if (init) {
@@ -68632,12 +68633,11 @@ public:
     strided_products(graph& target, const lowering& with, const cpu::arithmetic& by)
         : rewriter(target, with.on), exact_(with.exact), tiles_(by.bfloat16 && cpu::bfloat16_products(by.level)->tiles) {}
 
-    // Whether there were any: then what they have read before may be read no more.
-    GRAFT_COLD bool run() {
+    GRAFT_COLD void run() {
         for (node& n : g.nodes)
             if (is(n, "MatMul", "graft")) stride(n);
         finish();
-        return any_;
+        if (any_) drop_unread(g);  // what was copied before
     }
 
 private:
@@ -68775,11 +68775,6 @@ private:
             cpu::set_problem(n, s);
         });
         if (behind) replace(*behind, n);
-    }
-    GRAFT_COLD node* only_reader(value_id made) {
-        if (!used_once(made)) return nullptr;
-        const std::vector<int>& all = readers(made);
-        return all.size() == 1 ? &g.nodes[static_cast<std::size_t>(all[0])] : nullptr;
     }
     // One that alone reads the product, and multiplies it by a number.
     GRAFT_COLD node* number_behind(const node& n, cpu::gemm_problem& p) {
@@ -69548,8 +69543,7 @@ inline const kernel_set& inference_set() noexcept {
     static constexpr kernel_set self = {choose_kernel, nullptr,
                                         [](graph& g, const lowering& with, const arithmetic& by) {
                                             if constexpr (wanted("Conv")) GRAFT_TRY(graft::detail::conv_forms(g, with, by.level).run());
-                                            if constexpr (wanted("MatMul") && wanted("Transpose"))
-                                                if (graft::detail::strided_products(g, with, by).run()) drop_unread(g);
+                                            if constexpr (wanted("MatMul") && wanted("Transpose")) graft::detail::strided_products(g, with, by).run();
                                             if constexpr (wanted("Conv") && wanted("Transpose") && wanted("Reshape"))
                                                 GRAFT_TRY(graft::detail::image_rows(g, with).run());
                                             const bool images = by.bfloat16 && bfloat16_products(by.level)->tiles;

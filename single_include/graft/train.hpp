@@ -6927,13 +6927,13 @@ struct bfloat16_grad_args {
     std::int64_t shard_block[graft::shards::most + 1] = {};  // blocks of 32 pixels before each shard; those of a shard begin anew, the last filled up by zeros
     std::uint16_t* packed = nullptr;                         // null, or dy: [blocks of output channels][blocks of pixels][bfloat16_step]
     std::int64_t out_blocks = 0, parts = 1, levels = 1;
-    std::int64_t lanes = 0, bands = 1;          // input channels of a band
-    std::int64_t group_blocks = 0, groups = 1;  // blocks of output channels of a group
-    std::int64_t chunks = 1, first_chunk = 0;   // chunk i is band i % bands of group i / bands
-    std::int64_t rows = 0;                      // of a band, with room for a whole tile
-    std::int64_t blocks_at_once = 1;            // of pixels that a task gathers
-    std::uint16_t* gathered = nullptr;          // of each task: 32 pixels of [blocks at once][rows], and, where dy is not packed before, room for that
-    float* sums = nullptr;                      // of each task: [levels][rows][output channels of a group]
+    std::int64_t lanes = 0, bands = 1;         // input channels of a band
+    std::int64_t group_blocks = 0;             // blocks of output channels of a group
+    std::int64_t chunks = 1, first_chunk = 0;  // chunk i is band i % bands of group i / bands
+    std::int64_t rows = 0;                     // of a band, with room for a whole tile
+    std::int64_t blocks_at_once = 1;           // of pixels that a task gathers
+    std::uint16_t* gathered = nullptr;         // of each task: 32 pixels of [blocks at once][rows], and, where dy is not packed before, room for that
+    float* sums = nullptr;                     // of each task: [levels][rows][output channels of a group]
     float* out = nullptr;
     std::int64_t out_row = 0, out_column = 0;  // floats from one row to the next, and from one output channel to the next: one of them is 1
 
@@ -20108,13 +20108,13 @@ struct bfloat16_grad_args {
     std::int64_t shard_block[graft::shards::most + 1] = {};  // blocks of 32 pixels before each shard; those of a shard begin anew, the last filled up by zeros
     std::uint16_t* packed = nullptr;                         // null, or dy: [blocks of output channels][blocks of pixels][bfloat16_step]
     std::int64_t out_blocks = 0, parts = 1, levels = 1;
-    std::int64_t lanes = 0, bands = 1;          // input channels of a band
-    std::int64_t group_blocks = 0, groups = 1;  // blocks of output channels of a group
-    std::int64_t chunks = 1, first_chunk = 0;   // chunk i is band i % bands of group i / bands
-    std::int64_t rows = 0;                      // of a band, with room for a whole tile
-    std::int64_t blocks_at_once = 1;            // of pixels that a task gathers
-    std::uint16_t* gathered = nullptr;          // of each task: 32 pixels of [blocks at once][rows], and, where dy is not packed before, room for that
-    float* sums = nullptr;                      // of each task: [levels][rows][output channels of a group]
+    std::int64_t lanes = 0, bands = 1;         // input channels of a band
+    std::int64_t group_blocks = 0;             // blocks of output channels of a group
+    std::int64_t chunks = 1, first_chunk = 0;  // chunk i is band i % bands of group i / bands
+    std::int64_t rows = 0;                     // of a band, with room for a whole tile
+    std::int64_t blocks_at_once = 1;           // of pixels that a task gathers
+    std::uint16_t* gathered = nullptr;         // of each task: 32 pixels of [blocks at once][rows], and, where dy is not packed before, room for that
+    float* sums = nullptr;                     // of each task: [levels][rows][output channels of a group]
     float* out = nullptr;
     std::int64_t out_row = 0, out_column = 0;  // floats from one row to the next, and from one output channel to the next: one of them is 1
 
@@ -20293,10 +20293,8 @@ inline void cut_bfloat16_grad(bfloat16_grad_args& a, std::int64_t width) {
     a.rows = rounded_up(a.lanes * taps, bfloat16_block);
     // Sums that would not stay in the second cache from one shard to the next are cut into groups that do, though x is gathered for each then.
     const std::int64_t fits = a.rows * a.out_blocks * bfloat16_block > most_sums ? few_sums / (a.rows * bfloat16_block) : a.out_blocks;
-    a.groups = ceil_div(a.out_blocks, std::max<std::int64_t>(1, fits));
-    a.group_blocks = ceil_div(a.out_blocks, a.groups);
-    a.groups = ceil_div(a.out_blocks, a.group_blocks);
-    a.chunks = a.bands * a.groups;
+    a.group_blocks = ceil_div(a.out_blocks, ceil_div(a.out_blocks, std::max<std::int64_t>(1, fits)));
+    a.chunks = a.bands * ceil_div(a.out_blocks, a.group_blocks);
     while (a.chunks * a.parts < least_tasks && a.parts < a.shards.count) a.parts *= 2;
     while (a.parts << (a.levels - 1) < a.shards.count) ++a.levels;
     std::int64_t longest = 1;
@@ -22546,8 +22544,7 @@ namespace cpu {
 inline const kernel_set& training_set() noexcept {
     static constexpr kernel_set self = {choose_training_kernel, [](graph& g, place_id on) { graft::detail::training_fuser(g, on).run(); },
                                         [](graph& g, const lowering& with, const arithmetic& by) {
-                                            if constexpr (wanted("MatMul") && wanted("Transpose"))
-                                                if (graft::detail::strided_products(g, with, by).run()) drop_unread(g);
+                                            if constexpr (wanted("MatMul") && wanted("Transpose")) graft::detail::strided_products(g, with, by).run();
                                             if (by.bfloat16)
                                                 graft::detail::activation_saver(g, with.on).run();
                                             else

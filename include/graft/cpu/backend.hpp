@@ -50,8 +50,7 @@ inline const kernel_set& inference_set() noexcept {
     static constexpr kernel_set self = {choose_kernel, nullptr,
                                         [](graph& g, const lowering& with, const arithmetic& by) {
                                             if constexpr (wanted("Conv")) GRAFT_TRY(graft::detail::conv_forms(g, with, by.level).run());
-                                            if constexpr (wanted("MatMul") && wanted("Transpose"))
-                                                if (graft::detail::strided_products(g, with, by).run()) drop_unread(g);
+                                            if constexpr (wanted("MatMul") && wanted("Transpose")) graft::detail::strided_products(g, with, by).run();
                                             if constexpr (wanted("Conv") && wanted("Transpose") && wanted("Reshape"))
                                                 GRAFT_TRY(graft::detail::image_rows(g, with).run());
                                             const bool images = by.bfloat16 && bfloat16_products(by.level)->tiles;

@@ -104,6 +104,13 @@ public:
         found.erase(std::remove_if(found.begin(), found.end(), [&](int i) { return !is_read_by(g.nodes[static_cast<std::size_t>(i)], id); }), found.end());
         return found;
     }
+    // The node here that alone reads the value, which the caller does not; null where there is none.
+    GRAFT_COLD node* only_reader(value_id id) {
+        if (!used_once(id)) return nullptr;
+        const std::vector<int>& all = readers(id);
+        node* const n = all.size() == 1 ? &g.nodes[static_cast<std::size_t>(all[0])] : nullptr;
+        return n && here(*n) ? n : nullptr;
+    }
     // Whether it is at the place whose nodes are rewritten.
     bool here(const node& n) const { return n.place == on_; }
     bool is(const node& n, const char* op, const char* domain = "") const { return here(n) && n.op_type == op && n.domain == domain; }

@@ -78,12 +78,6 @@ private:
         });
         drop(turn);
     }
-    node* only_reader(value_id id) {
-        if (!used_once(id)) return nullptr;
-        const std::vector<int>& all = readers(id);
-        node* const n = all.size() == 1 ? &g.nodes[static_cast<std::size_t>(all[0])] : nullptr;
-        return n && here(*n) && n->outputs.size() == 1 ? n : nullptr;
-    }
     std::vector<std::int64_t> perm_of(const node& n) {
         const tensor_view in = view_at_hand(at(n.inputs[0]));
         ops::short_list perm;

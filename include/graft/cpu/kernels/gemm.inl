@@ -18,8 +18,8 @@ GRAFT_FORCE_INLINE void fetch(const float* at) {
 template <int R, bool Plain = false>
 inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
                                      const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
-    // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
     if constexpr (Plain) a_step = 1, b_step = gemm_columns;
+    // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
     const std::int64_t ahead = (R == 1 ? 128 : 16) * b_step;
     V acc[R][2];
     if (init) {

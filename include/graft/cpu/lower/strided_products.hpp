@@ -16,12 +16,11 @@ public:
     strided_products(graph& target, const lowering& with, const cpu::arithmetic& by)
         : rewriter(target, with.on), exact_(with.exact), tiles_(by.bfloat16 && cpu::bfloat16_products(by.level)->tiles) {}
 
-    // Whether there were any: then what they have read before may be read no more.
-    GRAFT_COLD bool run() {
+    GRAFT_COLD void run() {
         for (node& n : g.nodes)
             if (is(n, "MatMul", "graft")) stride(n);
         finish();
-        return any_;
+        if (any_) drop_unread(g);  // what was copied before
     }
 
 private:
@@ -159,11 +158,6 @@ private:
             cpu::set_problem(n, s);
         });
         if (behind) replace(*behind, n);
-    }
-    GRAFT_COLD node* only_reader(value_id made) {
-        if (!used_once(made)) return nullptr;
-        const std::vector<int>& all = readers(made);
-        return all.size() == 1 ? &g.nodes[static_cast<std::size_t>(all[0])] : nullptr;
     }
     // One that alone reads the product, and multiplies it by a number.
     GRAFT_COLD node* number_behind(const node& n, cpu::gemm_problem& p) {

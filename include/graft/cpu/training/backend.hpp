@@ -30,8 +30,7 @@ namespace cpu {
 inline const kernel_set& training_set() noexcept {
     static constexpr kernel_set self = {choose_training_kernel, [](graph& g, place_id on) { graft::detail::training_fuser(g, on).run(); },
                                         [](graph& g, const lowering& with, const arithmetic& by) {
-                                            if constexpr (wanted("MatMul") && wanted("Transpose"))
-                                                if (graft::detail::strided_products(g, with, by).run()) drop_unread(g);
+                                            if constexpr (wanted("MatMul") && wanted("Transpose")) graft::detail::strided_products(g, with, by).run();
                                             if (by.bfloat16)
                                                 graft::detail::activation_saver(g, with.on).run();
                                             else

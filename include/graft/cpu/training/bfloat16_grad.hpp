@@ -49,10 +49,8 @@ inline void cut_bfloat16_grad(bfloat16_grad_args& a, std::int64_t width) {
     a.rows = rounded_up(a.lanes * taps, bfloat16_block);
     // Sums that would not stay in the second cache from one shard to the next are cut into groups that do, though x is gathered for each then.
     const std::int64_t fits = a.rows * a.out_blocks * bfloat16_block > most_sums ? few_sums / (a.rows * bfloat16_block) : a.out_blocks;
-    a.groups = ceil_div(a.out_blocks, std::max<std::int64_t>(1, fits));
-    a.group_blocks = ceil_div(a.out_blocks, a.groups);
-    a.groups = ceil_div(a.out_blocks, a.group_blocks);
-    a.chunks = a.bands * a.groups;
+    a.group_blocks = ceil_div(a.out_blocks, ceil_div(a.out_blocks, std::max<std::int64_t>(1, fits)));
+    a.chunks = a.bands * ceil_div(a.out_blocks, a.group_blocks);
     while (a.chunks * a.parts < least_tasks && a.parts < a.shards.count) a.parts *= 2;
     while (a.parts << (a.levels - 1) < a.shards.count) ++a.levels;
     std::int64_t longest = 1;

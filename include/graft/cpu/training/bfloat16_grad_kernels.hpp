@@ -25,13 +25,13 @@ struct bfloat16_grad_args {
     std::int64_t shard_block[graft::shards::most + 1] = {};  // blocks of 32 pixels before each shard; those of a shard begin anew, the last filled up by zeros
     std::uint16_t* packed = nullptr;                         // null, or dy: [blocks of output channels][blocks of pixels][bfloat16_step]
     std::int64_t out_blocks = 0, parts = 1, levels = 1;
-    std::int64_t lanes = 0, bands = 1;          // input channels of a band
-    std::int64_t group_blocks = 0, groups = 1;  // blocks of output channels of a group
-    std::int64_t chunks = 1, first_chunk = 0;   // chunk i is band i % bands of group i / bands
-    std::int64_t rows = 0;                      // of a band, with room for a whole tile
-    std::int64_t blocks_at_once = 1;            // of pixels that a task gathers
-    std::uint16_t* gathered = nullptr;          // of each task: 32 pixels of [blocks at once][rows], and, where dy is not packed before, room for that
-    float* sums = nullptr;                      // of each task: [levels][rows][output channels of a group]
+    std::int64_t lanes = 0, bands = 1;         // input channels of a band
+    std::int64_t group_blocks = 0;             // blocks of output channels of a group
+    std::int64_t chunks = 1, first_chunk = 0;  // chunk i is band i % bands of group i / bands
+    std::int64_t rows = 0;                     // of a band, with room for a whole tile
+    std::int64_t blocks_at_once = 1;           // of pixels that a task gathers
+    std::uint16_t* gathered = nullptr;         // of each task: 32 pixels of [blocks at once][rows], and, where dy is not packed before, room for that
+    float* sums = nullptr;                     // of each task: [levels][rows][output channels of a group]
     float* out = nullptr;
     std::int64_t out_row = 0, out_column = 0;  // floats from one row to the next, and from one output channel to the next: one of them is 1
 
