@@ -34763,6 +34763,8 @@ constexpr int bfloat16_block = 32;  ///< channels that a pixel's 64 bytes hold; 
 /// Numbers of a step's weights. For tiles: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels]; for vectors, which read
 /// them in one stream: [16 pairs][32 output channels][2].
 constexpr int bfloat16_step = bfloat16_block * bfloat16_block;
+/// Pairs of channels that the last block of some channels has.
+constexpr int pairs_of_last_block(std::int64_t channels) { return static_cast<int>(((channels - 1) % bfloat16_block + 2) / 2); }
 constexpr int bfloat16_most_taps = 256;  ///< of a window
 constexpr int bfloat16_row = 16384;      ///< numbers at most that a row of outputs reads of all planes, where those are unrolled
 
@@ -34781,6 +34783,7 @@ struct code_end {
 /// takes the place of another, they count numbers of bfloat16, and a pixel's 32 channels lie side by side.
 struct pixel_args {
     std::int64_t channels = 0, out_channels = 0, steps = 0;  // steps: blocks of channels by taps
+    int last_pairs = bfloat16_block / 2;                     // of channels, in the last block: those behind them are zeros that vectors leave out
     int parts = 1;                                           // of each weight: a tap's pixels are multiplied by as many, and taps are counted as often
     int taps = 1, sh = 1, sw = 1, pt = 0, pl = 0;
     std::int64_t ih = 1, iw = 1, oh = 1, ow = 1;  // of one image
@@ -53657,14 +53660,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block) {
+        const int pairs = left > a.taps ? half : a.last_pairs;
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             if (a.taps == 1 && left > 1) {
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) GRAFT_PREFETCH(from + a.source_block + p * PixelStep);
             }
-            for (int k = 0; k < half; ++k) {
+            for (int k = 0; k < pairs; ++k) {
                 I weights[vectors];
                 fetch<vectors>(reinterpret_cast<const float*>(w + (k + 16) * bfloat16_block * 2));
                 GRAFT_UNROLL
@@ -53679,6 +53683,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
                 }
             }
         }
+    }
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
@@ -53686,13 +53691,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
 
 inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start, pixel_sums& to,
                       const bfloat16_end&, pixel_sums&) {
-    constexpr int many = 11, few = 3;
-    static_assert(room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
+    constexpr int many = 11, fewer = bfloat16_block - 2 * many, few = 3;
+    static_assert(room_of_sums >= 2 * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
-        const bool rest = to.pixels - p <= 2 * few;
-        const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;
+        const int left = to.pixels - p, n = left <= 2 * few ? few : left == fewer ? fewer : many;
+        const auto sum = n == few     ? &sum_pairs_bfloat16<few, bfloat16_block>
+                         : n == fewer ? &sum_pairs_bfloat16<fewer, bfloat16_block>
+                                      : &sum_pairs_bfloat16<many, bfloat16_block>;
         sum(a, x + p * bfloat16_block, 2, w, {start, 0}, to.sum[p], bfloat16_block);
-        p += rest ? few : many;
+        p += n;
     }
 }
 
@@ -55391,14 +55398,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block) {
+        const int pairs = left > a.taps ? half : a.last_pairs;
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             if (a.taps == 1 && left > 1) {
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) GRAFT_PREFETCH(from + a.source_block + p * PixelStep);
             }
-            for (int k = 0; k < half; ++k) {
+            for (int k = 0; k < pairs; ++k) {
                 I weights[vectors];
                 fetch<vectors>(reinterpret_cast<const float*>(w + (k + 16) * bfloat16_block * 2));
                 GRAFT_UNROLL
@@ -55413,6 +55421,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
                 }
             }
         }
+    }
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
@@ -55420,13 +55429,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
 
 inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start, pixel_sums& to,
                       const bfloat16_end&, pixel_sums&) {
-    constexpr int many = 11, few = 3;
-    static_assert(room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
+    constexpr int many = 11, fewer = bfloat16_block - 2 * many, few = 3;
+    static_assert(room_of_sums >= 2 * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
-        const bool rest = to.pixels - p <= 2 * few;
-        const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;
+        const int left = to.pixels - p, n = left <= 2 * few ? few : left == fewer ? fewer : many;
+        const auto sum = n == few     ? &sum_pairs_bfloat16<few, bfloat16_block>
+                         : n == fewer ? &sum_pairs_bfloat16<fewer, bfloat16_block>
+                                      : &sum_pairs_bfloat16<many, bfloat16_block>;
         sum(a, x + p * bfloat16_block, 2, w, {start, 0}, to.sum[p], bfloat16_block);
-        p += rest ? few : many;
+        p += n;
     }
 }
 
@@ -57126,14 +57137,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block) {
+        const int pairs = left > a.taps ? half : a.last_pairs;
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             if (a.taps == 1 && left > 1) {
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) GRAFT_PREFETCH(from + a.source_block + p * PixelStep);
             }
-            for (int k = 0; k < half; ++k) {
+            for (int k = 0; k < pairs; ++k) {
                 I weights[vectors];
                 fetch<vectors>(reinterpret_cast<const float*>(w + (k + 16) * bfloat16_block * 2));
                 GRAFT_UNROLL
@@ -57148,6 +57160,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
                 }
             }
         }
+    }
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
@@ -57155,13 +57168,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
 
 inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start, pixel_sums& to,
                       const bfloat16_end&, pixel_sums&) {
-    constexpr int many = 11, few = 3;
-    static_assert(room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
+    constexpr int many = 11, fewer = bfloat16_block - 2 * many, few = 3;
+    static_assert(room_of_sums >= 2 * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
-        const bool rest = to.pixels - p <= 2 * few;
-        const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;
+        const int left = to.pixels - p, n = left <= 2 * few ? few : left == fewer ? fewer : many;
+        const auto sum = n == few     ? &sum_pairs_bfloat16<few, bfloat16_block>
+                         : n == fewer ? &sum_pairs_bfloat16<fewer, bfloat16_block>
+                                      : &sum_pairs_bfloat16<many, bfloat16_block>;
         sum(a, x + p * bfloat16_block, 2, w, {start, 0}, to.sum[p], bfloat16_block);
-        p += rest ? few : many;
+        p += n;
     }
 }
 
@@ -58861,14 +58876,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block) {
+        const int pairs = left > a.taps ? half : a.last_pairs;
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             if (a.taps == 1 && left > 1) {
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) GRAFT_PREFETCH(from + a.source_block + p * PixelStep);
             }
-            for (int k = 0; k < half; ++k) {
+            for (int k = 0; k < pairs; ++k) {
                 I weights[vectors];
                 fetch<vectors>(reinterpret_cast<const float*>(w + (k + 16) * bfloat16_block * 2));
                 GRAFT_UNROLL
@@ -58883,6 +58899,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
                 }
             }
         }
+    }
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
@@ -58890,13 +58907,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
 
 inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start, pixel_sums& to,
                       const bfloat16_end&, pixel_sums&) {
-    constexpr int many = 11, few = 3;
-    static_assert(room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
+    constexpr int many = 11, fewer = bfloat16_block - 2 * many, few = 3;
+    static_assert(room_of_sums >= 2 * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
-        const bool rest = to.pixels - p <= 2 * few;
-        const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;
+        const int left = to.pixels - p, n = left <= 2 * few ? few : left == fewer ? fewer : many;
+        const auto sum = n == few     ? &sum_pairs_bfloat16<few, bfloat16_block>
+                         : n == fewer ? &sum_pairs_bfloat16<fewer, bfloat16_block>
+                                      : &sum_pairs_bfloat16<many, bfloat16_block>;
         sum(a, x + p * bfloat16_block, 2, w, {start, 0}, to.sum[p], bfloat16_block);
-        p += rest ? few : many;
+        p += n;
     }
 }
 
@@ -60594,14 +60613,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block) {
+        const int pairs = left > a.taps ? half : a.last_pairs;
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             if (a.taps == 1 && left > 1) {
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) GRAFT_PREFETCH(from + a.source_block + p * PixelStep);
             }
-            for (int k = 0; k < half; ++k) {
+            for (int k = 0; k < pairs; ++k) {
                 I weights[vectors];
                 fetch<vectors>(reinterpret_cast<const float*>(w + (k + 16) * bfloat16_block * 2));
                 GRAFT_UNROLL
@@ -60616,6 +60636,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
                 }
             }
         }
+    }
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
@@ -60623,13 +60644,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
 
 inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start, pixel_sums& to,
                       const bfloat16_end&, pixel_sums&) {
-    constexpr int many = 11, few = 3;
-    static_assert(room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
+    constexpr int many = 11, fewer = bfloat16_block - 2 * many, few = 3;
+    static_assert(room_of_sums >= 2 * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
-        const bool rest = to.pixels - p <= 2 * few;
-        const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;
+        const int left = to.pixels - p, n = left <= 2 * few ? few : left == fewer ? fewer : many;
+        const auto sum = n == few     ? &sum_pairs_bfloat16<few, bfloat16_block>
+                         : n == fewer ? &sum_pairs_bfloat16<fewer, bfloat16_block>
+                                      : &sum_pairs_bfloat16<many, bfloat16_block>;
         sum(a, x + p * bfloat16_block, 2, w, {start, 0}, to.sum[p], bfloat16_block);
-        p += rest ? few : many;
+        p += n;
     }
 }
 
@@ -61723,14 +61746,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block) {
+        const int pairs = left > a.taps ? half : a.last_pairs;
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             if (a.taps == 1 && left > 1) {
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) GRAFT_PREFETCH(from + a.source_block + p * PixelStep);
             }
-            for (int k = 0; k < half; ++k) {
+            for (int k = 0; k < pairs; ++k) {
                 I weights[vectors];
                 fetch<vectors>(reinterpret_cast<const float*>(w + (k + 16) * bfloat16_block * 2));
                 GRAFT_UNROLL
@@ -61745,6 +61769,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
                 }
             }
         }
+    }
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
@@ -61752,13 +61777,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
 
 inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start, pixel_sums& to,
                       const bfloat16_end&, pixel_sums&) {
-    constexpr int many = 11, few = 3;
-    static_assert(room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
+    constexpr int many = 11, fewer = bfloat16_block - 2 * many, few = 3;
+    static_assert(room_of_sums >= 2 * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
-        const bool rest = to.pixels - p <= 2 * few;
-        const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;
+        const int left = to.pixels - p, n = left <= 2 * few ? few : left == fewer ? fewer : many;
+        const auto sum = n == few     ? &sum_pairs_bfloat16<few, bfloat16_block>
+                         : n == fewer ? &sum_pairs_bfloat16<fewer, bfloat16_block>
+                                      : &sum_pairs_bfloat16<many, bfloat16_block>;
         sum(a, x + p * bfloat16_block, 2, w, {start, 0}, to.sum[p], bfloat16_block);
-        p += rest ? few : many;
+        p += n;
     }
 }
 
@@ -62623,6 +62650,8 @@ constexpr int bfloat16_block = 32;  ///< channels that a pixel's 64 bytes hold; 
 /// Numbers of a step's weights. For tiles: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels]; for vectors, which read
 /// them in one stream: [16 pairs][32 output channels][2].
 constexpr int bfloat16_step = bfloat16_block * bfloat16_block;
+/// Pairs of channels that the last block of some channels has.
+constexpr int pairs_of_last_block(std::int64_t channels) { return static_cast<int>(((channels - 1) % bfloat16_block + 2) / 2); }
 constexpr int bfloat16_most_taps = 256;  ///< of a window
 constexpr int bfloat16_row = 16384;      ///< numbers at most that a row of outputs reads of all planes, where those are unrolled
 
@@ -62641,6 +62670,7 @@ struct code_end {
 /// takes the place of another, they count numbers of bfloat16, and a pixel's 32 channels lie side by side.
 struct pixel_args {
     std::int64_t channels = 0, out_channels = 0, steps = 0;  // steps: blocks of channels by taps
+    int last_pairs = bfloat16_block / 2;                     // of channels, in the last block: those behind them are zeros that vectors leave out
     int parts = 1;                                           // of each weight: a tap's pixels are multiplied by as many, and taps are counted as often
     int taps = 1, sh = 1, sw = 1, pt = 0, pl = 0;
     std::int64_t ih = 1, iw = 1, oh = 1, ow = 1;  // of one image
@@ -63186,6 +63216,7 @@ inline GRAFT_COLD void run_pixels(const pixel_kernels& kernel, const conv_proble
     const std::int64_t in_blocks = blocks_of_32(p.ic), out_blocks = blocks_of_32(p.oc);
     a.channels = p.ic, a.out_channels = p.oc;
     a.taps = p.kh * p.kw * a.parts, a.steps = in_blocks * a.taps;
+    a.last_pairs = pairs_of_last_block(p.ic);
     a.sh = p.sh, a.sw = p.sw, a.pt = p.pt, a.pl = p.pl, a.ih = p.ih, a.ow = p.ow;
     a.ep = p.ep;
     const pixel_cut cut{pool.threads() > 1 && 3 * p.ih * p.iw * in_blocks > a.steps * out_blocks * bfloat16_block};
@@ -64850,7 +64881,7 @@ GRAFT_INLINE GRAFT_COLD void run_bfloat16_batch(isa set, const gemm_problem& pro
     const std::int64_t in_blocks = detail::blocks_of_32(p.k), out_blocks = detail::blocks_of_32(p.n), tiles = detail::blocks_of_32(p.m);
     static constexpr std::int64_t nothing[1] = {0};
     pixel_args all = detail::product_args(set, p, bias);
-    all.channels = p.k, all.out_channels = p.n, all.steps = in_blocks;
+    all.channels = p.k, all.out_channels = p.n, all.steps = in_blocks, all.last_pairs = pairs_of_last_block(p.k);
     all.iw = all.ow = all.from.pitch = all.pixels = p.m;
     all.block_pixels = detail::whole_rows(p);
     all.from.rows = all.from.row_phases = all.from.column_phases = all.image_rows = 1;

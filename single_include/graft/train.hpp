@@ -17506,10 +17506,13 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     for (std::int64_t i = 0; i < each; ++i) {
         const int shard = static_cast<int>(part * each + i), merges = training::grad_merges(i);
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
+        const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
         float* const sums = grad_level(a, chunk, part, merges);
         if (count == 0) std::memset(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof *sums);
         for (std::int64_t block = 0; block < count; block += of.steps) {
-            of.steps = count - block < a.blocks_at_once ? count - block : a.blocks_at_once;
+            const std::int64_t left = count - block;
+            of.steps = left < a.blocks_at_once ? left : a.blocks_at_once;
+            of.last_pairs = of.steps == left ? last_pairs : bfloat16_block / 2;
             for (std::int64_t k = 0; k < of.steps; ++k)
                 gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
             for (std::int64_t o = 0; o < outs; ++o) {
@@ -17757,10 +17760,13 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     for (std::int64_t i = 0; i < each; ++i) {
         const int shard = static_cast<int>(part * each + i), merges = training::grad_merges(i);
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
+        const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
         float* const sums = grad_level(a, chunk, part, merges);
         if (count == 0) std::memset(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof *sums);
         for (std::int64_t block = 0; block < count; block += of.steps) {
-            of.steps = count - block < a.blocks_at_once ? count - block : a.blocks_at_once;
+            const std::int64_t left = count - block;
+            of.steps = left < a.blocks_at_once ? left : a.blocks_at_once;
+            of.last_pairs = of.steps == left ? last_pairs : bfloat16_block / 2;
             for (std::int64_t k = 0; k < of.steps; ++k)
                 gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
             for (std::int64_t o = 0; o < outs; ++o) {
@@ -18009,10 +18015,13 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     for (std::int64_t i = 0; i < each; ++i) {
         const int shard = static_cast<int>(part * each + i), merges = training::grad_merges(i);
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
+        const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
         float* const sums = grad_level(a, chunk, part, merges);
         if (count == 0) std::memset(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof *sums);
         for (std::int64_t block = 0; block < count; block += of.steps) {
-            of.steps = count - block < a.blocks_at_once ? count - block : a.blocks_at_once;
+            const std::int64_t left = count - block;
+            of.steps = left < a.blocks_at_once ? left : a.blocks_at_once;
+            of.last_pairs = of.steps == left ? last_pairs : bfloat16_block / 2;
             for (std::int64_t k = 0; k < of.steps; ++k)
                 gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
             for (std::int64_t o = 0; o < outs; ++o) {
@@ -18261,10 +18270,13 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     for (std::int64_t i = 0; i < each; ++i) {
         const int shard = static_cast<int>(part * each + i), merges = training::grad_merges(i);
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
+        const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
         float* const sums = grad_level(a, chunk, part, merges);
         if (count == 0) std::memset(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof *sums);
         for (std::int64_t block = 0; block < count; block += of.steps) {
-            of.steps = count - block < a.blocks_at_once ? count - block : a.blocks_at_once;
+            const std::int64_t left = count - block;
+            of.steps = left < a.blocks_at_once ? left : a.blocks_at_once;
+            of.last_pairs = of.steps == left ? last_pairs : bfloat16_block / 2;
             for (std::int64_t k = 0; k < of.steps; ++k)
                 gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
             for (std::int64_t o = 0; o < outs; ++o) {
@@ -18511,10 +18523,13 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     for (std::int64_t i = 0; i < each; ++i) {
         const int shard = static_cast<int>(part * each + i), merges = training::grad_merges(i);
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
+        const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
         float* const sums = grad_level(a, chunk, part, merges);
         if (count == 0) std::memset(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof *sums);
         for (std::int64_t block = 0; block < count; block += of.steps) {
-            of.steps = count - block < a.blocks_at_once ? count - block : a.blocks_at_once;
+            const std::int64_t left = count - block;
+            of.steps = left < a.blocks_at_once ? left : a.blocks_at_once;
+            of.last_pairs = of.steps == left ? last_pairs : bfloat16_block / 2;
             for (std::int64_t k = 0; k < of.steps; ++k)
                 gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
             for (std::int64_t o = 0; o < outs; ++o) {
@@ -18761,10 +18776,13 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     for (std::int64_t i = 0; i < each; ++i) {
         const int shard = static_cast<int>(part * each + i), merges = training::grad_merges(i);
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
+        const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
         float* const sums = grad_level(a, chunk, part, merges);
         if (count == 0) std::memset(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof *sums);
         for (std::int64_t block = 0; block < count; block += of.steps) {
-            of.steps = count - block < a.blocks_at_once ? count - block : a.blocks_at_once;
+            const std::int64_t left = count - block;
+            of.steps = left < a.blocks_at_once ? left : a.blocks_at_once;
+            of.last_pairs = of.steps == left ? last_pairs : bfloat16_block / 2;
             for (std::int64_t k = 0; k < of.steps; ++k)
                 gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
             for (std::int64_t o = 0; o < outs; ++o) {

@@ -56,7 +56,7 @@ GRAFT_INLINE GRAFT_COLD void run_bfloat16_batch(isa set, const gemm_problem& pro
     const std::int64_t in_blocks = detail::blocks_of_32(p.k), out_blocks = detail::blocks_of_32(p.n), tiles = detail::blocks_of_32(p.m);
     static constexpr std::int64_t nothing[1] = {0};
     pixel_args all = detail::product_args(set, p, bias);
-    all.channels = p.k, all.out_channels = p.n, all.steps = in_blocks;
+    all.channels = p.k, all.out_channels = p.n, all.steps = in_blocks, all.last_pairs = pairs_of_last_block(p.k);
     all.iw = all.ow = all.from.pitch = all.pixels = p.m;
     all.block_pixels = detail::whole_rows(p);
     all.from.rows = all.from.row_phases = all.from.column_phases = all.image_rows = 1;

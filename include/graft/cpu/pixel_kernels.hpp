@@ -13,6 +13,8 @@ constexpr int bfloat16_block = 32;  ///< channels that a pixel's 64 bytes hold; 
 /// Numbers of a step's weights. For tiles: [2 halves of the output channels][16 pairs of channels][16 output channels][2 channels]; for vectors, which read
 /// them in one stream: [16 pairs][32 output channels][2].
 constexpr int bfloat16_step = bfloat16_block * bfloat16_block;
+/// Pairs of channels that the last block of some channels has.
+constexpr int pairs_of_last_block(std::int64_t channels) { return static_cast<int>(((channels - 1) % bfloat16_block + 2) / 2); }
 constexpr int bfloat16_most_taps = 256;  ///< of a window
 constexpr int bfloat16_row = 16384;      ///< numbers at most that a row of outputs reads of all planes, where those are unrolled
 
@@ -31,6 +33,7 @@ struct code_end {
 /// takes the place of another, they count numbers of bfloat16, and a pixel's 32 channels lie side by side.
 struct pixel_args {
     std::int64_t channels = 0, out_channels = 0, steps = 0;  // steps: blocks of channels by taps
+    int last_pairs = bfloat16_block / 2;                     // of channels, in the last block: those behind them are zeros that vectors leave out
     int parts = 1;                                           // of each weight: a tap's pixels are multiplied by as many, and taps are counted as often
     int taps = 1, sh = 1, sw = 1, pt = 0, pl = 0;
     std::int64_t ih = 1, iw = 1, oh = 1, ow = 1;  // of one image

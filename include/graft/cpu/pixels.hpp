@@ -103,6 +103,7 @@ inline GRAFT_COLD void run_pixels(const pixel_kernels& kernel, const conv_proble
     const std::int64_t in_blocks = blocks_of_32(p.ic), out_blocks = blocks_of_32(p.oc);
     a.channels = p.ic, a.out_channels = p.oc;
     a.taps = p.kh * p.kw * a.parts, a.steps = in_blocks * a.taps;
+    a.last_pairs = pairs_of_last_block(p.ic);
     a.sh = p.sh, a.sw = p.sw, a.pt = p.pt, a.pl = p.pl, a.ih = p.ih, a.ow = p.ow;
     a.ep = p.ep;
     const pixel_cut cut{pool.threads() > 1 && 3 * p.ih * p.iw * in_blocks > a.steps * out_blocks * bfloat16_block};

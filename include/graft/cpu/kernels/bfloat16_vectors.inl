@@ -14,14 +14,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(start.first + p * start.pixel + v * V::W);
-    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block)
+    for (std::int64_t left = a.steps; left > 0; left -= a.taps, x += a.source_block) {
+        const int pairs = left > a.taps ? half : a.last_pairs;
         for (int t = 0; t < a.taps; ++t, w += bfloat16_step) {
             const std::uint16_t* const from = x + a.from.taps[t] * bfloat16_block;
             if (a.taps == 1 && left > 1) {
                 GRAFT_UNROLL
                 for (int p = 0; p < Pixels; ++p) GRAFT_PREFETCH(from + a.source_block + p * PixelStep);
             }
-            for (int k = 0; k < half; ++k) {
+            for (int k = 0; k < pairs; ++k) {
                 I weights[vectors];
                 fetch<vectors>(reinterpret_cast<const float*>(w + (k + 16) * bfloat16_block * 2));
                 GRAFT_UNROLL
@@ -36,6 +37,7 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
                 }
             }
         }
+    }
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
@@ -43,13 +45,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
 
 inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start, pixel_sums& to,
                       const bfloat16_end&, pixel_sums&) {
-    constexpr int many = 11, few = 3;
-    static_assert(room_of_sums >= bfloat16_block / many * many + many && many < 4 * few, "the last pixels may be some of no output");
+    constexpr int many = 11, fewer = bfloat16_block - 2 * many, few = 3;
+    static_assert(room_of_sums >= 2 * many + many && many < 4 * few, "the last pixels may be some of no output");
     for (int p = 0; p < to.pixels;) {
-        const bool rest = to.pixels - p <= 2 * few;
-        const auto sum = rest ? &sum_pairs_bfloat16<few, bfloat16_block> : &sum_pairs_bfloat16<many, bfloat16_block>;
+        const int left = to.pixels - p, n = left <= 2 * few ? few : left == fewer ? fewer : many;
+        const auto sum = n == few     ? &sum_pairs_bfloat16<few, bfloat16_block>
+                         : n == fewer ? &sum_pairs_bfloat16<fewer, bfloat16_block>
+                                      : &sum_pairs_bfloat16<many, bfloat16_block>;
         sum(a, x + p * bfloat16_block, 2, w, {start, 0}, to.sum[p], bfloat16_block);
-        p += rest ? few : many;
+        p += n;
     }
 }
 
