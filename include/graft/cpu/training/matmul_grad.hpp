@@ -46,9 +46,9 @@ struct product_sum_plan {
         down = (p.rows + block_rows - 1) / block_rows;
         across = (p.columns + block_columns - 1) / block_columns;
         level_floats = block_rows * block_columns;
-        std::int64_t levels = 0;
-        while (std::int64_t(1) << levels < p.tree.count) ++levels;
-        slot_floats = std::max<std::int64_t>(1, levels) * level_floats;
+        std::int64_t levels = 1;
+        while (std::int64_t(1) << (levels - 1) < p.tree.count) ++levels;
+        slot_floats = levels * level_floats;
         slots = std::min<std::int64_t>(down * across, 64);
     }
 };
