@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
         const double copy = static_cast<double>(stored) * 8e-9 / copied;
         std::printf("%-22s %-12s %9.1f us %7.1f GB/s\n", "memcpy", l.name, copied * 1e6, copy);
         line("relu grad", l.name, stored, 3, copy, [&] { run_masked_grad(set, gradient_mask::relu, 0, 0, dy.data, y.data, dx.data, stored, pool); });
-        line("silu grad", l.name, stored, 3, copy, [&] { run_activation_grad(set, activation::silu, 0, 0, dy.data, x.data, dx.data, stored, pool); });
+        line("silu grad", l.name, stored, 3, copy, [&] { run_activation_grad(set, activation::silu, 0, 0, dy.data, x.data, dx.data, nullptr, stored, pool); });
         norm_problem p;
         p.n = images, p.c = l.c, p.area = area, p.blocked = true;
         p.ep.act = activation::relu;

@@ -10514,7 +10514,7 @@ inline status loop_infer(infer_context& c) {
                       static_cast<std::int64_t>(body->inputs.size()), static_cast<std::int64_t>(body->outputs.size()), states);
     return c.defer();
 }
-inline status loop_run(run_context& c) {
+inline GRAFT_COLD status loop_run(run_context& c) {
     const graph* body = nullptr;
     GRAFT_TRY(find_body(c, "body", body));
     const int states = c.inputs > 2 ? c.inputs - 2 : 0, stores = c.outputs - states;
@@ -10677,7 +10677,7 @@ inline status take_slice(const run_context& c, const scan_plan& p, int i, std::i
     taken.data = slice.raw();
     return {};
 }
-inline status scan_run(run_context& c) {
+inline GRAFT_COLD status scan_run(run_context& c) {
     scan_plan p;
     GRAFT_TRY(read_scan(c, p));
     if (checked_mul(p.steps, p.batch) < 0 || p.steps * p.batch > c.limit.loop_iterations)
@@ -18881,7 +18881,7 @@ inline status check_shape(const op_context& c, int i, const shape& wanted) {
     return c.fail_shapes("the shapes of weights, biases or initial states do not fit the input, the directions and hidden_size");
 }
 
-GRAFT_NOINLINE inline status plan_recurrent(const op_context& c, recurrent_plan& p) {
+GRAFT_COLD inline status plan_recurrent(const op_context& c, recurrent_plan& p) {
     const std::string& type = c.n.op_type;
     p.gates = type == "LSTM" ? 4 : type == "GRU" ? 3 : 1;
     p.functions = type == "LSTM" ? 3 : type == "GRU" ? 2 : 1;
@@ -21337,7 +21337,8 @@ inline op_table lowered_ops() {
 ///   MaxPoolPlaces(X) -> places, Y?     max pooling that keeps which pixel of each window is the largest, a byte each
 ///   MaxPoolGradPlaces(dY, places)      its gradient
 ///   ActivationTraining(X) -> Y, X?, Y? Activation, which gives both in bfloat16 as well
-///   ActivationAgain(X)                 of an input that was kept, in bfloat16 like it
+///   ActivationAgain(X)                 of an input that was kept, in bfloat16
+///   ActivationGradAgain(dY, X) -> dX, Y   ActivationGrad, and what ActivationAgain makes of X
 ///   Narrow(X)                          float32 to bfloat16, however it lies
 ///   Widen(X)                           and back
 inline op_table training_lowered_ops() {
@@ -21347,6 +21348,7 @@ inline op_table training_lowered_ops() {
         own("MaxPoolGradPlaces").inputs_from(0).outputs_from(0),
         own("ActivationTraining").inputs_from(0).outputs_from(0),
         own("ActivationAgain").inputs_from(0).outputs_from(0),
+        own("ActivationGradAgain").inputs_from(0).outputs_from(0),
         own("Narrow").inputs_from(0).outputs_from(0),
         own("Widen").inputs_from(0).outputs_from(0),
     };
@@ -36071,12 +36073,13 @@ GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
     return select(negative, small, r);
 }
 
-// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density, which share an exponential.
-GRAFT_VECTOR V gelu_slope(V x) {
+// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density, which share an exponential; y = x Phi(x).
+GRAFT_VECTOR V gelu_slope(V x, V& y) {
     V gauss = V::zero();
     const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f), gauss);
     const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
-    // Beyond 14 the density is below any float: an infinite x must not meet its zero.
+    // Beyond 14 both are below any float: an infinite x must not meet their zeros.
+    y = max(V::set1(-14.0f), x) * cumulative;
     return fma(clamp(x, V::set1(-14.0f), V::set1(14.0f)) * V::set1(0.398942280f), gauss, cumulative);
 }
 // d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
@@ -36094,10 +36097,11 @@ GRAFT_VECTOR V mish_slope(V x) {
     return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
 }
 
-/// The slope of an activation at x. PyTorch's choices where there are two: at a kink the slope of the flat or lower side.
+/// The slope of an activation at x, and what it makes of x. PyTorch's choices where there are two slopes: at a kink that of the flat or lower side.
 template <activation Kind>
-GRAFT_VECTOR V slope(V x, float alpha, float beta) {
+GRAFT_VECTOR V slope(V x, float alpha, float beta, V& made) {
     const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
+    if constexpr (Kind != activation::gelu) made = activate<Kind>(x, alpha, beta);
     if constexpr (Kind == activation::relu) return select(zero < x, one, zero);
     if constexpr (Kind == activation::clip) return select((a < x) & (x < b), one, zero);
     if constexpr (Kind == activation::leaky_relu) return select(zero < x, one, a);
@@ -36124,7 +36128,7 @@ GRAFT_VECTOR V slope(V x, float alpha, float beta) {
         const V q = exp_low(abs(x) * V::set1(-2.0f)), r = one / (one + q);
         return V::set1(4.0f) * q * r * r;
     }
-    if constexpr (Kind == activation::gelu) return gelu_slope(x);
+    if constexpr (Kind == activation::gelu) return gelu_slope(x, made);
     if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
     if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp_low(min(zero, x)));
     if constexpr (Kind == activation::softplus) return sigmoid(x);
@@ -39074,12 +39078,13 @@ GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
     return select(negative, small, r);
 }
 
-// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density, which share an exponential.
-GRAFT_VECTOR V gelu_slope(V x) {
+// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density, which share an exponential; y = x Phi(x).
+GRAFT_VECTOR V gelu_slope(V x, V& y) {
     V gauss = V::zero();
     const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f), gauss);
     const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
-    // Beyond 14 the density is below any float: an infinite x must not meet its zero.
+    // Beyond 14 both are below any float: an infinite x must not meet their zeros.
+    y = max(V::set1(-14.0f), x) * cumulative;
     return fma(clamp(x, V::set1(-14.0f), V::set1(14.0f)) * V::set1(0.398942280f), gauss, cumulative);
 }
 // d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
@@ -39097,10 +39102,11 @@ GRAFT_VECTOR V mish_slope(V x) {
     return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
 }
 
-/// The slope of an activation at x. PyTorch's choices where there are two: at a kink the slope of the flat or lower side.
+/// The slope of an activation at x, and what it makes of x. PyTorch's choices where there are two slopes: at a kink that of the flat or lower side.
 template <activation Kind>
-GRAFT_VECTOR V slope(V x, float alpha, float beta) {
+GRAFT_VECTOR V slope(V x, float alpha, float beta, V& made) {
     const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
+    if constexpr (Kind != activation::gelu) made = activate<Kind>(x, alpha, beta);
     if constexpr (Kind == activation::relu) return select(zero < x, one, zero);
     if constexpr (Kind == activation::clip) return select((a < x) & (x < b), one, zero);
     if constexpr (Kind == activation::leaky_relu) return select(zero < x, one, a);
@@ -39127,7 +39133,7 @@ GRAFT_VECTOR V slope(V x, float alpha, float beta) {
         const V q = exp_low(abs(x) * V::set1(-2.0f)), r = one / (one + q);
         return V::set1(4.0f) * q * r * r;
     }
-    if constexpr (Kind == activation::gelu) return gelu_slope(x);
+    if constexpr (Kind == activation::gelu) return gelu_slope(x, made);
     if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
     if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp_low(min(zero, x)));
     if constexpr (Kind == activation::softplus) return sigmoid(x);
@@ -42097,12 +42103,13 @@ GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
     return select(negative, small, r);
 }
 
-// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density, which share an exponential.
-GRAFT_VECTOR V gelu_slope(V x) {
+// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density, which share an exponential; y = x Phi(x).
+GRAFT_VECTOR V gelu_slope(V x, V& y) {
     V gauss = V::zero();
     const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f), gauss);
     const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
-    // Beyond 14 the density is below any float: an infinite x must not meet its zero.
+    // Beyond 14 both are below any float: an infinite x must not meet their zeros.
+    y = max(V::set1(-14.0f), x) * cumulative;
     return fma(clamp(x, V::set1(-14.0f), V::set1(14.0f)) * V::set1(0.398942280f), gauss, cumulative);
 }
 // d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
@@ -42120,10 +42127,11 @@ GRAFT_VECTOR V mish_slope(V x) {
     return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
 }
 
-/// The slope of an activation at x. PyTorch's choices where there are two: at a kink the slope of the flat or lower side.
+/// The slope of an activation at x, and what it makes of x. PyTorch's choices where there are two slopes: at a kink that of the flat or lower side.
 template <activation Kind>
-GRAFT_VECTOR V slope(V x, float alpha, float beta) {
+GRAFT_VECTOR V slope(V x, float alpha, float beta, V& made) {
     const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
+    if constexpr (Kind != activation::gelu) made = activate<Kind>(x, alpha, beta);
     if constexpr (Kind == activation::relu) return select(zero < x, one, zero);
     if constexpr (Kind == activation::clip) return select((a < x) & (x < b), one, zero);
     if constexpr (Kind == activation::leaky_relu) return select(zero < x, one, a);
@@ -42150,7 +42158,7 @@ GRAFT_VECTOR V slope(V x, float alpha, float beta) {
         const V q = exp_low(abs(x) * V::set1(-2.0f)), r = one / (one + q);
         return V::set1(4.0f) * q * r * r;
     }
-    if constexpr (Kind == activation::gelu) return gelu_slope(x);
+    if constexpr (Kind == activation::gelu) return gelu_slope(x, made);
     if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
     if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp_low(min(zero, x)));
     if constexpr (Kind == activation::softplus) return sigmoid(x);
@@ -45091,12 +45099,13 @@ GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
     return select(negative, small, r);
 }
 
-// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density, which share an exponential.
-GRAFT_VECTOR V gelu_slope(V x) {
+// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density, which share an exponential; y = x Phi(x).
+GRAFT_VECTOR V gelu_slope(V x, V& y) {
     V gauss = V::zero();
     const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f), gauss);
     const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
-    // Beyond 14 the density is below any float: an infinite x must not meet its zero.
+    // Beyond 14 both are below any float: an infinite x must not meet their zeros.
+    y = max(V::set1(-14.0f), x) * cumulative;
     return fma(clamp(x, V::set1(-14.0f), V::set1(14.0f)) * V::set1(0.398942280f), gauss, cumulative);
 }
 // d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
@@ -45114,10 +45123,11 @@ GRAFT_VECTOR V mish_slope(V x) {
     return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
 }
 
-/// The slope of an activation at x. PyTorch's choices where there are two: at a kink the slope of the flat or lower side.
+/// The slope of an activation at x, and what it makes of x. PyTorch's choices where there are two slopes: at a kink that of the flat or lower side.
 template <activation Kind>
-GRAFT_VECTOR V slope(V x, float alpha, float beta) {
+GRAFT_VECTOR V slope(V x, float alpha, float beta, V& made) {
     const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
+    if constexpr (Kind != activation::gelu) made = activate<Kind>(x, alpha, beta);
     if constexpr (Kind == activation::relu) return select(zero < x, one, zero);
     if constexpr (Kind == activation::clip) return select((a < x) & (x < b), one, zero);
     if constexpr (Kind == activation::leaky_relu) return select(zero < x, one, a);
@@ -45144,7 +45154,7 @@ GRAFT_VECTOR V slope(V x, float alpha, float beta) {
         const V q = exp_low(abs(x) * V::set1(-2.0f)), r = one / (one + q);
         return V::set1(4.0f) * q * r * r;
     }
-    if constexpr (Kind == activation::gelu) return gelu_slope(x);
+    if constexpr (Kind == activation::gelu) return gelu_slope(x, made);
     if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
     if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp_low(min(zero, x)));
     if constexpr (Kind == activation::softplus) return sigmoid(x);
@@ -48077,12 +48087,13 @@ GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
     return select(negative, small, r);
 }
 
-// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density, which share an exponential.
-GRAFT_VECTOR V gelu_slope(V x) {
+// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density, which share an exponential; y = x Phi(x).
+GRAFT_VECTOR V gelu_slope(V x, V& y) {
     V gauss = V::zero();
     const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f), gauss);
     const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
-    // Beyond 14 the density is below any float: an infinite x must not meet its zero.
+    // Beyond 14 both are below any float: an infinite x must not meet their zeros.
+    y = max(V::set1(-14.0f), x) * cumulative;
     return fma(clamp(x, V::set1(-14.0f), V::set1(14.0f)) * V::set1(0.398942280f), gauss, cumulative);
 }
 // d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
@@ -48100,10 +48111,11 @@ GRAFT_VECTOR V mish_slope(V x) {
     return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
 }
 
-/// The slope of an activation at x. PyTorch's choices where there are two: at a kink the slope of the flat or lower side.
+/// The slope of an activation at x, and what it makes of x. PyTorch's choices where there are two slopes: at a kink that of the flat or lower side.
 template <activation Kind>
-GRAFT_VECTOR V slope(V x, float alpha, float beta) {
+GRAFT_VECTOR V slope(V x, float alpha, float beta, V& made) {
     const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
+    if constexpr (Kind != activation::gelu) made = activate<Kind>(x, alpha, beta);
     if constexpr (Kind == activation::relu) return select(zero < x, one, zero);
     if constexpr (Kind == activation::clip) return select((a < x) & (x < b), one, zero);
     if constexpr (Kind == activation::leaky_relu) return select(zero < x, one, a);
@@ -48130,7 +48142,7 @@ GRAFT_VECTOR V slope(V x, float alpha, float beta) {
         const V q = exp_low(abs(x) * V::set1(-2.0f)), r = one / (one + q);
         return V::set1(4.0f) * q * r * r;
     }
-    if constexpr (Kind == activation::gelu) return gelu_slope(x);
+    if constexpr (Kind == activation::gelu) return gelu_slope(x, made);
     if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
     if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp_low(min(zero, x)));
     if constexpr (Kind == activation::softplus) return sigmoid(x);
@@ -63325,7 +63337,7 @@ void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, con
                        void* workspace, executor& pool, const output_steps* steps = nullptr, const narrow_images& narrow = {});
 void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias, const float* residual, float* c,
                           void* workspace, executor& pool, const narrow_images& narrow = {});
-/// Whether a product by tiles reads (`a`) and writes (`c`) matrices in bfloat16, row-major: narrow_images' x and y.
+/// Whether a product reads (`a`) and writes (`c`) matrices in bfloat16, row-major: narrow_images' x and y.
 bool takes_narrow_matrices(const gemm_problem& problem, bool a, bool c);
 
 }  // namespace cpu
@@ -63450,7 +63462,7 @@ GRAFT_INLINE GRAFT_COLD void run_bfloat16_conv(isa set, const conv_problem& prob
 GRAFT_INLINE bool takes_narrow_matrices(const gemm_problem& problem, bool a, bool c) {
     const gemm_problem p = detail::joined_batches(problem);
     const bool one = p.batch[0] * p.batch[1] == 1;
-    return (!a || (one && p.k % bfloat16_block == 0 && p.m >= bfloat16_block)) && (!c || (one && p.n % bfloat16_block == 0 && !p.ep.residual));
+    return (!a || (one && p.k % bfloat16_block == 0)) && (!c || (one && p.n % bfloat16_block == 0 && !p.ep.residual));
 }
 
 GRAFT_INLINE GRAFT_COLD void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias,
@@ -63459,7 +63471,9 @@ GRAFT_INLINE GRAFT_COLD void run_bfloat16_product(isa set, const gemm_problem& p
     conv_problem image = detail::image_of(p);
     pixel_args args = detail::product_args(set, p, bias);
     args.weights = static_cast<const std::uint16_t*>(packed);
-    if (narrow.x) image.iw = image.ow = p.m, args.source_pixel = p.lda, args.source_block = bfloat16_block;
+    // Tiles read narrow rows where they lie, all of them.
+    if (narrow.x && p.m >= bfloat16_block && bfloat16_products(set)->tiles)
+        image.iw = image.ow = p.m, args.source_pixel = p.lda, args.source_block = bfloat16_block;
     for (std::int64_t batch = 0; batch < p.batch[0] * p.batch[1]; ++batch) {
         const std::int64_t outer = batch / p.batch[1], inner = batch % p.batch[1];
         for (std::int64_t row = 0; row < p.m; row += image.ow) {
@@ -64812,6 +64826,11 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/lower/narrow_images.hpp
 // Images and matrices that stay in bfloat16 from one convolution or product to the next.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_NARROW_VALUES_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_NARROW_VALUES_HPP
+// ---- graft/cpu/lower/narrow_values.hpp
+// Values that stay in bfloat16 from the node that makes them to those that read them.
+
 #ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
 // ---- graft/cpu/lower/layout.hpp
@@ -64966,7 +64985,7 @@ inline GRAFT_COLD const char* choose_product(const kernel_query& q, kernel_choic
     if (const attribute* unpacked = q.n.find("unpacked")) b = shape::from(unpacked->integers.begin(), unpacked->integers.end());
     const bool narrow_a = q.in[0].type == dtype::bfloat16, narrow_c = q.out[0].type == dtype::bfloat16;
     if (!q.all_row_major() || !gemm_problem_of(q.n, q.in[0].extents, b, q.out[0].extents, p)) return "its batches do not fit";
-    if ((narrow_a || narrow_c) && !(p.bfloat16 && p.packed_b && takes_narrow_matrices(p, narrow_a, narrow_c))) return "it reads or writes float32";
+    if ((narrow_a || narrow_c) && !(p.bfloat16 && !has_own_matrices(p) && takes_narrow_matrices(p, narrow_a, narrow_c))) return "it reads or writes float32";
     choice.workspace_bytes = !p.bfloat16           ? gemm_workspace_bytes(q.level, p)
                              : has_own_matrices(p) ? bfloat16_batch_workspace(p)
                                                    : bfloat16_product_workspace(p) + unpacked_bfloat16_bytes(p);
@@ -64977,17 +64996,14 @@ inline GRAFT_COLD const char* choose_product(const kernel_query& q, kernel_choic
 inline void run_product(const kernel_call& c) {
     const auto& [p, narrow_a, narrow_c] = c.parameters<product_parameters>();
     if (!p.bfloat16) return run_gemm(c.level, p, c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
-    const std::int64_t bytes = unpacked_bfloat16_bytes(p);
-    char* const room = static_cast<char*>(c.workspace) + bytes;
-    if (!bytes) {
-        narrow_images narrow;
-        if (narrow_a) narrow.x = c.in[0].as<const std::uint16_t>();
-        if (narrow_c) narrow.y = c.out[0].as<std::uint16_t>();
-        return run_bfloat16_product(c.level, p, c.input(0), c.in[1].data, c.input(2), c.input(3), c.output(0), room, c.pool, narrow);
-    }
     if (has_own_matrices(p)) return run_bfloat16_batch(c.level, p, c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
-    pack_bfloat16(c.level, bfloat16_weights_of(p), c.input(1), 0, p.n, c.workspace, c.pool);
-    run_bfloat16_product(c.level, p, c.input(0), c.workspace, c.input(2), c.input(3), c.output(0), room, c.pool);
+    const std::int64_t bytes = unpacked_bfloat16_bytes(p);
+    if (bytes) pack_bfloat16(c.level, bfloat16_weights_of(p), c.input(1), 0, p.n, c.workspace, c.pool);
+    narrow_images narrow;
+    if (narrow_a) narrow.x = c.in[0].as<const std::uint16_t>();
+    if (narrow_c) narrow.y = c.out[0].as<std::uint16_t>();
+    run_bfloat16_product(c.level, p, c.input(0), bytes ? c.workspace : c.in[1].data, c.input(2), c.input(3), c.output(0),
+                         static_cast<char*>(c.workspace) + bytes, c.pool, narrow);
 }
 
 // A product of matrices that lie within others, where lowering has found them.
@@ -68566,26 +68582,97 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// Where tiles multiply, a convolution rounds what it reads; what is rounded once where it is made is half as many bytes, and lies as tiles read it. All images
-// in blocks are made narrow at first, and all row-major values that products alone read; those go back to floats whose nodes have no kernel for them.
-class narrow_layouter : public layouter {
+// What a graph's values are made of is decided by its kernels: those that may be narrow are made so at first, and go back to floats where a node has no kernel
+// for them.
+class narrow_values : public layouter {
 public:
     using layouter::layouter;
+
+protected:
+    // Every value for which `may` holds, and then those back that a node does not take.
+    template <class May>
+    GRAFT_COLD void make_narrow(decltype(&cpu::choose_kernel) choose, const May& may) {
+        narrow_.assign(g.values.size(), 0);
+        for (std::size_t i = 0; i < g.values.size(); ++i)
+            if (may(static_cast<value_id>(i))) set_narrow(static_cast<value_id>(i), true);
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) open_.push_back(static_cast<int>(i));
+        while (!open_.empty()) {
+            const node& n = g.nodes[static_cast<std::size_t>(open_.back())];
+            open_.pop_back();
+            if (here(n) && any_narrow(n) && !fits(n, choose)) widen(n, choose);
+        }
+    }
+
+private:
+    GRAFT_COLD void set_narrow(value_id id, bool narrow) {
+        narrow_[id] = static_cast<char>(narrow);
+        at(id).type = narrow ? dtype::bfloat16 : dtype::float32;
+        if (at(id).layout == layout::blocked) at(id).layout = narrow ? layout(layout::blocked, cpu::bfloat16_block) : blocks_;
+    }
+    bool is_narrow(value_id id) const { return id != no_value && narrow_[id]; }
+    GRAFT_COLD bool any_narrow(const node& n) const {
+        for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs})
+            for (value_id id : *ids)
+                if (is_narrow(id)) return true;
+        return false;
+    }
+    // What only gives a value another shape has no kernel.
+    GRAFT_COLD bool fits(const node& n, decltype(&cpu::choose_kernel) choose) {
+        return row(n).is(op_flag::view) ? at(n.inputs[0]).type == at(n.outputs[0]).type : takes(n, choose);
+    }
+    GRAFT_COLD void widen(const node& n, decltype(&cpu::choose_kernel) choose) {
+        // Convolutions and products may read another type than they write.
+        const bool apart = is(n, "Conv", "graft") || is(n, "MatMul", "graft");
+        for (int sides = apart ? written : read | written;; ++sides) {
+            const std::vector<value_id> gone = back(n, sides);
+            if (sides == (read | written) || takes(n, choose)) return look_at(gone);
+            for (value_id id : gone) set_narrow(id, true);
+        }
+    }
+    // Makes what a node has narrow on some sides floats. What it adds goes with what it writes.
+    GRAFT_COLD std::vector<value_id> back(const node& n, int sides) {
+        std::vector<value_id> gone;
+        const auto widen = [&](value_id id) {
+            if (is_narrow(id)) set_narrow(id, false), gone.push_back(id);
+        };
+        for (std::size_t i = 0; i < n.inputs.size(); ++i)
+            if (sides & (i == 3 ? written : read)) widen(n.inputs[i]);
+        for (std::size_t i = 0; i < n.outputs.size(); ++i)
+            if (sides & written) widen(n.outputs[i]);
+        return gone;
+    }
+    // A value that has changed is looked at from both sides again.
+    GRAFT_COLD void look_at(const std::vector<value_id>& changed) {
+        for (value_id id : changed) {
+            open_.push_back(position(id));
+            const std::vector<int>& reading = readers(id);
+            open_.insert(open_.end(), reading.begin(), reading.end());
+        }
+    }
+
+    static constexpr int written = 1, read = 2;
+    std::vector<char> narrow_;  // by value
+    std::vector<int> open_;     // nodes to be looked at
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Where tiles multiply, a convolution rounds what it reads; what is rounded once where it is made is half as many bytes, and lies as tiles read it. All images
+// in blocks may be narrow, and all row-major values that products alone read.
+class narrow_layouter : public narrow_values {
+public:
+    using narrow_values::narrow_values;
 
     GRAFT_COLD status run() {
         GRAFT_TRY(layouter::run());
         for (node& n : g.nodes)
             if (here(n) && is(n, "MatMul", "graft") && !n.find("packed") && multiplies_tiles(n)) set(n, "bfloat16", std::int64_t(1));
-        narrow_.assign(g.values.size(), 0);
-        for (std::size_t i = 0; i < g.values.size(); ++i)
-            if (may_be_narrow(static_cast<value_id>(i))) set_narrow(static_cast<value_id>(i), true);
-        // A value that goes back is looked at from both sides again.
-        for (std::size_t i = 0; i < g.nodes.size(); ++i) open_.push_back(static_cast<int>(i));
-        while (!open_.empty()) {
-            const node& n = g.nodes[static_cast<std::size_t>(open_.back())];
-            open_.pop_back();
-            if (here(n) && any_narrow(n) && !takes(n, cpu::choose_kernel)) widen(n);
-        }
+        make_narrow(cpu::choose_kernel, [&](value_id id) { return may_be_narrow(id); });
         return {};
     }
 
@@ -68609,38 +68696,6 @@ private:
         }
         return !reading.empty() && !is_output(id);
     }
-    void set_narrow(value_id id, bool narrow) {
-        narrow_[id] = static_cast<char>(narrow);
-        at(id).type = narrow ? dtype::bfloat16 : dtype::float32;
-        if (at(id).layout == layout::blocked) at(id).layout = narrow ? layout(layout::blocked, cpu::bfloat16_block) : blocks_;
-    }
-    bool is_narrow(value_id id) const { return id != no_value && narrow_[id]; }
-    bool any_narrow(const node& n) const {
-        for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs})
-            for (value_id id : *ids)
-                if (is_narrow(id)) return true;
-        return false;
-    }
-    GRAFT_COLD void widen(const node& n) {
-        const auto back = [&](value_id id) {
-            if (!is_narrow(id)) return;
-            set_narrow(id, false);
-            open_.push_back(position(id));
-            const std::vector<int>& reading = readers(id);
-            open_.insert(open_.end(), reading.begin(), reading.end());
-        };
-        // These may read another type than they write.
-        if ((is(n, "Conv", "graft") || is(n, "MatMul", "graft")) && (is_narrow(n.outputs[0]) || (n.inputs.size() > 3 && is_narrow(n.inputs[3])))) {
-            if (n.inputs.size() > 3) back(n.inputs[3]);
-            back(n.outputs[0]);
-            if (!any_narrow(n) || takes(n, cpu::choose_kernel)) return;
-        }
-        for (value_id id : n.inputs) back(id);
-        for (value_id id : n.outputs) back(id);
-    }
-
-    std::vector<char> narrow_;  // by value
-    std::vector<int> open_;     // nodes to be looked at
 };
 
 }  // namespace detail

@@ -6741,8 +6741,9 @@ enum class gradient_mask {
 struct elementwise_grad_kernels {
     /// dx[i] = dy[i] where y[i] passes the mask, else 0.
     void (*masked)(gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n);
-    /// dx[i] = dy[i] * act'(x[i]).
-    void (*activation_grad)(activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n);
+    /// dx[i] = dy[i] * act'(x[i]), of dy's type, which is float32 unless x is narrow; where y is not null, y[i] = act(x[i]).
+    void (*activation_grad)(activation kind, float alpha, float beta, const saved_activation& dy, const saved_activation& x, void* dx, std::uint16_t* y,
+                            std::int64_t n);
 };
 
 }  // namespace cpu
@@ -6919,8 +6920,7 @@ namespace cpu {
 /// an image of one row, whose channels are its columns. Distances count elements; `vector` is that from a vector of channels to the next.
 struct bfloat16_grad_args {
     conv_problem p;  // of the forward convolution
-    saved_activation x;
-    const float* dy = nullptr;
+    saved_activation x, dy;
     std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0, dy_image = 0, dy_pixel = 0, dy_vector = 0;
     bool whole_vectors = false;  // x and dy have room for lanes past the last channel
     graft::shards shards;
@@ -7194,7 +7194,7 @@ namespace cpu {
 struct reduce_sum_kernels {
     int columns;  ///< how many columns are summed at once at most
     /// sum[j] += x[i * step + j] for i < rows, j < lanes <= columns.
-    void (*add_columns)(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum);
+    void (*add_columns)(const saved_activation& x, std::int64_t rows, std::int64_t step, int lanes, double* sum);
     /// x[0] + ... + x[n - 1].
     double (*row)(const float* x, std::int64_t n);
 };
@@ -7267,7 +7267,9 @@ GRAFT_FORCE_INLINE V load_saved(const std::uint16_t* p, int lanes) {
     std::memcpy(some, p, static_cast<std::size_t>(lanes) * sizeof *p);
     return load_bf16(some);
 }
+GRAFT_FORCE_INLINE void store_saved(V v, float* p, int lanes) { store_some(v, p, lanes); }
 GRAFT_FORCE_INLINE void store_saved(V v, std::uint16_t* p, int lanes) {
+    if (lanes == V::W) return store_bf16(v, p);
     std::uint16_t some[V::W];
     store_bf16(v, some);
     std::memcpy(p, some, static_cast<std::size_t>(lanes) * sizeof *p);
@@ -8458,14 +8460,17 @@ inline void masked(gradient_mask mask, float low, float high, const float* dy, c
     });
 }
 
-template <class T>
-inline void activation_grad_of(activation kind, float alpha, float beta, const float* dy, const T* x, float* dx, std::int64_t n) {
+template <class T, class X>
+inline void activation_grad_of(activation kind, float alpha, float beta, const T* dy, const X* x, T* dx, std::uint16_t* y, std::int64_t n) {
     switch (kind) {
 #define GRAFT_X(id, first, second) \
     case activation::id: \
         for (std::int64_t i = 0; i < n; i += V::W) { \
             const int lanes = lanes_from(n - i); \
-            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_saved(x + i, lanes), alpha, beta), dx + i, lanes); \
+            V made = V::zero(); \
+            const V by = slope<activation::id>(load_saved(x + i, lanes), alpha, beta, made); \
+            store_saved(load_saved(dy + i, lanes) * by, dx + i, lanes); \
+            if (y) store_saved(made, y + i, lanes); \
         } \
         return;
         GRAFT_X(none, , )
@@ -8473,8 +8478,14 @@ inline void activation_grad_of(activation kind, float alpha, float beta, const f
 #undef GRAFT_X
     }
 }
-inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n) {
-    with_saved(x, [&](const auto* of) { activation_grad_of(kind, alpha, beta, dy, of, dx, n); });
+inline void activation_grad(activation kind, float alpha, float beta, const saved_activation& dy, const saved_activation& x, void* dx, std::uint16_t* y,
+                            std::int64_t n) {
+    if (!x.narrow) return activation_grad_of(kind, alpha, beta, dy.floats(), x.floats(), static_cast<float*>(dx), y, n);
+    const auto* const kept = static_cast<const std::uint16_t*>(x.data);
+    with_saved(dy, [&](const auto* of) {
+        using T = std::remove_const_t<std::remove_pointer_t<decltype(of)>>;
+        activation_grad_of(kind, alpha, beta, of, kept, static_cast<T*>(dx), y, n);
+    });
 }
 
 inline const elementwise_grad_kernels* elementwise_grad_table() {
@@ -8745,7 +8756,8 @@ GRAFT_VECTOR void add_lanes(V v, int lanes, double* sum) {
 }
 
 // One vector of columns: four rows at a time.
-inline void add_narrow_columns(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+template <class T>
+inline void add_few_columns(const T* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
     for (std::int64_t first = 0; first < rows; first += sum_chunk) {
         const std::int64_t last = rows - first < sum_chunk ? rows : first + sum_chunk;
         V a[4];
@@ -8755,15 +8767,16 @@ inline void add_narrow_columns(const float* x, std::int64_t rows, std::int64_t s
         if (lanes == V::W)
             for (; i + 4 <= last; i += 4) {
                 GRAFT_UNROLL
-                for (int j = 0; j < 4; ++j) a[j] = a[j] + V::load(x + (i + j) * step);
+                for (int j = 0; j < 4; ++j) a[j] = a[j] + load_saved(x + (i + j) * step);
             }
-        for (; i < last; ++i) a[0] = a[0] + load_some(x + i * step, lanes);
+        for (; i < last; ++i) a[0] = a[0] + load_saved(x + i * step, lanes);
         add_lanes((a[0] + a[1]) + (a[2] + a[3]), lanes, sum);
     }
 }
-inline void add_columns(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+template <class T>
+inline void add_columns_of(const T* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
     if (lanes < sum_vectors * V::W) {
-        for (int j = 0; j < lanes; j += V::W) add_narrow_columns(x + j, rows, step, lanes - j < V::W ? lanes - j : V::W, sum + j);
+        for (int j = 0; j < lanes; j += V::W) add_few_columns(x + j, rows, step, lanes - j < V::W ? lanes - j : V::W, sum + j);
         return;
     }
     // A quarter of the rows that four running sums may have: here each has them all.
@@ -8775,18 +8788,21 @@ inline void add_columns(const float* x, std::int64_t rows, std::int64_t step, in
         for (int j = 0; j < sum_vectors; ++j) a[j] = V::zero();
         for (std::int64_t i = first; i < last; ++i) {
             GRAFT_UNROLL
-            for (int j = 0; j < sum_vectors; ++j) a[j] = a[j] + V::load(x + i * step + j * V::W);
+            for (int j = 0; j < sum_vectors; ++j) a[j] = a[j] + load_saved(x + i * step + j * V::W);
         }
         GRAFT_UNROLL
         for (int j = 0; j < sum_vectors; ++j) add_lanes(a[j], V::W, sum + j * V::W);
     }
+}
+inline void add_columns(const saved_activation& x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+    with_saved(x, [&](const auto* of) { add_columns_of(of, rows, step, lanes, sum); });
 }
 
 inline double sum_row(const float* x, std::int64_t n) {
     double sum[V::W];
     for (int i = 0; i < V::W; ++i) sum[i] = 0;
     const std::int64_t whole = n / V::W;
-    add_narrow_columns(x, whole, V::W, V::W, sum);
+    add_few_columns(x, whole, V::W, V::W, sum);
     for (std::int64_t i = whole * V::W; i < n; ++i) sum[i - whole * V::W] += static_cast<double>(x[i]);
     for (int half = V::W / 2; half; half /= 2)
         for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
@@ -9313,7 +9329,9 @@ GRAFT_FORCE_INLINE V load_saved(const std::uint16_t* p, int lanes) {
     std::memcpy(some, p, static_cast<std::size_t>(lanes) * sizeof *p);
     return load_bf16(some);
 }
+GRAFT_FORCE_INLINE void store_saved(V v, float* p, int lanes) { store_some(v, p, lanes); }
 GRAFT_FORCE_INLINE void store_saved(V v, std::uint16_t* p, int lanes) {
+    if (lanes == V::W) return store_bf16(v, p);
     std::uint16_t some[V::W];
     store_bf16(v, some);
     std::memcpy(p, some, static_cast<std::size_t>(lanes) * sizeof *p);
@@ -10504,14 +10522,17 @@ inline void masked(gradient_mask mask, float low, float high, const float* dy, c
     });
 }
 
-template <class T>
-inline void activation_grad_of(activation kind, float alpha, float beta, const float* dy, const T* x, float* dx, std::int64_t n) {
+template <class T, class X>
+inline void activation_grad_of(activation kind, float alpha, float beta, const T* dy, const X* x, T* dx, std::uint16_t* y, std::int64_t n) {
     switch (kind) {
 #define GRAFT_X(id, first, second) \
     case activation::id: \
         for (std::int64_t i = 0; i < n; i += V::W) { \
             const int lanes = lanes_from(n - i); \
-            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_saved(x + i, lanes), alpha, beta), dx + i, lanes); \
+            V made = V::zero(); \
+            const V by = slope<activation::id>(load_saved(x + i, lanes), alpha, beta, made); \
+            store_saved(load_saved(dy + i, lanes) * by, dx + i, lanes); \
+            if (y) store_saved(made, y + i, lanes); \
         } \
         return;
         GRAFT_X(none, , )
@@ -10519,8 +10540,14 @@ inline void activation_grad_of(activation kind, float alpha, float beta, const f
 #undef GRAFT_X
     }
 }
-inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n) {
-    with_saved(x, [&](const auto* of) { activation_grad_of(kind, alpha, beta, dy, of, dx, n); });
+inline void activation_grad(activation kind, float alpha, float beta, const saved_activation& dy, const saved_activation& x, void* dx, std::uint16_t* y,
+                            std::int64_t n) {
+    if (!x.narrow) return activation_grad_of(kind, alpha, beta, dy.floats(), x.floats(), static_cast<float*>(dx), y, n);
+    const auto* const kept = static_cast<const std::uint16_t*>(x.data);
+    with_saved(dy, [&](const auto* of) {
+        using T = std::remove_const_t<std::remove_pointer_t<decltype(of)>>;
+        activation_grad_of(kind, alpha, beta, of, kept, static_cast<T*>(dx), y, n);
+    });
 }
 
 inline const elementwise_grad_kernels* elementwise_grad_table() {
@@ -10791,7 +10818,8 @@ GRAFT_VECTOR void add_lanes(V v, int lanes, double* sum) {
 }
 
 // One vector of columns: four rows at a time.
-inline void add_narrow_columns(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+template <class T>
+inline void add_few_columns(const T* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
     for (std::int64_t first = 0; first < rows; first += sum_chunk) {
         const std::int64_t last = rows - first < sum_chunk ? rows : first + sum_chunk;
         V a[4];
@@ -10801,15 +10829,16 @@ inline void add_narrow_columns(const float* x, std::int64_t rows, std::int64_t s
         if (lanes == V::W)
             for (; i + 4 <= last; i += 4) {
                 GRAFT_UNROLL
-                for (int j = 0; j < 4; ++j) a[j] = a[j] + V::load(x + (i + j) * step);
+                for (int j = 0; j < 4; ++j) a[j] = a[j] + load_saved(x + (i + j) * step);
             }
-        for (; i < last; ++i) a[0] = a[0] + load_some(x + i * step, lanes);
+        for (; i < last; ++i) a[0] = a[0] + load_saved(x + i * step, lanes);
         add_lanes((a[0] + a[1]) + (a[2] + a[3]), lanes, sum);
     }
 }
-inline void add_columns(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+template <class T>
+inline void add_columns_of(const T* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
     if (lanes < sum_vectors * V::W) {
-        for (int j = 0; j < lanes; j += V::W) add_narrow_columns(x + j, rows, step, lanes - j < V::W ? lanes - j : V::W, sum + j);
+        for (int j = 0; j < lanes; j += V::W) add_few_columns(x + j, rows, step, lanes - j < V::W ? lanes - j : V::W, sum + j);
         return;
     }
     // A quarter of the rows that four running sums may have: here each has them all.
@@ -10821,18 +10850,21 @@ inline void add_columns(const float* x, std::int64_t rows, std::int64_t step, in
         for (int j = 0; j < sum_vectors; ++j) a[j] = V::zero();
         for (std::int64_t i = first; i < last; ++i) {
             GRAFT_UNROLL
-            for (int j = 0; j < sum_vectors; ++j) a[j] = a[j] + V::load(x + i * step + j * V::W);
+            for (int j = 0; j < sum_vectors; ++j) a[j] = a[j] + load_saved(x + i * step + j * V::W);
         }
         GRAFT_UNROLL
         for (int j = 0; j < sum_vectors; ++j) add_lanes(a[j], V::W, sum + j * V::W);
     }
+}
+inline void add_columns(const saved_activation& x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+    with_saved(x, [&](const auto* of) { add_columns_of(of, rows, step, lanes, sum); });
 }
 
 inline double sum_row(const float* x, std::int64_t n) {
     double sum[V::W];
     for (int i = 0; i < V::W; ++i) sum[i] = 0;
     const std::int64_t whole = n / V::W;
-    add_narrow_columns(x, whole, V::W, V::W, sum);
+    add_few_columns(x, whole, V::W, V::W, sum);
     for (std::int64_t i = whole * V::W; i < n; ++i) sum[i - whole * V::W] += static_cast<double>(x[i]);
     for (int half = V::W / 2; half; half /= 2)
         for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
@@ -11360,7 +11392,9 @@ GRAFT_FORCE_INLINE V load_saved(const std::uint16_t* p, int lanes) {
     std::memcpy(some, p, static_cast<std::size_t>(lanes) * sizeof *p);
     return load_bf16(some);
 }
+GRAFT_FORCE_INLINE void store_saved(V v, float* p, int lanes) { store_some(v, p, lanes); }
 GRAFT_FORCE_INLINE void store_saved(V v, std::uint16_t* p, int lanes) {
+    if (lanes == V::W) return store_bf16(v, p);
     std::uint16_t some[V::W];
     store_bf16(v, some);
     std::memcpy(p, some, static_cast<std::size_t>(lanes) * sizeof *p);
@@ -12551,14 +12585,17 @@ inline void masked(gradient_mask mask, float low, float high, const float* dy, c
     });
 }
 
-template <class T>
-inline void activation_grad_of(activation kind, float alpha, float beta, const float* dy, const T* x, float* dx, std::int64_t n) {
+template <class T, class X>
+inline void activation_grad_of(activation kind, float alpha, float beta, const T* dy, const X* x, T* dx, std::uint16_t* y, std::int64_t n) {
     switch (kind) {
 #define GRAFT_X(id, first, second) \
     case activation::id: \
         for (std::int64_t i = 0; i < n; i += V::W) { \
             const int lanes = lanes_from(n - i); \
-            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_saved(x + i, lanes), alpha, beta), dx + i, lanes); \
+            V made = V::zero(); \
+            const V by = slope<activation::id>(load_saved(x + i, lanes), alpha, beta, made); \
+            store_saved(load_saved(dy + i, lanes) * by, dx + i, lanes); \
+            if (y) store_saved(made, y + i, lanes); \
         } \
         return;
         GRAFT_X(none, , )
@@ -12566,8 +12603,14 @@ inline void activation_grad_of(activation kind, float alpha, float beta, const f
 #undef GRAFT_X
     }
 }
-inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n) {
-    with_saved(x, [&](const auto* of) { activation_grad_of(kind, alpha, beta, dy, of, dx, n); });
+inline void activation_grad(activation kind, float alpha, float beta, const saved_activation& dy, const saved_activation& x, void* dx, std::uint16_t* y,
+                            std::int64_t n) {
+    if (!x.narrow) return activation_grad_of(kind, alpha, beta, dy.floats(), x.floats(), static_cast<float*>(dx), y, n);
+    const auto* const kept = static_cast<const std::uint16_t*>(x.data);
+    with_saved(dy, [&](const auto* of) {
+        using T = std::remove_const_t<std::remove_pointer_t<decltype(of)>>;
+        activation_grad_of(kind, alpha, beta, of, kept, static_cast<T*>(dx), y, n);
+    });
 }
 
 inline const elementwise_grad_kernels* elementwise_grad_table() {
@@ -12838,7 +12881,8 @@ GRAFT_VECTOR void add_lanes(V v, int lanes, double* sum) {
 }
 
 // One vector of columns: four rows at a time.
-inline void add_narrow_columns(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+template <class T>
+inline void add_few_columns(const T* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
     for (std::int64_t first = 0; first < rows; first += sum_chunk) {
         const std::int64_t last = rows - first < sum_chunk ? rows : first + sum_chunk;
         V a[4];
@@ -12848,15 +12892,16 @@ inline void add_narrow_columns(const float* x, std::int64_t rows, std::int64_t s
         if (lanes == V::W)
             for (; i + 4 <= last; i += 4) {
                 GRAFT_UNROLL
-                for (int j = 0; j < 4; ++j) a[j] = a[j] + V::load(x + (i + j) * step);
+                for (int j = 0; j < 4; ++j) a[j] = a[j] + load_saved(x + (i + j) * step);
             }
-        for (; i < last; ++i) a[0] = a[0] + load_some(x + i * step, lanes);
+        for (; i < last; ++i) a[0] = a[0] + load_saved(x + i * step, lanes);
         add_lanes((a[0] + a[1]) + (a[2] + a[3]), lanes, sum);
     }
 }
-inline void add_columns(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+template <class T>
+inline void add_columns_of(const T* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
     if (lanes < sum_vectors * V::W) {
-        for (int j = 0; j < lanes; j += V::W) add_narrow_columns(x + j, rows, step, lanes - j < V::W ? lanes - j : V::W, sum + j);
+        for (int j = 0; j < lanes; j += V::W) add_few_columns(x + j, rows, step, lanes - j < V::W ? lanes - j : V::W, sum + j);
         return;
     }
     // A quarter of the rows that four running sums may have: here each has them all.
@@ -12868,18 +12913,21 @@ inline void add_columns(const float* x, std::int64_t rows, std::int64_t step, in
         for (int j = 0; j < sum_vectors; ++j) a[j] = V::zero();
         for (std::int64_t i = first; i < last; ++i) {
             GRAFT_UNROLL
-            for (int j = 0; j < sum_vectors; ++j) a[j] = a[j] + V::load(x + i * step + j * V::W);
+            for (int j = 0; j < sum_vectors; ++j) a[j] = a[j] + load_saved(x + i * step + j * V::W);
         }
         GRAFT_UNROLL
         for (int j = 0; j < sum_vectors; ++j) add_lanes(a[j], V::W, sum + j * V::W);
     }
+}
+inline void add_columns(const saved_activation& x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+    with_saved(x, [&](const auto* of) { add_columns_of(of, rows, step, lanes, sum); });
 }
 
 inline double sum_row(const float* x, std::int64_t n) {
     double sum[V::W];
     for (int i = 0; i < V::W; ++i) sum[i] = 0;
     const std::int64_t whole = n / V::W;
-    add_narrow_columns(x, whole, V::W, V::W, sum);
+    add_few_columns(x, whole, V::W, V::W, sum);
     for (std::int64_t i = whole * V::W; i < n; ++i) sum[i - whole * V::W] += static_cast<double>(x[i]);
     for (int half = V::W / 2; half; half /= 2)
         for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
@@ -13407,7 +13455,9 @@ GRAFT_FORCE_INLINE V load_saved(const std::uint16_t* p, int lanes) {
     std::memcpy(some, p, static_cast<std::size_t>(lanes) * sizeof *p);
     return load_bf16(some);
 }
+GRAFT_FORCE_INLINE void store_saved(V v, float* p, int lanes) { store_some(v, p, lanes); }
 GRAFT_FORCE_INLINE void store_saved(V v, std::uint16_t* p, int lanes) {
+    if (lanes == V::W) return store_bf16(v, p);
     std::uint16_t some[V::W];
     store_bf16(v, some);
     std::memcpy(p, some, static_cast<std::size_t>(lanes) * sizeof *p);
@@ -14598,14 +14648,17 @@ inline void masked(gradient_mask mask, float low, float high, const float* dy, c
     });
 }
 
-template <class T>
-inline void activation_grad_of(activation kind, float alpha, float beta, const float* dy, const T* x, float* dx, std::int64_t n) {
+template <class T, class X>
+inline void activation_grad_of(activation kind, float alpha, float beta, const T* dy, const X* x, T* dx, std::uint16_t* y, std::int64_t n) {
     switch (kind) {
 #define GRAFT_X(id, first, second) \
     case activation::id: \
         for (std::int64_t i = 0; i < n; i += V::W) { \
             const int lanes = lanes_from(n - i); \
-            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_saved(x + i, lanes), alpha, beta), dx + i, lanes); \
+            V made = V::zero(); \
+            const V by = slope<activation::id>(load_saved(x + i, lanes), alpha, beta, made); \
+            store_saved(load_saved(dy + i, lanes) * by, dx + i, lanes); \
+            if (y) store_saved(made, y + i, lanes); \
         } \
         return;
         GRAFT_X(none, , )
@@ -14613,8 +14666,14 @@ inline void activation_grad_of(activation kind, float alpha, float beta, const f
 #undef GRAFT_X
     }
 }
-inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n) {
-    with_saved(x, [&](const auto* of) { activation_grad_of(kind, alpha, beta, dy, of, dx, n); });
+inline void activation_grad(activation kind, float alpha, float beta, const saved_activation& dy, const saved_activation& x, void* dx, std::uint16_t* y,
+                            std::int64_t n) {
+    if (!x.narrow) return activation_grad_of(kind, alpha, beta, dy.floats(), x.floats(), static_cast<float*>(dx), y, n);
+    const auto* const kept = static_cast<const std::uint16_t*>(x.data);
+    with_saved(dy, [&](const auto* of) {
+        using T = std::remove_const_t<std::remove_pointer_t<decltype(of)>>;
+        activation_grad_of(kind, alpha, beta, of, kept, static_cast<T*>(dx), y, n);
+    });
 }
 
 inline const elementwise_grad_kernels* elementwise_grad_table() {
@@ -14885,7 +14944,8 @@ GRAFT_VECTOR void add_lanes(V v, int lanes, double* sum) {
 }
 
 // One vector of columns: four rows at a time.
-inline void add_narrow_columns(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+template <class T>
+inline void add_few_columns(const T* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
     for (std::int64_t first = 0; first < rows; first += sum_chunk) {
         const std::int64_t last = rows - first < sum_chunk ? rows : first + sum_chunk;
         V a[4];
@@ -14895,15 +14955,16 @@ inline void add_narrow_columns(const float* x, std::int64_t rows, std::int64_t s
         if (lanes == V::W)
             for (; i + 4 <= last; i += 4) {
                 GRAFT_UNROLL
-                for (int j = 0; j < 4; ++j) a[j] = a[j] + V::load(x + (i + j) * step);
+                for (int j = 0; j < 4; ++j) a[j] = a[j] + load_saved(x + (i + j) * step);
             }
-        for (; i < last; ++i) a[0] = a[0] + load_some(x + i * step, lanes);
+        for (; i < last; ++i) a[0] = a[0] + load_saved(x + i * step, lanes);
         add_lanes((a[0] + a[1]) + (a[2] + a[3]), lanes, sum);
     }
 }
-inline void add_columns(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+template <class T>
+inline void add_columns_of(const T* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
     if (lanes < sum_vectors * V::W) {
-        for (int j = 0; j < lanes; j += V::W) add_narrow_columns(x + j, rows, step, lanes - j < V::W ? lanes - j : V::W, sum + j);
+        for (int j = 0; j < lanes; j += V::W) add_few_columns(x + j, rows, step, lanes - j < V::W ? lanes - j : V::W, sum + j);
         return;
     }
     // A quarter of the rows that four running sums may have: here each has them all.
@@ -14915,18 +14976,21 @@ inline void add_columns(const float* x, std::int64_t rows, std::int64_t step, in
         for (int j = 0; j < sum_vectors; ++j) a[j] = V::zero();
         for (std::int64_t i = first; i < last; ++i) {
             GRAFT_UNROLL
-            for (int j = 0; j < sum_vectors; ++j) a[j] = a[j] + V::load(x + i * step + j * V::W);
+            for (int j = 0; j < sum_vectors; ++j) a[j] = a[j] + load_saved(x + i * step + j * V::W);
         }
         GRAFT_UNROLL
         for (int j = 0; j < sum_vectors; ++j) add_lanes(a[j], V::W, sum + j * V::W);
     }
+}
+inline void add_columns(const saved_activation& x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+    with_saved(x, [&](const auto* of) { add_columns_of(of, rows, step, lanes, sum); });
 }
 
 inline double sum_row(const float* x, std::int64_t n) {
     double sum[V::W];
     for (int i = 0; i < V::W; ++i) sum[i] = 0;
     const std::int64_t whole = n / V::W;
-    add_narrow_columns(x, whole, V::W, V::W, sum);
+    add_few_columns(x, whole, V::W, V::W, sum);
     for (std::int64_t i = whole * V::W; i < n; ++i) sum[i - whole * V::W] += static_cast<double>(x[i]);
     for (int half = V::W / 2; half; half /= 2)
         for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
@@ -15452,7 +15516,9 @@ GRAFT_FORCE_INLINE V load_saved(const std::uint16_t* p, int lanes) {
     std::memcpy(some, p, static_cast<std::size_t>(lanes) * sizeof *p);
     return load_bf16(some);
 }
+GRAFT_FORCE_INLINE void store_saved(V v, float* p, int lanes) { store_some(v, p, lanes); }
 GRAFT_FORCE_INLINE void store_saved(V v, std::uint16_t* p, int lanes) {
+    if (lanes == V::W) return store_bf16(v, p);
     std::uint16_t some[V::W];
     store_bf16(v, some);
     std::memcpy(p, some, static_cast<std::size_t>(lanes) * sizeof *p);
@@ -16643,14 +16709,17 @@ inline void masked(gradient_mask mask, float low, float high, const float* dy, c
     });
 }
 
-template <class T>
-inline void activation_grad_of(activation kind, float alpha, float beta, const float* dy, const T* x, float* dx, std::int64_t n) {
+template <class T, class X>
+inline void activation_grad_of(activation kind, float alpha, float beta, const T* dy, const X* x, T* dx, std::uint16_t* y, std::int64_t n) {
     switch (kind) {
 #define GRAFT_X(id, first, second) \
     case activation::id: \
         for (std::int64_t i = 0; i < n; i += V::W) { \
             const int lanes = lanes_from(n - i); \
-            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_saved(x + i, lanes), alpha, beta), dx + i, lanes); \
+            V made = V::zero(); \
+            const V by = slope<activation::id>(load_saved(x + i, lanes), alpha, beta, made); \
+            store_saved(load_saved(dy + i, lanes) * by, dx + i, lanes); \
+            if (y) store_saved(made, y + i, lanes); \
         } \
         return;
         GRAFT_X(none, , )
@@ -16658,8 +16727,14 @@ inline void activation_grad_of(activation kind, float alpha, float beta, const f
 #undef GRAFT_X
     }
 }
-inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n) {
-    with_saved(x, [&](const auto* of) { activation_grad_of(kind, alpha, beta, dy, of, dx, n); });
+inline void activation_grad(activation kind, float alpha, float beta, const saved_activation& dy, const saved_activation& x, void* dx, std::uint16_t* y,
+                            std::int64_t n) {
+    if (!x.narrow) return activation_grad_of(kind, alpha, beta, dy.floats(), x.floats(), static_cast<float*>(dx), y, n);
+    const auto* const kept = static_cast<const std::uint16_t*>(x.data);
+    with_saved(dy, [&](const auto* of) {
+        using T = std::remove_const_t<std::remove_pointer_t<decltype(of)>>;
+        activation_grad_of(kind, alpha, beta, of, kept, static_cast<T*>(dx), y, n);
+    });
 }
 
 inline const elementwise_grad_kernels* elementwise_grad_table() {
@@ -16930,7 +17005,8 @@ GRAFT_VECTOR void add_lanes(V v, int lanes, double* sum) {
 }
 
 // One vector of columns: four rows at a time.
-inline void add_narrow_columns(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+template <class T>
+inline void add_few_columns(const T* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
     for (std::int64_t first = 0; first < rows; first += sum_chunk) {
         const std::int64_t last = rows - first < sum_chunk ? rows : first + sum_chunk;
         V a[4];
@@ -16940,15 +17016,16 @@ inline void add_narrow_columns(const float* x, std::int64_t rows, std::int64_t s
         if (lanes == V::W)
             for (; i + 4 <= last; i += 4) {
                 GRAFT_UNROLL
-                for (int j = 0; j < 4; ++j) a[j] = a[j] + V::load(x + (i + j) * step);
+                for (int j = 0; j < 4; ++j) a[j] = a[j] + load_saved(x + (i + j) * step);
             }
-        for (; i < last; ++i) a[0] = a[0] + load_some(x + i * step, lanes);
+        for (; i < last; ++i) a[0] = a[0] + load_saved(x + i * step, lanes);
         add_lanes((a[0] + a[1]) + (a[2] + a[3]), lanes, sum);
     }
 }
-inline void add_columns(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+template <class T>
+inline void add_columns_of(const T* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
     if (lanes < sum_vectors * V::W) {
-        for (int j = 0; j < lanes; j += V::W) add_narrow_columns(x + j, rows, step, lanes - j < V::W ? lanes - j : V::W, sum + j);
+        for (int j = 0; j < lanes; j += V::W) add_few_columns(x + j, rows, step, lanes - j < V::W ? lanes - j : V::W, sum + j);
         return;
     }
     // A quarter of the rows that four running sums may have: here each has them all.
@@ -16960,18 +17037,21 @@ inline void add_columns(const float* x, std::int64_t rows, std::int64_t step, in
         for (int j = 0; j < sum_vectors; ++j) a[j] = V::zero();
         for (std::int64_t i = first; i < last; ++i) {
             GRAFT_UNROLL
-            for (int j = 0; j < sum_vectors; ++j) a[j] = a[j] + V::load(x + i * step + j * V::W);
+            for (int j = 0; j < sum_vectors; ++j) a[j] = a[j] + load_saved(x + i * step + j * V::W);
         }
         GRAFT_UNROLL
         for (int j = 0; j < sum_vectors; ++j) add_lanes(a[j], V::W, sum + j * V::W);
     }
+}
+inline void add_columns(const saved_activation& x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+    with_saved(x, [&](const auto* of) { add_columns_of(of, rows, step, lanes, sum); });
 }
 
 inline double sum_row(const float* x, std::int64_t n) {
     double sum[V::W];
     for (int i = 0; i < V::W; ++i) sum[i] = 0;
     const std::int64_t whole = n / V::W;
-    add_narrow_columns(x, whole, V::W, V::W, sum);
+    add_few_columns(x, whole, V::W, V::W, sum);
     for (std::int64_t i = whole * V::W; i < n; ++i) sum[i - whole * V::W] += static_cast<double>(x[i]);
     for (int half = V::W / 2; half; half /= 2)
         for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
@@ -17516,7 +17596,10 @@ public:
         x_ = 0;
         if (++y_ == a_.p.oh) y_ = 0, ++image_;
     }
-    GRAFT_VECTOR const float* dy() const { return a_.dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel; }
+    template <class T>
+    GRAFT_VECTOR const T* out(const T* dy) const {
+        return dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel;
+    }
     template <class T>
     GRAFT_VECTOR const T* in(const T* x, std::int64_t down, std::int64_t right) const {
         const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
@@ -17537,23 +17620,29 @@ GRAFT_VECTOR V grad_lanes(const T* from, std::int64_t lanes, bool whole) {
 }
 
 // dy of some blocks of a shard's pixels and 32 output channels, as weights.
-template <bool Tiles>
-inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks, std::uint16_t* to) {
+template <bool Tiles, class T>
+inline void pack_dy_of(const bfloat16_grad_args& a, const T* from, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks,
+                       std::uint16_t* to) {
     constexpr int half = bfloat16_block / 2, vectors = bfloat16_block / V::W;
     const std::int64_t channels = a.p.oc - out_block * bfloat16_block, first = out_block * vectors * a.dy_vector;
     shard_pixels at(a, shard, block * bfloat16_block);
     for (; blocks > 0; --blocks, to += bfloat16_step)
         for (int k = 0; k < half; ++k) {
-            const float* of[2];
-            for (const float*& dy : of) {
-                dy = at.more() ? at.dy() + first : nullptr;
+            const T* of[2];
+            for (const T*& dy : of) {
+                dy = at.more() ? at.out(from) + first : nullptr;
                 at.next();
             }
             for (int v = 0; v < vectors; ++v) {
-                const auto lanes = [&](const float* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
+                const auto lanes = [&](const T* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
                 narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step(Tiles, to, k, v * V::W));
             }
         }
+}
+
+template <bool Tiles>
+inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks, std::uint16_t* to) {
+    training::with_saved(a.dy, [&](const auto* dy) { pack_dy_of<Tiles>(a, dy, out_block, shard, block, blocks, to); });
 }
 
 template <bool Tiles>
@@ -17770,7 +17859,10 @@ public:
         x_ = 0;
         if (++y_ == a_.p.oh) y_ = 0, ++image_;
     }
-    GRAFT_VECTOR const float* dy() const { return a_.dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel; }
+    template <class T>
+    GRAFT_VECTOR const T* out(const T* dy) const {
+        return dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel;
+    }
     template <class T>
     GRAFT_VECTOR const T* in(const T* x, std::int64_t down, std::int64_t right) const {
         const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
@@ -17791,23 +17883,29 @@ GRAFT_VECTOR V grad_lanes(const T* from, std::int64_t lanes, bool whole) {
 }
 
 // dy of some blocks of a shard's pixels and 32 output channels, as weights.
-template <bool Tiles>
-inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks, std::uint16_t* to) {
+template <bool Tiles, class T>
+inline void pack_dy_of(const bfloat16_grad_args& a, const T* from, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks,
+                       std::uint16_t* to) {
     constexpr int half = bfloat16_block / 2, vectors = bfloat16_block / V::W;
     const std::int64_t channels = a.p.oc - out_block * bfloat16_block, first = out_block * vectors * a.dy_vector;
     shard_pixels at(a, shard, block * bfloat16_block);
     for (; blocks > 0; --blocks, to += bfloat16_step)
         for (int k = 0; k < half; ++k) {
-            const float* of[2];
-            for (const float*& dy : of) {
-                dy = at.more() ? at.dy() + first : nullptr;
+            const T* of[2];
+            for (const T*& dy : of) {
+                dy = at.more() ? at.out(from) + first : nullptr;
                 at.next();
             }
             for (int v = 0; v < vectors; ++v) {
-                const auto lanes = [&](const float* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
+                const auto lanes = [&](const T* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
                 narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step(Tiles, to, k, v * V::W));
             }
         }
+}
+
+template <bool Tiles>
+inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks, std::uint16_t* to) {
+    training::with_saved(a.dy, [&](const auto* dy) { pack_dy_of<Tiles>(a, dy, out_block, shard, block, blocks, to); });
 }
 
 template <bool Tiles>
@@ -18025,7 +18123,10 @@ public:
         x_ = 0;
         if (++y_ == a_.p.oh) y_ = 0, ++image_;
     }
-    GRAFT_VECTOR const float* dy() const { return a_.dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel; }
+    template <class T>
+    GRAFT_VECTOR const T* out(const T* dy) const {
+        return dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel;
+    }
     template <class T>
     GRAFT_VECTOR const T* in(const T* x, std::int64_t down, std::int64_t right) const {
         const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
@@ -18046,23 +18147,29 @@ GRAFT_VECTOR V grad_lanes(const T* from, std::int64_t lanes, bool whole) {
 }
 
 // dy of some blocks of a shard's pixels and 32 output channels, as weights.
-template <bool Tiles>
-inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks, std::uint16_t* to) {
+template <bool Tiles, class T>
+inline void pack_dy_of(const bfloat16_grad_args& a, const T* from, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks,
+                       std::uint16_t* to) {
     constexpr int half = bfloat16_block / 2, vectors = bfloat16_block / V::W;
     const std::int64_t channels = a.p.oc - out_block * bfloat16_block, first = out_block * vectors * a.dy_vector;
     shard_pixels at(a, shard, block * bfloat16_block);
     for (; blocks > 0; --blocks, to += bfloat16_step)
         for (int k = 0; k < half; ++k) {
-            const float* of[2];
-            for (const float*& dy : of) {
-                dy = at.more() ? at.dy() + first : nullptr;
+            const T* of[2];
+            for (const T*& dy : of) {
+                dy = at.more() ? at.out(from) + first : nullptr;
                 at.next();
             }
             for (int v = 0; v < vectors; ++v) {
-                const auto lanes = [&](const float* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
+                const auto lanes = [&](const T* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
                 narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step(Tiles, to, k, v * V::W));
             }
         }
+}
+
+template <bool Tiles>
+inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks, std::uint16_t* to) {
+    training::with_saved(a.dy, [&](const auto* dy) { pack_dy_of<Tiles>(a, dy, out_block, shard, block, blocks, to); });
 }
 
 template <bool Tiles>
@@ -18280,7 +18387,10 @@ public:
         x_ = 0;
         if (++y_ == a_.p.oh) y_ = 0, ++image_;
     }
-    GRAFT_VECTOR const float* dy() const { return a_.dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel; }
+    template <class T>
+    GRAFT_VECTOR const T* out(const T* dy) const {
+        return dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel;
+    }
     template <class T>
     GRAFT_VECTOR const T* in(const T* x, std::int64_t down, std::int64_t right) const {
         const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
@@ -18301,23 +18411,29 @@ GRAFT_VECTOR V grad_lanes(const T* from, std::int64_t lanes, bool whole) {
 }
 
 // dy of some blocks of a shard's pixels and 32 output channels, as weights.
-template <bool Tiles>
-inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks, std::uint16_t* to) {
+template <bool Tiles, class T>
+inline void pack_dy_of(const bfloat16_grad_args& a, const T* from, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks,
+                       std::uint16_t* to) {
     constexpr int half = bfloat16_block / 2, vectors = bfloat16_block / V::W;
     const std::int64_t channels = a.p.oc - out_block * bfloat16_block, first = out_block * vectors * a.dy_vector;
     shard_pixels at(a, shard, block * bfloat16_block);
     for (; blocks > 0; --blocks, to += bfloat16_step)
         for (int k = 0; k < half; ++k) {
-            const float* of[2];
-            for (const float*& dy : of) {
-                dy = at.more() ? at.dy() + first : nullptr;
+            const T* of[2];
+            for (const T*& dy : of) {
+                dy = at.more() ? at.out(from) + first : nullptr;
                 at.next();
             }
             for (int v = 0; v < vectors; ++v) {
-                const auto lanes = [&](const float* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
+                const auto lanes = [&](const T* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
                 narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step(Tiles, to, k, v * V::W));
             }
         }
+}
+
+template <bool Tiles>
+inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks, std::uint16_t* to) {
+    training::with_saved(a.dy, [&](const auto* dy) { pack_dy_of<Tiles>(a, dy, out_block, shard, block, blocks, to); });
 }
 
 template <bool Tiles>
@@ -18533,7 +18649,10 @@ public:
         x_ = 0;
         if (++y_ == a_.p.oh) y_ = 0, ++image_;
     }
-    GRAFT_VECTOR const float* dy() const { return a_.dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel; }
+    template <class T>
+    GRAFT_VECTOR const T* out(const T* dy) const {
+        return dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel;
+    }
     template <class T>
     GRAFT_VECTOR const T* in(const T* x, std::int64_t down, std::int64_t right) const {
         const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
@@ -18554,23 +18673,29 @@ GRAFT_VECTOR V grad_lanes(const T* from, std::int64_t lanes, bool whole) {
 }
 
 // dy of some blocks of a shard's pixels and 32 output channels, as weights.
-template <bool Tiles>
-inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks, std::uint16_t* to) {
+template <bool Tiles, class T>
+inline void pack_dy_of(const bfloat16_grad_args& a, const T* from, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks,
+                       std::uint16_t* to) {
     constexpr int half = bfloat16_block / 2, vectors = bfloat16_block / V::W;
     const std::int64_t channels = a.p.oc - out_block * bfloat16_block, first = out_block * vectors * a.dy_vector;
     shard_pixels at(a, shard, block * bfloat16_block);
     for (; blocks > 0; --blocks, to += bfloat16_step)
         for (int k = 0; k < half; ++k) {
-            const float* of[2];
-            for (const float*& dy : of) {
-                dy = at.more() ? at.dy() + first : nullptr;
+            const T* of[2];
+            for (const T*& dy : of) {
+                dy = at.more() ? at.out(from) + first : nullptr;
                 at.next();
             }
             for (int v = 0; v < vectors; ++v) {
-                const auto lanes = [&](const float* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
+                const auto lanes = [&](const T* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
                 narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step(Tiles, to, k, v * V::W));
             }
         }
+}
+
+template <bool Tiles>
+inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks, std::uint16_t* to) {
+    training::with_saved(a.dy, [&](const auto* dy) { pack_dy_of<Tiles>(a, dy, out_block, shard, block, blocks, to); });
 }
 
 template <bool Tiles>
@@ -18786,7 +18911,10 @@ public:
         x_ = 0;
         if (++y_ == a_.p.oh) y_ = 0, ++image_;
     }
-    GRAFT_VECTOR const float* dy() const { return a_.dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel; }
+    template <class T>
+    GRAFT_VECTOR const T* out(const T* dy) const {
+        return dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel;
+    }
     template <class T>
     GRAFT_VECTOR const T* in(const T* x, std::int64_t down, std::int64_t right) const {
         const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
@@ -18807,23 +18935,29 @@ GRAFT_VECTOR V grad_lanes(const T* from, std::int64_t lanes, bool whole) {
 }
 
 // dy of some blocks of a shard's pixels and 32 output channels, as weights.
-template <bool Tiles>
-inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks, std::uint16_t* to) {
+template <bool Tiles, class T>
+inline void pack_dy_of(const bfloat16_grad_args& a, const T* from, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks,
+                       std::uint16_t* to) {
     constexpr int half = bfloat16_block / 2, vectors = bfloat16_block / V::W;
     const std::int64_t channels = a.p.oc - out_block * bfloat16_block, first = out_block * vectors * a.dy_vector;
     shard_pixels at(a, shard, block * bfloat16_block);
     for (; blocks > 0; --blocks, to += bfloat16_step)
         for (int k = 0; k < half; ++k) {
-            const float* of[2];
-            for (const float*& dy : of) {
-                dy = at.more() ? at.dy() + first : nullptr;
+            const T* of[2];
+            for (const T*& dy : of) {
+                dy = at.more() ? at.out(from) + first : nullptr;
                 at.next();
             }
             for (int v = 0; v < vectors; ++v) {
-                const auto lanes = [&](const float* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
+                const auto lanes = [&](const T* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
                 narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step(Tiles, to, k, v * V::W));
             }
         }
+}
+
+template <bool Tiles>
+inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks, std::uint16_t* to) {
+    training::with_saved(a.dy, [&](const auto* dy) { pack_dy_of<Tiles>(a, dy, out_block, shard, block, blocks, to); });
 }
 
 template <bool Tiles>
@@ -19327,8 +19461,9 @@ namespace cpu {
 /// y = act(x) for n elements; x_narrow and y_narrow, where they are not null, take both in bfloat16. y may be x.
 void run_activation_training(isa set, activation kind, float alpha, float beta, const float* x, float* y, std::uint16_t* x_narrow, std::uint16_t* y_narrow,
                              std::int64_t n, executor& pool);
-/// The same function of numbers that were kept, and its result rounded like them.
-void run_activation_again(isa set, activation kind, float alpha, float beta, const std::uint16_t* x, std::uint16_t* y, std::int64_t n, executor& pool);
+/// The same function of numbers that were kept: its result rounded like them, or, where y_narrow is null, as it is.
+void run_activation_again(isa set, activation kind, float alpha, float beta, const std::uint16_t* x, float* y, std::uint16_t* y_narrow, std::int64_t n,
+                          executor& pool);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -19354,15 +19489,16 @@ GRAFT_INLINE void run_activation_training(isa set, activation kind, float alpha,
     });
 }
 
-GRAFT_INLINE void run_activation_again(isa set, activation kind, float alpha, float beta, const std::uint16_t* x, std::uint16_t* y, std::int64_t n,
-                                       executor& pool) {
+GRAFT_INLINE void run_activation_again(isa set, activation kind, float alpha, float beta, const std::uint16_t* x, float* y, std::uint16_t* y_narrow,
+                                       std::int64_t n, executor& pool) {
     const elementwise_kernels& functions = *kernels(set).elementwise;
     const move_kernels& moves = *kernels(set).move;
     parallel_for_pieces(pool, n, detail::saved_piece, [&](std::int64_t i, std::int64_t count) {
-        alignas(64) float wide[detail::saved_piece];
+        alignas(64) float room[detail::saved_piece];
+        float* const wide = y_narrow ? room : y + i;
         moves.from_bfloat16(x + i, wide, count);
         functions.activation_run(kind, alpha, beta, wide, wide, count);
-        moves.to_bfloat16(wide, y + i, count);
+        if (y_narrow) moves.to_bfloat16(wide, y_narrow + i, count);
     });
 }
 
@@ -19407,7 +19543,9 @@ inline void run_activation_training_kernel(const kernel_call& c) {
 }
 inline void run_activation_again_kernel(const kernel_call& c) {
     const auto& p = c.parameters<activation_parameters>();
-    run_activation_again(c.level, p.ep.act, p.ep.alpha, p.ep.beta, c.in[0].as<const std::uint16_t>(), c.out[0].as<std::uint16_t>(), p.elements, c.pool);
+    const bool narrow = c.out[0].type == dtype::bfloat16;
+    run_activation_again(c.level, p.ep.act, p.ep.alpha, p.ep.beta, c.in[0].as<const std::uint16_t>(), narrow ? nullptr : c.output(0),
+                         narrow ? c.out[0].as<std::uint16_t>() : nullptr, p.elements, c.pool);
 }
 
 inline kernel_rows saved_kernel_rows() {
@@ -19549,144 +19687,11 @@ private:
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_SAVED_ACTIVATIONS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_LOWER_SAVED_ACTIVATIONS_HPP
-// ---- graft/cpu/lower/saved_activations.hpp
-// What the backward part of a step reads of the forward part, kept in bfloat16 in between.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_NARROW_STEPS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_NARROW_STEPS_HPP
+// ---- graft/cpu/lower/narrow_steps.hpp
+// Matrices of a training step that stay in bfloat16 between products that round what they read.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
-// ---- graft/cpu/lower/become_training.hpp
-// Binds a node to an operator that only training steps have.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Attributes stay.
-inline void become_training(node& n, const char* op, place_id on) {
-    n.place = on;
-    n.op_type = op;
-    n.domain = "graft";
-    n.version = newest_opset;
-    n.op = ops::find_training_op("graft", op, newest_opset);
-}
-
-// A new one that makes `to` of `from`.
-inline node training_node(const graph& g, const char* op, place_id on, value_id from, value_id to) {
-    node n;
-    n.name = g.at(to).name;
-    become_training(n, op, on);
-    n.inputs = {from};
-    n.outputs = {to};
-    return n;
-}
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// An activation is rounded where it is made and widened again for each node of the backward part that reads it; the forward part computes by what it was, whose
-// memory is free when it has gone by. Where the input of an activation function is kept, its result is computed of that again. Which are kept so depends on the
-// network alone, not on the batch: members of a run decide alike. What `recompute` repeats reads what the first time has read: that is not rounded.
-class activation_saver : public rewriter {
-public:
-    activation_saver(graph& target, place_id on) : rewriter(target, on) {}
-
-    void run() {
-        turn_ = static_cast<int>(std::find_if(g.nodes.begin(), g.nodes.end(), [](const node& n) { return n.backward; }) - g.nodes.begin());
-        find_samples();
-        const std::size_t count = g.values.size();
-        narrow_.assign(count, no_value);
-        for (std::size_t id = 0; id < count; ++id)
-            if (is_kept(static_cast<value_id>(id))) keep(static_cast<value_id>(id));
-        finish();
-    }
-
-private:
-    // What depends on a batch, and not only on weights.
-    void find_samples() {
-        of_samples_.assign(g.values.size(), 0);
-        for (value_id id : g.inputs) of_samples_[id] = 1;
-        for (const state_pair& s : g.states) of_samples_[g.inputs[static_cast<std::size_t>(s.input)]] = 0;
-        mark_dependents(g, g.nodes.size(), of_samples_);
-    }
-
-    // Images and sequences. A number for each row of them is a statistic, and what dropout multiplies by is the same number all over.
-    bool is_kept(value_id id) {
-        if (id == no_value || static_cast<std::size_t>(id) >= narrow_.size()) return false;
-        const node* made = position(id) < turn_ ? maker(id) : nullptr;
-        const value& v = at(id);
-        if (!made || !here(*made) || !is_float32(id) || !v.has_shape || v.extents.rank() < 3 || v.extents.elements() <= 0 || !of_samples_[id]) return false;
-        if (v.extents[v.extents.rank() - 1] == 1 || (is(*made, "Dropout", "graft") && made->outputs[0] != id)) return false;
-        if (is_output(id)) return false;
-        bool backward = false;
-        for (int i : readers(id)) {
-            const node& n = g.nodes[static_cast<std::size_t>(i)];
-            if (i < turn_) continue;
-            if (!n.backward || !here(n) || std::find(n.inputs.begin(), n.inputs.end(), id) == n.inputs.end()) return false;
-            backward = true;
-        }
-        return backward;
-    }
-
-    void keep(value_id id) {
-        const node& made = *maker(id);
-        const value_id input = is(made, "Activation", "graft") ? made.inputs[0] : no_value;
-        if (is_kept(input)) keep(input);
-        const value_id from = input == no_value ? no_value : narrow_[input];
-        const std::vector<int> reading = readers(id);
-        if (from == no_value) {
-            narrow_[id] = in_bfloat16(id);
-            insert_behind(*writer(id, reading), training_node(g, "Narrow", on_, id, narrow_[id]));
-        }
-        value_id shared = no_value;  // by products out of one matrix, an attention's, which stand close to each other
-        for (int i : reading) {
-            if (i < turn_) continue;
-            node& n = g.nodes[static_cast<std::size_t>(i)];
-            const bool strided = is(n, "StridedMatMul", "graft");
-            if (strided && shared != no_value) {
-                edit(n, [&] { std::replace(n.inputs.begin(), n.inputs.end(), id, shared); });
-                continue;
-            }
-            value_id narrow = narrow_[id];
-            if (from != no_value) {
-                narrow = in_bfloat16(id);
-                node again = training_node(g, "ActivationAgain", on_, from, narrow);
-                again.attributes = made.attributes;
-                insert_before(n, std::move(again));
-            }
-            const value_id wide = like(id, "_widened");
-            insert_before(n, training_node(g, "Widen", on_, narrow, wide));
-            if (strided) shared = wide;
-            edit(n, [&] { std::replace(n.inputs.begin(), n.inputs.end(), id, wide); });
-        }
-    }
-    value_id in_bfloat16(value_id id) {
-        const value_id made = like(id, "_bfloat16");
-        at(made).type = dtype::bfloat16;
-        return made;
-    }
-    // Whoever makes it; or a normalisation or an activation behind that, which can write both what it reads and what it makes.
-    const node* writer(value_id id, const std::vector<int>& reading) {
-        for (int i : reading) {
-            const node& n = g.nodes[static_cast<std::size_t>(i)];
-            const bool writes = is(n, "BatchNormalizationTraining", "graft") || is(n, "Activation", "graft");
-            if (i < turn_ && writes && n.inputs[0] == id) return &n;
-        }
-        return maker(id);
-    }
-    int turn_ = 0;  // where the backward part begins
-    std::vector<char> of_samples_;
-    std::vector<value_id> narrow_;  // of each value what is kept of it
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_LAYOUT_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_LAYOUT_HPP
 // ---- graft/cpu/lower/training_layout.hpp
@@ -20238,8 +20243,7 @@ namespace cpu {
 /// an image of one row, whose channels are its columns. Distances count elements; `vector` is that from a vector of channels to the next.
 struct bfloat16_grad_args {
     conv_problem p;  // of the forward convolution
-    saved_activation x;
-    const float* dy = nullptr;
+    saved_activation x, dy;
     std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0, dy_image = 0, dy_pixel = 0, dy_vector = 0;
     bool whole_vectors = false;  // x and dy have room for lanes past the last channel
     graft::shards shards;
@@ -20403,7 +20407,7 @@ bfloat16_grad_args bfloat16_grad_of(isa set, const product_sum_problem& problem)
 /// Bytes of workspace, aligned to 64, that a run needs.
 std::int64_t bfloat16_grad_workspace(const bfloat16_grad_args& args);
 /// Writes `out`. On a set and a machine that have `bfloat16_products` alone.
-void run_bfloat16_grad(isa set, bfloat16_grad_args& args, const saved_activation& x, const float* dy, float* out, void* workspace, executor& pool);
+void run_bfloat16_grad(isa set, bfloat16_grad_args& args, const saved_activation& x, const saved_activation& dy, float* out, void* workspace, executor& pool);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -20487,7 +20491,8 @@ GRAFT_INLINE std::int64_t bfloat16_grad_workspace(const bfloat16_grad_args& a) {
     return detail::packed_grad_bytes(a) + detail::grad_chunks_at_once(a) * detail::grad_chunk_bytes(a);
 }
 
-GRAFT_INLINE void run_bfloat16_grad(isa set, bfloat16_grad_args& a, const saved_activation& x, const float* dy, float* out, void* workspace, executor& pool) {
+GRAFT_INLINE void run_bfloat16_grad(isa set, bfloat16_grad_args& a, const saved_activation& x, const saved_activation& dy, float* out, void* workspace,
+                                    executor& pool) {
     const bfloat16_grad_kernels& k = *bfloat16_grad_products(set);
     const std::int64_t at_once = detail::grad_chunks_at_once(a);
     a.x = x, a.dy = dy, a.out = out;
@@ -21054,9 +21059,10 @@ namespace cpu {
 
 /// dx[i] = dy[i] where y[i] passes the mask (for clip: low < y[i] < high), else 0; n elements. dx may be dy.
 void run_masked_grad(isa set, gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n, executor& pool);
-/// dx[i] = dy[i] * act'(x[i]) for n elements, x the activation's input. dx may be dy.
-void run_activation_grad(isa set, activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n,
-                         executor& pool);
+/// dx[i] = dy[i] * act'(x[i]) for n elements, x the activation's input. dx is of dy's type, and may be dy; both are float32 unless x is bfloat16. Where y is
+/// not null, y[i] = act(x[i]), which shares most of the work, rounded to bfloat16.
+void run_activation_grad(isa set, activation kind, float alpha, float beta, const saved_activation& dy, const saved_activation& x, void* dx, std::uint16_t* y,
+                         std::int64_t n, executor& pool);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -21079,11 +21085,12 @@ GRAFT_INLINE void run_masked_grad(isa set, gradient_mask mask, float low, float 
                         [&](std::int64_t i, std::int64_t count) { k.masked(mask, low, high, dy + i, y.from(i), dx + i, count); });
 }
 
-GRAFT_INLINE void run_activation_grad(isa set, activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n,
-                                      executor& pool) {
+GRAFT_INLINE void run_activation_grad(isa set, activation kind, float alpha, float beta, const saved_activation& dy, const saved_activation& x, void* dx,
+                                      std::uint16_t* y, std::int64_t n, executor& pool) {
     const elementwise_grad_kernels& k = *training_kernels(set).elementwise_grad;
-    parallel_for_pieces(pool, n, detail::gradient_grain,
-                        [&](std::int64_t i, std::int64_t count) { k.activation_grad(kind, alpha, beta, dy + i, x.from(i), dx + i, count); });
+    parallel_for_pieces(pool, n, detail::gradient_grain, [&](std::int64_t i, std::int64_t count) {
+        k.activation_grad(kind, alpha, beta, dy.from(i), x.from(i), static_cast<char*>(dx) + i * (dy.narrow ? 2 : 4), y ? y + i : nullptr, count);
+    });
 }
 
 }  // namespace cpu
@@ -21102,9 +21109,9 @@ struct activation_grad_parameters {
     std::int64_t elements;
 };
 
-// Gradient and function lie in the same layout, so what stands in the gaps of blocks meets what stands in gaps.
-inline const char* refuse_gradient_operands(const kernel_query& q) {
-    if (q.inputs < 2 || !float32_but_saved(q, 1)) return "it is not float32";
+// Gradient and function lie in the same layout, so what stands in the gaps of blocks meets what stands in gaps. `gradients`: their type.
+inline const char* refuse_gradient_operands(const kernel_query& q, dtype gradients = dtype::float32) {
+    if (q.inputs < 2 || !is_saved(q.in[1]) || q.in[0].type != gradients || q.out[0].type != gradients) return "it is not float32";
     if (q.in[0].extents != q.in[1].extents || q.in[0].extents != q.out[0].extents) return "its shapes differ";
     if (q.in_layout[0] != q.in_layout[1] || q.in_layout[0] != q.out_layout[0]) return "its operands lie differently";
     return nullptr;
@@ -21130,16 +21137,20 @@ inline void run_masked_grad_kernel(const kernel_call& c) {
     run_masked_grad(c.level, mask, p.alpha, p.beta, c.input(0), saved_input(c, 1), c.output(0), p.elements, c.pool);
 }
 
+// The gradients may be of bfloat16 where the function's input is. ActivationGradAgain makes what the function made once more, in bfloat16, behind its gradient.
 inline const char* choose_activation_grad(const kernel_query& q, kernel_choice& choice) {
-    if (const char* reason = refuse_gradient_operands(q)) return reason;
+    const bool again = q.outputs > 1, kept = q.inputs > 1 && q.in[1].type == dtype::bfloat16;
+    if (again && !(kept && q.out[1].type == dtype::bfloat16 && q.out_layout[1] == q.in_layout[1])) return "nothing was kept";
+    if (const char* reason = refuse_gradient_operands(q, kept ? q.in[0].type : dtype::float32)) return reason;
     const epilogue e = epilogue_of(q.n);
     choice.set(activation_grad_parameters{e.act, e.alpha, e.beta, stored_elements(q.out[0], q.out_layout[0])});
-    choice.note = "gradient by the input";
+    choice.note = again ? "gradient by the input, and the function again" : "gradient by the input";
     return nullptr;
 }
 inline void run_activation_grad_kernel(const kernel_call& c) {
     const auto& p = c.parameters<activation_grad_parameters>();
-    run_activation_grad(c.level, p.kind, p.alpha, p.beta, c.input(0), saved_input(c, 1), c.output(0), p.elements, c.pool);
+    std::uint16_t* const again = c.outputs > 1 ? c.out[1].as<std::uint16_t>() : nullptr;
+    run_activation_grad(c.level, p.kind, p.alpha, p.beta, saved_input(c, 0), saved_input(c, 1), c.out[0].data, again, p.elements, c.pool);
 }
 
 inline kernel_rows elementwise_grad_kernel_rows() {
@@ -21147,6 +21158,7 @@ inline kernel_rows elementwise_grad_kernel_rows() {
         {"ReluGrad", "graft", choose_relu_grad, run_masked_grad_kernel, true},
         {"ClipGrad", "graft", choose_clip_grad, run_masked_grad_kernel, true},
         {"ActivationGrad", "graft", choose_activation_grad, run_activation_grad_kernel, true},
+        {"ActivationGradAgain", "graft", choose_activation_grad, run_activation_grad_kernel, true},
     };
     return rows;
 }
@@ -21181,12 +21193,13 @@ inline const char* product_sum_of(const node& n, const shape& x, const shape& dy
 }
 
 inline const char* choose_matmul_grad_weight(const kernel_query& q, kernel_choice& choice) {
-    if (!q.all_row_major() || q.inputs < 2 || !float32_but_saved(q, 0)) return "it is not float32, row-major";
+    if (!q.all_row_major() || q.inputs < 2 || !is_saved(q.in[0]) || !is_saved(q.in[1]) || q.out[0].type != dtype::float32)
+        return "it is not float32, row-major";
     product_sum_problem p;
     if (const char* refused = product_sum_of(q.n, q.in[0].extents, q.in[1].extents, p)) return refused;
     const bool transposed = integer_of(q.n, "transposed", 0) != 0;
     const bool bfloat16 = integer_of(q.n, "bfloat16", 0) != 0;
-    if (q.in[0].type != dtype::float32 && (transposed || !bfloat16)) return "its kernel reads float32";
+    if (!bfloat16 && !q.all_float32()) return "its kernel reads float32";
     choice.workspace_bytes = bfloat16 ? bfloat16_grad_workspace(bfloat16_grad_of(q.level, p)) : product_sum_workspace_bytes(q.level, p);
     choice.set(matmul_grad_parameters{p, transposed, bfloat16});
     choice.note = bfloat16 ? "product summed over the batch, operands in bfloat16" : "product summed over the batch";
@@ -21197,7 +21210,7 @@ inline void run_matmul_grad_weight(const kernel_call& c) {
     const int left = p.transposed ? 1 : 0;
     if (!p.bfloat16) return run_product_sum(c.level, p.p, c.input(left), c.input(1 - left), c.output(0), c.workspace, c.pool);
     bfloat16_grad_args of = bfloat16_grad_of(c.level, p.p);
-    run_bfloat16_grad(c.level, of, saved_input(c, left), c.input(1 - left), c.output(0), c.workspace, c.pool);
+    run_bfloat16_grad(c.level, of, saved_input(c, left), saved_input(c, 1 - left), c.output(0), c.workspace, c.pool);
 }
 
 inline kernel_rows matmul_grad_kernel_rows() {
@@ -21748,7 +21761,7 @@ namespace cpu {
 struct reduce_sum_kernels {
     int columns;  ///< how many columns are summed at once at most
     /// sum[j] += x[i * step + j] for i < rows, j < lanes <= columns.
-    void (*add_columns)(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum);
+    void (*add_columns)(const saved_activation& x, std::int64_t rows, std::int64_t step, int lanes, double* sum);
     /// x[0] + ... + x[n - 1].
     double (*row)(const float* x, std::int64_t n);
 };
@@ -21776,8 +21789,8 @@ struct sum_problem {
 void add_axis(sum_problem& problem, std::int64_t extent, std::int64_t x_stride, std::int64_t y_stride, bool summed, bool joinable = true);
 /// Bytes of workspace (alignment 64).
 std::int64_t sum_workspace_bytes(isa set, const sum_problem& problem);
-/// Sums in double, rounded once at the end.
-void run_sum(isa set, const sum_problem& problem, const float* x, float* y, void* workspace, executor& pool);
+/// Sums in double, rounded once at the end. x is float32 unless the last axis is kept.
+void run_sum(isa set, const sum_problem& problem, const saved_activation& x, float* y, void* workspace, executor& pool);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -21843,14 +21856,15 @@ struct sum_walk {
     }
 
     // The sum over samples [first, last) of the batch.
-    void sum(const float* x, std::int64_t task, std::int64_t first, std::int64_t last, double* out) const {
+    void sum(saved_activation x, std::int64_t task, std::int64_t first, std::int64_t last, double* out) const {
         const int n = lanes(task);
         for (int j = 0; j < n; ++j) out[j] = 0;
-        x += offset(task, p.x_strides);
+        x = x.from(offset(task, p.x_strides));
         // Where only the batch is summed, its samples are the rows.
-        if (rows_axis < 0 && columns) return kernel.add_columns(x + (p.batch ? first * p.x_strides[0] : 0), last - first, p.batch ? p.x_strides[0] : 0, n, out);
+        if (rows_axis < 0 && columns)
+            return kernel.add_columns(x.from(p.batch ? first * p.x_strides[0] : 0), last - first, p.batch ? p.x_strides[0] : 0, n, out);
         if (rows_axis < 0 && p.batch && p.x_strides[0] == 1) {
-            out[0] = kernel.row(x + first, last - first);
+            out[0] = kernel.row(x.floats() + first, last - first);
             return;
         }
         for (std::int64_t sample = first; sample < last; ++sample)
@@ -21861,11 +21875,11 @@ struct sum_walk {
                     rest /= p.extents[others[i]];
                 }
                 if (columns)
-                    kernel.add_columns(x + at, p.extents[rows_axis], p.x_strides[rows_axis], n, out);
+                    kernel.add_columns(x.from(at), p.extents[rows_axis], p.x_strides[rows_axis], n, out);
                 else if (rows_axis >= 0)
-                    out[0] += kernel.row(x + at, p.extents[rows_axis]);
+                    out[0] += kernel.row(x.floats() + at, p.extents[rows_axis]);
                 else
-                    out[0] += static_cast<double>(x[at]);
+                    out[0] += static_cast<double>(x.floats()[at]);
             }
     }
 };
@@ -21904,7 +21918,7 @@ GRAFT_INLINE std::int64_t sum_workspace_bytes(isa set, const sum_problem& proble
     return w.slots * w.tasks * w.kernel.columns * 8;
 }
 
-GRAFT_INLINE void run_sum(isa set, const sum_problem& p, const float* x, float* y, void* workspace, executor& pool) {
+GRAFT_INLINE void run_sum(isa set, const sum_problem& p, const saved_activation& x, float* y, void* workspace, executor& pool) {
     const detail::sum_walk w(set, p);
     const auto finish = [&](std::int64_t task, const double* sum) {
         float* to = y + w.offset(task, p.y_strides);
@@ -21989,17 +22003,18 @@ inline const char* sum_problem_of(const shape& x, int x_block, const shape& to, 
 }
 
 inline const char* choose_sum_to(const kernel_query& q, kernel_choice& choice) {
-    if (!q.all_float32()) return "it is not float32";
+    if (!float32_but_saved(q, 0)) return "it is not float32";
     const std::int64_t count = integer_of(q.n, "shards", 0);
     if (count != 0 && !shards::legal(count)) return "its shards are no power of two up to 256";
     sum_problem p;
     if (const char* reason = sum_problem_of(q.in[0].extents, q.in_layout[0].channels, q.out[0].extents, q.out_layout[0].channels, count, p)) return reason;
+    if (q.in[0].type != dtype::float32 && p.summed[p.rank - 1]) return "its rows are not float32";
     choice.workspace_bytes = sum_workspace_bytes(q.level, p);
     choice.set(p);
     choice.note = p.batch ? "sum over the batch" : "sum";
     return nullptr;
 }
-inline void run_sum_to(const kernel_call& c) { run_sum(c.level, c.parameters<sum_problem>(), c.input(0), c.output(0), c.workspace, c.pool); }
+inline void run_sum_to(const kernel_call& c) { run_sum(c.level, c.parameters<sum_problem>(), saved_input(c, 0), c.output(0), c.workspace, c.pool); }
 
 inline kernel_rows reduce_grad_kernel_rows() {
     static constexpr kernel_row rows[] = {{"SumTo", "graft", choose_sum_to, run_sum_to, false}};
@@ -22247,6 +22262,37 @@ inline const kernel_row* choose_training_kernel(const kernel_query& q, kernel_ch
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
+// ---- graft/cpu/lower/become_training.hpp
+// Binds a node to an operator that only training steps have.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Attributes stay.
+inline void become_training(node& n, const char* op, place_id on) {
+    n.place = on;
+    n.op_type = op;
+    n.domain = "graft";
+    n.version = newest_opset;
+    n.op = ops::find_training_op("graft", op, newest_opset);
+}
+
+// A new one that makes `to` of `from`.
+inline node training_node(const graph& g, const char* op, place_id on, value_id from, value_id to) {
+    node n;
+    n.name = g.at(to).name;
+    become_training(n, op, on);
+    n.inputs = {from};
+    n.outputs = {to};
+    return n;
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_KEPT_LAYOUT_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_LOWER_KEPT_LAYOUT_HPP
 // ---- graft/cpu/lower/kept_layout.hpp
@@ -22257,9 +22303,9 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 // Places the conversions that activation_saver has put in. One whose floats nobody reads is left out with all that is not read.
-class kept_layouter : public layouter {
+class kept_layouter : public narrow_values {
 public:
-    using layouter::layouter;
+    using narrow_values::narrow_values;
 
 protected:
     bool reads_kept(const node& n) const {
@@ -22331,7 +22377,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-class training_layouter final : public kept_layouter {
+class training_layouter : public kept_layouter {
 public:
     using kept_layouter::kept_layouter;
 
@@ -22503,6 +22549,195 @@ private:
         if (y.elements() == x[1]) return y.rank() == 3 ? y[0] == x[1] : y.rank() == 4 && y[1] == x[1];
         return y.rank() == 4 && y[0] == x[0] && y[1] == x[1] && y[2] == 1 && y[3] == 1;
     }
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// What a product makes for an activation function, what that makes for the next product, and the gradients of both on their way back: rounded once, where they
+// are made, they are half as many bytes. What is added to the stream of a network, or normalised, stays in float32, as weights and their gradients do.
+class narrow_step_layouter final : public training_layouter {
+public:
+    using training_layouter::training_layouter;
+
+    status run() {
+        GRAFT_TRY(layouter::run());
+        if (!bfloat16_) return {};
+        for (node& n : g.nodes)
+            if (is(n, "ActivationTraining", "graft"))
+                read_what_is_kept(n);
+            else if (is(n, "ActivationGrad", "graft"))
+                make_again(n);
+        finish();
+        make_narrow(cpu::choose_training_kernel, [&](value_id id) { return may_be_narrow(id); });
+        return {};
+    }
+
+private:
+    // An activation function that writes what it reads in bfloat16 as well reads it so, where the product before it can write that.
+    void read_what_is_kept(node& n) {
+        const value_id x = n.inputs[0], y = n.outputs[0], kept = n.outputs[1];
+        node* const made = maker(x);
+        if (kept == no_value || (n.outputs.size() > 2 && n.outputs[2] != no_value) || !used_once(x) || !made || !is(*made, "MatMul", "graft")) return;
+        node product = *made, again = n;
+        product.outputs[0] = kept;
+        become_training(again, "ActivationAgain", on_);
+        again.inputs = {kept}, again.outputs = {y};
+        if (!takes(product, cpu::choose_training_kernel) || !takes(again, cpu::choose_training_kernel)) return;
+        edit({made, &n}, [&] { *made = std::move(product), n = std::move(again); });
+    }
+    // What a function made of its kept input is made again beside its gradient, which shares most of the work: where that one was wanted first, or here.
+    void make_again(node& n) {
+        const value_id kept = n.inputs[1];
+        const std::vector<int> all = readers(kept);
+        for (int i : all) {
+            node& again = g.nodes[static_cast<std::size_t>(i)];
+            if (!is(again, "ActivationAgain", "graft")) continue;
+            const epilogue a = cpu::epilogue_of(n), b = cpu::epilogue_of(again);
+            if (a.act != b.act || a.alpha != b.alpha || a.beta != b.beta) continue;
+            const std::vector<int>& reading = readers(again.outputs[0]);
+            const bool there = position(n.inputs[0]) < i;
+            if (!there && (reading.empty() || reading[0] < position(n.outputs[0]))) continue;
+            node both = n;
+            become_training(both, "ActivationGradAgain", on_);
+            both.outputs.push_back(again.outputs[0]);
+            if (!takes(both, cpu::choose_training_kernel)) continue;
+            drop(n);
+            drop(again);
+            put(there ? again : n, std::move(both));
+            return;
+        }
+    }
+    bool may_be_narrow(value_id id) {
+        const node* made = maker(id);
+        const value& v = at(id);
+        if (!made || !is_float32(id) || v.layout != layout::row_major || !v.has_shape || v.extents.rank() < 2 || is_output(id)) return false;
+        const auto only_first = [&](const node& n) { return n.inputs[0] == id && std::count(n.inputs.begin(), n.inputs.end(), id) == 1; };
+        const bool of_function = is(*made, "ActivationAgain", "graft") || is_gradient(*made);
+        if (!is_view(*made) && !is(*made, "MatMul", "graft") && !of_function) return false;
+        const std::vector<int>& reading = readers(id);
+        for (int i : reading) {
+            const node& n = g.nodes[static_cast<std::size_t>(i)];
+            const bool rounds = is(n, "MatMul", "graft") || is_gradient(n);
+            if (!(rounds && only_first(n)) && !is_view(n) && !is(n, "MatMulGradWeight", "graft") && !is(n, "SumTo", "graft")) return false;
+        }
+        return !reading.empty();
+    }
+    bool is_gradient(const node& n) { return is(n, "ActivationGrad", "graft") || is(n, "ActivationGradAgain", "graft"); }
+    bool is_view(const node& n) { return row(n).is(op_flag::view); }
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_SAVED_ACTIVATIONS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_SAVED_ACTIVATIONS_HPP
+// ---- graft/cpu/lower/saved_activations.hpp
+// What the backward part of a step reads of the forward part, kept in bfloat16 in between.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// An activation is rounded where it is made and widened again for each node of the backward part that reads it; the forward part computes by what it was, whose
+// memory is free when it has gone by. Where the input of an activation function is kept, its result is computed of that again. Which are kept so depends on the
+// network alone, not on the batch: members of a run decide alike. What `recompute` repeats reads what the first time has read: that is not rounded.
+class activation_saver : public rewriter {
+public:
+    activation_saver(graph& target, place_id on) : rewriter(target, on) {}
+
+    void run() {
+        turn_ = static_cast<int>(std::find_if(g.nodes.begin(), g.nodes.end(), [](const node& n) { return n.backward; }) - g.nodes.begin());
+        find_samples();
+        const std::size_t count = g.values.size();
+        narrow_.assign(count, no_value);
+        for (std::size_t id = 0; id < count; ++id)
+            if (is_kept(static_cast<value_id>(id))) keep(static_cast<value_id>(id));
+        finish();
+    }
+
+private:
+    // What depends on a batch, and not only on weights.
+    void find_samples() {
+        of_samples_.assign(g.values.size(), 0);
+        for (value_id id : g.inputs) of_samples_[id] = 1;
+        for (const state_pair& s : g.states) of_samples_[g.inputs[static_cast<std::size_t>(s.input)]] = 0;
+        mark_dependents(g, g.nodes.size(), of_samples_);
+    }
+
+    // Images and sequences. A number for each row of them is a statistic, and what dropout multiplies by is the same number all over.
+    bool is_kept(value_id id) {
+        if (id == no_value || static_cast<std::size_t>(id) >= narrow_.size()) return false;
+        const node* made = position(id) < turn_ ? maker(id) : nullptr;
+        const value& v = at(id);
+        if (!made || !here(*made) || !is_float32(id) || !v.has_shape || v.extents.rank() < 3 || v.extents.elements() <= 0 || !of_samples_[id]) return false;
+        if (v.extents[v.extents.rank() - 1] == 1 || (is(*made, "Dropout", "graft") && made->outputs[0] != id)) return false;
+        if (is_output(id)) return false;
+        bool backward = false;
+        for (int i : readers(id)) {
+            const node& n = g.nodes[static_cast<std::size_t>(i)];
+            if (i < turn_) continue;
+            if (!n.backward || !here(n) || std::find(n.inputs.begin(), n.inputs.end(), id) == n.inputs.end()) return false;
+            backward = true;
+        }
+        return backward;
+    }
+
+    void keep(value_id id) {
+        const node& made = *maker(id);
+        const value_id input = is(made, "Activation", "graft") ? made.inputs[0] : no_value;
+        if (is_kept(input)) keep(input);
+        const value_id from = input == no_value ? no_value : narrow_[input];
+        const std::vector<int> reading = readers(id);
+        if (from == no_value) {
+            narrow_[id] = in_bfloat16(id);
+            insert_behind(*writer(id, reading), training_node(g, "Narrow", on_, id, narrow_[id]));
+        }
+        value_id shared = no_value;  // by products out of one matrix, an attention's, which stand close to each other
+        for (int i : reading) {
+            if (i < turn_) continue;
+            node& n = g.nodes[static_cast<std::size_t>(i)];
+            const bool strided = is(n, "StridedMatMul", "graft");
+            if (strided && shared != no_value) {
+                edit(n, [&] { std::replace(n.inputs.begin(), n.inputs.end(), id, shared); });
+                continue;
+            }
+            value_id narrow = narrow_[id];
+            if (from != no_value) {
+                narrow = in_bfloat16(id);
+                node again = training_node(g, "ActivationAgain", on_, from, narrow);
+                again.attributes = made.attributes;
+                insert_before(n, std::move(again));
+            }
+            const value_id wide = like(id, "_widened");
+            insert_before(n, training_node(g, "Widen", on_, narrow, wide));
+            if (strided) shared = wide;
+            edit(n, [&] { std::replace(n.inputs.begin(), n.inputs.end(), id, wide); });
+        }
+    }
+    value_id in_bfloat16(value_id id) {
+        const value_id made = like(id, "_bfloat16");
+        at(made).type = dtype::bfloat16;
+        return made;
+    }
+    // Whoever makes it; or a normalisation or an activation behind that, which can write both what it reads and what it makes.
+    const node* writer(value_id id, const std::vector<int>& reading) {
+        for (int i : reading) {
+            const node& n = g.nodes[static_cast<std::size_t>(i)];
+            const bool writes = is(n, "BatchNormalizationTraining", "graft") || is(n, "Activation", "graft");
+            if (i < turn_ && writes && n.inputs[0] == id) return &n;
+        }
+        return maker(id);
+    }
+    int turn_ = 0;  // where the backward part begins
+    std::vector<char> of_samples_;
+    std::vector<value_id> narrow_;  // of each value what is kept of it
 };
 
 }  // namespace detail
@@ -22687,7 +22922,7 @@ inline const kernel_set& training_set() noexcept {
                                                 graft::detail::activation_saver(g, with.on).run();
                                             else
                                                 graft::detail::masks_of_inputs(g, with.on).run();
-                                            return graft::detail::training_layouter(g, with, by).run();
+                                            return graft::detail::narrow_step_layouter(g, with, by).run();
                                         },
                                         bfloat16_wanted()};
     return self;

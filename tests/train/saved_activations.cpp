@@ -132,6 +132,31 @@ TEST_CASE("bfloat16: the gradient of every weight goes where float32's does, thr
     }
 }
 
+TEST_CASE("bfloat16: what a product makes for a function, and what that makes for the next, is half as many bytes both ways") {
+    for (const char* by : {"amx", "avx512_bf16"}) {
+        INFO(by);
+        const emulated_products with(by);
+        if (!multiplies_bfloat16()) return say_skipped("neither this machine nor this build multiplies bfloat16");
+        graft::step_options o = plain_steps();
+        o.on = cpu_in_bfloat16();
+        o.trace = std::make_shared<graft::trace_recorder>();
+        const graft::graph g = all_kinds();
+        small_steps::trained t(g, o);
+        o.trace->start();
+        REQUIRE_MESSAGE(t.run(0, 8), t.error());
+        int narrow = 0, again = 0;
+        for (const graft::trace_span& s : o.trace->spans()) {
+            INFO(s.task->op << " " << s.task->shapes);
+            // The 192 columns between the products "wide" and "thin".
+            for (const char* wide : {"float32[8,144,192]", "float32[1152,192]"}) CHECK(s.task->shapes.find(wide) == std::string::npos);
+            narrow += s.task->op == "MatMul" && s.task->shapes.find("-> bfloat16[") != std::string::npos;
+            again += s.task->op == "ActivationGradAgain";
+        }
+        CHECK(narrow == 2);
+        CHECK(again == 1);
+    }
+}
+
 TEST_CASE("bfloat16: what a step keeps takes about half of float32's memory") {
     const emulated_products with("avx512_bf16");
     if (!multiplies_bfloat16()) return say_skipped("neither this machine nor this build multiplies bfloat16");

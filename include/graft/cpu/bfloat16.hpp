@@ -51,7 +51,7 @@ void run_bfloat16_conv(isa set, const conv_problem& problem, const float* x, con
                        void* workspace, executor& pool, const output_steps* steps = nullptr, const narrow_images& narrow = {});
 void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias, const float* residual, float* c,
                           void* workspace, executor& pool, const narrow_images& narrow = {});
-/// Whether a product by tiles reads (`a`) and writes (`c`) matrices in bfloat16, row-major: narrow_images' x and y.
+/// Whether a product reads (`a`) and writes (`c`) matrices in bfloat16, row-major: narrow_images' x and y.
 bool takes_narrow_matrices(const gemm_problem& problem, bool a, bool c);
 
 }  // namespace cpu
@@ -177,7 +177,7 @@ GRAFT_INLINE GRAFT_COLD void run_bfloat16_conv(isa set, const conv_problem& prob
 GRAFT_INLINE bool takes_narrow_matrices(const gemm_problem& problem, bool a, bool c) {
     const gemm_problem p = detail::joined_batches(problem);
     const bool one = p.batch[0] * p.batch[1] == 1;
-    return (!a || (one && p.k % bfloat16_block == 0 && p.m >= bfloat16_block)) && (!c || (one && p.n % bfloat16_block == 0 && !p.ep.residual));
+    return (!a || (one && p.k % bfloat16_block == 0)) && (!c || (one && p.n % bfloat16_block == 0 && !p.ep.residual));
 }
 
 GRAFT_INLINE GRAFT_COLD void run_bfloat16_product(isa set, const gemm_problem& problem, const float* a, const void* packed, const float* bias,
@@ -186,7 +186,9 @@ GRAFT_INLINE GRAFT_COLD void run_bfloat16_product(isa set, const gemm_problem& p
     conv_problem image = detail::image_of(p);
     pixel_args args = detail::product_args(set, p, bias);
     args.weights = static_cast<const std::uint16_t*>(packed);
-    if (narrow.x) image.iw = image.ow = p.m, args.source_pixel = p.lda, args.source_block = bfloat16_block;
+    // Tiles read narrow rows where they lie, all of them.
+    if (narrow.x && p.m >= bfloat16_block && bfloat16_products(set)->tiles)
+        image.iw = image.ow = p.m, args.source_pixel = p.lda, args.source_block = bfloat16_block;
     for (std::int64_t batch = 0; batch < p.batch[0] * p.batch[1]; ++batch) {
         const std::int64_t outer = batch / p.batch[1], inner = batch % p.batch[1];
         for (std::int64_t row = 0; row < p.m; row += image.ow) {

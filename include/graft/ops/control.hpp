@@ -151,7 +151,7 @@ inline status loop_infer(infer_context& c) {
                       static_cast<std::int64_t>(body->inputs.size()), static_cast<std::int64_t>(body->outputs.size()), states);
     return c.defer();
 }
-inline status loop_run(run_context& c) {
+inline GRAFT_COLD status loop_run(run_context& c) {
     const graph* body = nullptr;
     GRAFT_TRY(find_body(c, "body", body));
     const int states = c.inputs > 2 ? c.inputs - 2 : 0, stores = c.outputs - states;
@@ -314,7 +314,7 @@ inline status take_slice(const run_context& c, const scan_plan& p, int i, std::i
     taken.data = slice.raw();
     return {};
 }
-inline status scan_run(run_context& c) {
+inline GRAFT_COLD status scan_run(run_context& c) {
     scan_plan p;
     GRAFT_TRY(read_scan(c, p));
     if (checked_mul(p.steps, p.batch) < 0 || p.steps * p.batch > c.limit.loop_iterations)

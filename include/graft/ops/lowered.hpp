@@ -61,7 +61,8 @@ inline op_table lowered_ops() {
 ///   MaxPoolPlaces(X) -> places, Y?     max pooling that keeps which pixel of each window is the largest, a byte each
 ///   MaxPoolGradPlaces(dY, places)      its gradient
 ///   ActivationTraining(X) -> Y, X?, Y? Activation, which gives both in bfloat16 as well
-///   ActivationAgain(X)                 of an input that was kept, in bfloat16 like it
+///   ActivationAgain(X)                 of an input that was kept, in bfloat16
+///   ActivationGradAgain(dY, X) -> dX, Y   ActivationGrad, and what ActivationAgain makes of X
 ///   Narrow(X)                          float32 to bfloat16, however it lies
 ///   Widen(X)                           and back
 inline op_table training_lowered_ops() {
@@ -71,6 +72,7 @@ inline op_table training_lowered_ops() {
         own("MaxPoolGradPlaces").inputs_from(0).outputs_from(0),
         own("ActivationTraining").inputs_from(0).outputs_from(0),
         own("ActivationAgain").inputs_from(0).outputs_from(0),
+        own("ActivationGradAgain").inputs_from(0).outputs_from(0),
         own("Narrow").inputs_from(0).outputs_from(0),
         own("Widen").inputs_from(0).outputs_from(0),
     };

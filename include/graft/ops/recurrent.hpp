@@ -96,7 +96,7 @@ inline status check_shape(const op_context& c, int i, const shape& wanted) {
     return c.fail_shapes("the shapes of weights, biases or initial states do not fit the input, the directions and hidden_size");
 }
 
-GRAFT_NOINLINE inline status plan_recurrent(const op_context& c, recurrent_plan& p) {
+GRAFT_COLD inline status plan_recurrent(const op_context& c, recurrent_plan& p) {
     const std::string& type = c.n.op_type;
     p.gates = type == "LSTM" ? 4 : type == "GRU" ? 3 : 1;
     p.functions = type == "LSTM" ? 3 : type == "GRU" ? 2 : 1;

@@ -138,18 +138,18 @@ TEST_CASE("bfloat16: gradients of matrix products equal sums in double of rounde
                         }
                         want.push_back(sum), mass.push_back(size);
                     }
-                const std::vector<std::uint16_t> narrow = narrowed(a);
-                const auto product = [&](executor& pool, const saved_activation& x) {
+                const std::vector<std::uint16_t> narrow = narrowed(a), narrow_dy = narrowed(b);
+                const auto product = [&](executor& pool, const saved_activation& x, const saved_activation& dy) {
                     std::vector<float> c(want.size(), std::nanf(""));
                     bfloat16_grad_args of = bfloat16_grad_of(set, p);
                     buffer space = room(bfloat16_grad_workspace(of) / 4);
-                    run_bfloat16_grad(set, of, x, b.data(), c.data(), space.data(), pool);
+                    run_bfloat16_grad(set, of, x, dy, c.data(), space.data(), pool);
                     return c;
                 };
                 INFO(name(set), " ", p.n, " x ", p.rows, " x ", p.columns);
                 executor alone;
                 pool_executor three(3);
-                const std::vector<float> got = product(alone, a.data()), same = product(three, narrow.data());
+                const std::vector<float> got = product(alone, a.data(), b.data()), same = product(three, narrow.data(), narrow_dy.data());
                 CHECK(distance(got, want, mass) < tolerance);
                 CHECK(std::memcmp(got.data(), same.data(), got.size() * sizeof(float)) == 0);
             }

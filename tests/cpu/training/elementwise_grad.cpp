@@ -73,7 +73,7 @@ TEST_CASE("the slope of every activation is that of its formula, on every instru
         for (const problem& p : all) {
             INFO("instruction set " << std::string(name(set)) << ", activation " << static_cast<int>(p.kind));
             std::vector<float> dx(x.size(), 9.0f);
-            run_activation_grad(set, p.kind, p.alpha, p.beta, dy.data(), x.data(), dx.data(), n, alone);
+            run_activation_grad(set, p.kind, p.alpha, p.beta, dy.data(), x.data(), dx.data(), nullptr, n, alone);
             double most = 0;
             for (std::size_t i = 0; i < x.size(); ++i) {
                 const double want = dy[i] * slope(p.kind, static_cast<double>(x[i]), static_cast<double>(p.alpha), static_cast<double>(p.beta));
@@ -114,9 +114,9 @@ TEST_CASE("elementwise gradients have the same bits on any number of threads, at
         for (std::int64_t n : {0, 1, 3, 15, 16, 17, 16384, 16385, 50001}) {
             const std::vector<float> dy = numbers(n, 1), x = numbers(n, 2, -4, 4);
             std::vector<float> a(dy.size()), b(dy.size()), c = dy;
-            run_activation_grad(set, activation::silu, 0, 0, dy.data(), x.data(), a.data(), n, alone);
-            run_activation_grad(set, activation::silu, 0, 0, dy.data(), x.data(), b.data(), n, two);
-            run_activation_grad(set, activation::silu, 0, 0, c.data(), x.data(), c.data(), n, three);
+            run_activation_grad(set, activation::silu, 0, 0, dy.data(), x.data(), a.data(), nullptr, n, alone);
+            run_activation_grad(set, activation::silu, 0, 0, dy.data(), x.data(), b.data(), nullptr, n, two);
+            run_activation_grad(set, activation::silu, 0, 0, c.data(), x.data(), c.data(), nullptr, n, three);
             CHECK(same(a, b));
             CHECK(same(a, c));
         }
@@ -130,9 +130,23 @@ TEST_CASE("gradients of activations by what was kept in bfloat16 are those by th
             const std::vector<float> wide = widened(kept), dy = numbers(n, 5);
             std::vector<float> want(wide.size()), got(wide.size());
             for (activation kind : {activation::leaky_relu, activation::silu, activation::gelu, activation::hard_swish}) {
-                run_activation_grad(set, kind, 0.1f, 0, dy.data(), wide.data(), want.data(), n, three);
-                run_activation_grad(set, kind, 0.1f, 0, dy.data(), kept.data(), got.data(), n, three);
+                run_activation_grad(set, kind, 0.1f, 0, dy.data(), wide.data(), want.data(), nullptr, n, three);
+                run_activation_grad(set, kind, 0.1f, 0, dy.data(), kept.data(), got.data(), nullptr, n, three);
                 CHECK(same(got, want));
+                // Gradients in bfloat16, and the function again beside them, which may come by another way than alone.
+                const std::vector<std::uint16_t> narrow_dy = narrowed(dy);
+                std::vector<std::uint16_t> narrow(wide.size()), again(wide.size()), beside(wide.size());
+                run_activation_grad(set, kind, 0.1f, 0, widened(narrow_dy).data(), wide.data(), want.data(), nullptr, n, three);
+                run_activation_grad(set, kind, 0.1f, 0, narrow_dy.data(), kept.data(), narrow.data(), again.data(), n, three);
+                CHECK(narrow == narrowed(want));
+                run_activation_grad(set, kind, 0.1f, 0, dy.data(), kept.data(), got.data(), beside.data(), n, three);
+                CHECK(beside == again);
+                run_activation_again(set, kind, 0.1f, 0, kept.data(), want.data(), nullptr, n, three);
+                const std::vector<float> made = widened(again);
+                double most = 0;
+                for (std::size_t i = 0; i < made.size(); ++i)
+                    most = std::max(most, std::fabs(double(made[i]) - double(want[i])) - std::fabs(double(want[i])) / 256);
+                CHECK(most < 2e-6);
             }
             for (gradient_mask mask : {gradient_mask::none, gradient_mask::relu, gradient_mask::clip}) {
                 run_masked_grad(set, mask, 0, 6, dy.data(), wide.data(), want.data(), n, three);
@@ -156,9 +170,11 @@ TEST_CASE("activations give what they read and make in bfloat16 as well, and of 
                 CHECK(same(in_place, y));
                 CHECK(x_narrow == narrowed(x));
                 CHECK(y_narrow == narrowed(y));
-                run_activation_again(set, kind, 0, 0, x_narrow.data(), again.data(), n, three);
+                run_activation_again(set, kind, 0, 0, x_narrow.data(), nullptr, again.data(), n, three);
                 run_activation_training(set, kind, 0, 0, widened(x_narrow).data(), of_kept.data(), nullptr, nullptr, n, alone);
                 CHECK(again == narrowed(of_kept));
+                run_activation_again(set, kind, 0, 0, x_narrow.data(), y.data(), nullptr, n, three);
+                CHECK(same(y, of_kept));
             }
         }
 }

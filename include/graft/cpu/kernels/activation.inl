@@ -170,12 +170,13 @@ GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
     return select(negative, small, r);
 }
 
-// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density, which share an exponential.
-GRAFT_VECTOR V gelu_slope(V x) {
+// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density, which share an exponential; y = x Phi(x).
+GRAFT_VECTOR V gelu_slope(V x, V& y) {
     V gauss = V::zero();
     const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f), gauss);
     const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
-    // Beyond 14 the density is below any float: an infinite x must not meet its zero.
+    // Beyond 14 both are below any float: an infinite x must not meet their zeros.
+    y = max(V::set1(-14.0f), x) * cumulative;
     return fma(clamp(x, V::set1(-14.0f), V::set1(14.0f)) * V::set1(0.398942280f), gauss, cumulative);
 }
 // d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
@@ -193,10 +194,11 @@ GRAFT_VECTOR V mish_slope(V x) {
     return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
 }
 
-/// The slope of an activation at x. PyTorch's choices where there are two: at a kink the slope of the flat or lower side.
+/// The slope of an activation at x, and what it makes of x. PyTorch's choices where there are two slopes: at a kink that of the flat or lower side.
 template <activation Kind>
-GRAFT_VECTOR V slope(V x, float alpha, float beta) {
+GRAFT_VECTOR V slope(V x, float alpha, float beta, V& made) {
     const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
+    if constexpr (Kind != activation::gelu) made = activate<Kind>(x, alpha, beta);
     if constexpr (Kind == activation::relu) return select(zero < x, one, zero);
     if constexpr (Kind == activation::clip) return select((a < x) & (x < b), one, zero);
     if constexpr (Kind == activation::leaky_relu) return select(zero < x, one, a);
@@ -223,7 +225,7 @@ GRAFT_VECTOR V slope(V x, float alpha, float beta) {
         const V q = exp_low(abs(x) * V::set1(-2.0f)), r = one / (one + q);
         return V::set1(4.0f) * q * r * r;
     }
-    if constexpr (Kind == activation::gelu) return gelu_slope(x);
+    if constexpr (Kind == activation::gelu) return gelu_slope(x, made);
     if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
     if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp_low(min(zero, x)));
     if constexpr (Kind == activation::softplus) return sigmoid(x);

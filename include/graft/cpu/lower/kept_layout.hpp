@@ -3,15 +3,15 @@
 
 #include "../ops/training/ops.hpp"
 #include "become_training.hpp"
-#include "layout.hpp"
+#include "narrow_values.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 // Places the conversions that activation_saver has put in. One whose floats nobody reads is left out with all that is not read.
-class kept_layouter : public layouter {
+class kept_layouter : public narrow_values {
 public:
-    using layouter::layouter;
+    using narrow_values::narrow_values;
 
 protected:
     bool reads_kept(const node& n) const {

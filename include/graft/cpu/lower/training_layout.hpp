@@ -8,7 +8,7 @@
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-class training_layouter final : public kept_layouter {
+class training_layouter : public kept_layouter {
 public:
     using kept_layouter::kept_layouter;
 

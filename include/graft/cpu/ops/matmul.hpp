@@ -50,7 +50,7 @@ inline GRAFT_COLD const char* choose_product(const kernel_query& q, kernel_choic
     if (const attribute* unpacked = q.n.find("unpacked")) b = shape::from(unpacked->integers.begin(), unpacked->integers.end());
     const bool narrow_a = q.in[0].type == dtype::bfloat16, narrow_c = q.out[0].type == dtype::bfloat16;
     if (!q.all_row_major() || !gemm_problem_of(q.n, q.in[0].extents, b, q.out[0].extents, p)) return "its batches do not fit";
-    if ((narrow_a || narrow_c) && !(p.bfloat16 && p.packed_b && takes_narrow_matrices(p, narrow_a, narrow_c))) return "it reads or writes float32";
+    if ((narrow_a || narrow_c) && !(p.bfloat16 && !has_own_matrices(p) && takes_narrow_matrices(p, narrow_a, narrow_c))) return "it reads or writes float32";
     choice.workspace_bytes = !p.bfloat16           ? gemm_workspace_bytes(q.level, p)
                              : has_own_matrices(p) ? bfloat16_batch_workspace(p)
                                                    : bfloat16_product_workspace(p) + unpacked_bfloat16_bytes(p);
@@ -61,17 +61,14 @@ inline GRAFT_COLD const char* choose_product(const kernel_query& q, kernel_choic
 inline void run_product(const kernel_call& c) {
     const auto& [p, narrow_a, narrow_c] = c.parameters<product_parameters>();
     if (!p.bfloat16) return run_gemm(c.level, p, c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
-    const std::int64_t bytes = unpacked_bfloat16_bytes(p);
-    char* const room = static_cast<char*>(c.workspace) + bytes;
-    if (!bytes) {
-        narrow_images narrow;
-        if (narrow_a) narrow.x = c.in[0].as<const std::uint16_t>();
-        if (narrow_c) narrow.y = c.out[0].as<std::uint16_t>();
-        return run_bfloat16_product(c.level, p, c.input(0), c.in[1].data, c.input(2), c.input(3), c.output(0), room, c.pool, narrow);
-    }
     if (has_own_matrices(p)) return run_bfloat16_batch(c.level, p, c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
-    pack_bfloat16(c.level, bfloat16_weights_of(p), c.input(1), 0, p.n, c.workspace, c.pool);
-    run_bfloat16_product(c.level, p, c.input(0), c.workspace, c.input(2), c.input(3), c.output(0), room, c.pool);
+    const std::int64_t bytes = unpacked_bfloat16_bytes(p);
+    if (bytes) pack_bfloat16(c.level, bfloat16_weights_of(p), c.input(1), 0, p.n, c.workspace, c.pool);
+    narrow_images narrow;
+    if (narrow_a) narrow.x = c.in[0].as<const std::uint16_t>();
+    if (narrow_c) narrow.y = c.out[0].as<std::uint16_t>();
+    run_bfloat16_product(c.level, p, c.input(0), bytes ? c.workspace : c.in[1].data, c.input(2), c.input(3), c.output(0),
+                         static_cast<char*>(c.workspace) + bytes, c.pool, narrow);
 }
 
 // A product of matrices that lie within others, where lowering has found them.

@@ -17,9 +17,9 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include "../device.hpp"
 #include "../lower/masks_of_inputs.hpp"
+#include "../lower/narrow_steps.hpp"
 #include "../lower/saved_activations.hpp"
 #include "../lower/strided_products.hpp"
-#include "../lower/training_layout.hpp"
 #include "../lower/training_patterns.hpp"
 #include "../ops/training/ops.hpp"
 
@@ -35,7 +35,7 @@ inline const kernel_set& training_set() noexcept {
                                                 graft::detail::activation_saver(g, with.on).run();
                                             else
                                                 graft::detail::masks_of_inputs(g, with.on).run();
-                                            return graft::detail::training_layouter(g, with, by).run();
+                                            return graft::detail::narrow_step_layouter(g, with, by).run();
                                         },
                                         bfloat16_wanted()};
     return self;

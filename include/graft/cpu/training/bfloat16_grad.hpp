@@ -20,7 +20,7 @@ bfloat16_grad_args bfloat16_grad_of(isa set, const product_sum_problem& problem)
 /// Bytes of workspace, aligned to 64, that a run needs.
 std::int64_t bfloat16_grad_workspace(const bfloat16_grad_args& args);
 /// Writes `out`. On a set and a machine that have `bfloat16_products` alone.
-void run_bfloat16_grad(isa set, bfloat16_grad_args& args, const saved_activation& x, const float* dy, float* out, void* workspace, executor& pool);
+void run_bfloat16_grad(isa set, bfloat16_grad_args& args, const saved_activation& x, const saved_activation& dy, float* out, void* workspace, executor& pool);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -105,7 +105,8 @@ GRAFT_INLINE std::int64_t bfloat16_grad_workspace(const bfloat16_grad_args& a) {
     return detail::packed_grad_bytes(a) + detail::grad_chunks_at_once(a) * detail::grad_chunk_bytes(a);
 }
 
-GRAFT_INLINE void run_bfloat16_grad(isa set, bfloat16_grad_args& a, const saved_activation& x, const float* dy, float* out, void* workspace, executor& pool) {
+GRAFT_INLINE void run_bfloat16_grad(isa set, bfloat16_grad_args& a, const saved_activation& x, const saved_activation& dy, float* out, void* workspace,
+                                    executor& pool) {
     const bfloat16_grad_kernels& k = *bfloat16_grad_products(set);
     const std::int64_t at_once = detail::grad_chunks_at_once(a);
     a.x = x, a.dy = dy, a.out = out;

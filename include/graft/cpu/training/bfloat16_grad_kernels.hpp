@@ -17,8 +17,7 @@ namespace cpu {
 /// an image of one row, whose channels are its columns. Distances count elements; `vector` is that from a vector of channels to the next.
 struct bfloat16_grad_args {
     conv_problem p;  // of the forward convolution
-    saved_activation x;
-    const float* dy = nullptr;
+    saved_activation x, dy;
     std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0, dy_image = 0, dy_pixel = 0, dy_vector = 0;
     bool whole_vectors = false;  // x and dy have room for lanes past the last channel
     graft::shards shards;

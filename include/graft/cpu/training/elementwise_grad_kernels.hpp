@@ -20,8 +20,9 @@ enum class gradient_mask {
 struct elementwise_grad_kernels {
     /// dx[i] = dy[i] where y[i] passes the mask, else 0.
     void (*masked)(gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n);
-    /// dx[i] = dy[i] * act'(x[i]).
-    void (*activation_grad)(activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n);
+    /// dx[i] = dy[i] * act'(x[i]), of dy's type, which is float32 unless x is narrow; where y is not null, y[i] = act(x[i]).
+    void (*activation_grad)(activation kind, float alpha, float beta, const saved_activation& dy, const saved_activation& x, void* dx, std::uint16_t* y,
+                            std::int64_t n);
 };
 
 }  // namespace cpu

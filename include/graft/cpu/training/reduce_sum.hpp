@@ -25,8 +25,8 @@ struct sum_problem {
 void add_axis(sum_problem& problem, std::int64_t extent, std::int64_t x_stride, std::int64_t y_stride, bool summed, bool joinable = true);
 /// Bytes of workspace (alignment 64).
 std::int64_t sum_workspace_bytes(isa set, const sum_problem& problem);
-/// Sums in double, rounded once at the end.
-void run_sum(isa set, const sum_problem& problem, const float* x, float* y, void* workspace, executor& pool);
+/// Sums in double, rounded once at the end. x is float32 unless the last axis is kept.
+void run_sum(isa set, const sum_problem& problem, const saved_activation& x, float* y, void* workspace, executor& pool);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -93,14 +93,15 @@ struct sum_walk {
     }
 
     // The sum over samples [first, last) of the batch.
-    void sum(const float* x, std::int64_t task, std::int64_t first, std::int64_t last, double* out) const {
+    void sum(saved_activation x, std::int64_t task, std::int64_t first, std::int64_t last, double* out) const {
         const int n = lanes(task);
         for (int j = 0; j < n; ++j) out[j] = 0;
-        x += offset(task, p.x_strides);
+        x = x.from(offset(task, p.x_strides));
         // Where only the batch is summed, its samples are the rows.
-        if (rows_axis < 0 && columns) return kernel.add_columns(x + (p.batch ? first * p.x_strides[0] : 0), last - first, p.batch ? p.x_strides[0] : 0, n, out);
+        if (rows_axis < 0 && columns)
+            return kernel.add_columns(x.from(p.batch ? first * p.x_strides[0] : 0), last - first, p.batch ? p.x_strides[0] : 0, n, out);
         if (rows_axis < 0 && p.batch && p.x_strides[0] == 1) {
-            out[0] = kernel.row(x + first, last - first);
+            out[0] = kernel.row(x.floats() + first, last - first);
             return;
         }
         for (std::int64_t sample = first; sample < last; ++sample)
@@ -111,11 +112,11 @@ struct sum_walk {
                     rest /= p.extents[others[i]];
                 }
                 if (columns)
-                    kernel.add_columns(x + at, p.extents[rows_axis], p.x_strides[rows_axis], n, out);
+                    kernel.add_columns(x.from(at), p.extents[rows_axis], p.x_strides[rows_axis], n, out);
                 else if (rows_axis >= 0)
-                    out[0] += kernel.row(x + at, p.extents[rows_axis]);
+                    out[0] += kernel.row(x.floats() + at, p.extents[rows_axis]);
                 else
-                    out[0] += static_cast<double>(x[at]);
+                    out[0] += static_cast<double>(x.floats()[at]);
             }
     }
 };
@@ -154,7 +155,7 @@ GRAFT_INLINE std::int64_t sum_workspace_bytes(isa set, const sum_problem& proble
     return w.slots * w.tasks * w.kernel.columns * 8;
 }
 
-GRAFT_INLINE void run_sum(isa set, const sum_problem& p, const float* x, float* y, void* workspace, executor& pool) {
+GRAFT_INLINE void run_sum(isa set, const sum_problem& p, const saved_activation& x, float* y, void* workspace, executor& pool) {
     const detail::sum_walk w(set, p);
     const auto finish = [&](std::int64_t task, const double* sum) {
         float* to = y + w.offset(task, p.y_strides);

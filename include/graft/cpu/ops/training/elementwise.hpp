@@ -15,9 +15,9 @@ struct activation_grad_parameters {
     std::int64_t elements;
 };
 
-// Gradient and function lie in the same layout, so what stands in the gaps of blocks meets what stands in gaps.
-inline const char* refuse_gradient_operands(const kernel_query& q) {
-    if (q.inputs < 2 || !float32_but_saved(q, 1)) return "it is not float32";
+// Gradient and function lie in the same layout, so what stands in the gaps of blocks meets what stands in gaps. `gradients`: their type.
+inline const char* refuse_gradient_operands(const kernel_query& q, dtype gradients = dtype::float32) {
+    if (q.inputs < 2 || !is_saved(q.in[1]) || q.in[0].type != gradients || q.out[0].type != gradients) return "it is not float32";
     if (q.in[0].extents != q.in[1].extents || q.in[0].extents != q.out[0].extents) return "its shapes differ";
     if (q.in_layout[0] != q.in_layout[1] || q.in_layout[0] != q.out_layout[0]) return "its operands lie differently";
     return nullptr;
@@ -43,16 +43,20 @@ inline void run_masked_grad_kernel(const kernel_call& c) {
     run_masked_grad(c.level, mask, p.alpha, p.beta, c.input(0), saved_input(c, 1), c.output(0), p.elements, c.pool);
 }
 
+// The gradients may be of bfloat16 where the function's input is. ActivationGradAgain makes what the function made once more, in bfloat16, behind its gradient.
 inline const char* choose_activation_grad(const kernel_query& q, kernel_choice& choice) {
-    if (const char* reason = refuse_gradient_operands(q)) return reason;
+    const bool again = q.outputs > 1, kept = q.inputs > 1 && q.in[1].type == dtype::bfloat16;
+    if (again && !(kept && q.out[1].type == dtype::bfloat16 && q.out_layout[1] == q.in_layout[1])) return "nothing was kept";
+    if (const char* reason = refuse_gradient_operands(q, kept ? q.in[0].type : dtype::float32)) return reason;
     const epilogue e = epilogue_of(q.n);
     choice.set(activation_grad_parameters{e.act, e.alpha, e.beta, stored_elements(q.out[0], q.out_layout[0])});
-    choice.note = "gradient by the input";
+    choice.note = again ? "gradient by the input, and the function again" : "gradient by the input";
     return nullptr;
 }
 inline void run_activation_grad_kernel(const kernel_call& c) {
     const auto& p = c.parameters<activation_grad_parameters>();
-    run_activation_grad(c.level, p.kind, p.alpha, p.beta, c.input(0), saved_input(c, 1), c.output(0), p.elements, c.pool);
+    std::uint16_t* const again = c.outputs > 1 ? c.out[1].as<std::uint16_t>() : nullptr;
+    run_activation_grad(c.level, p.kind, p.alpha, p.beta, saved_input(c, 0), saved_input(c, 1), c.out[0].data, again, p.elements, c.pool);
 }
 
 inline kernel_rows elementwise_grad_kernel_rows() {
@@ -60,6 +64,7 @@ inline kernel_rows elementwise_grad_kernel_rows() {
         {"ReluGrad", "graft", choose_relu_grad, run_masked_grad_kernel, true},
         {"ClipGrad", "graft", choose_clip_grad, run_masked_grad_kernel, true},
         {"ActivationGrad", "graft", choose_activation_grad, run_activation_grad_kernel, true},
+        {"ActivationGradAgain", "graft", choose_activation_grad, run_activation_grad_kernel, true},
     };
     return rows;
 }

@@ -26,12 +26,13 @@ inline const char* product_sum_of(const node& n, const shape& x, const shape& dy
 }
 
 inline const char* choose_matmul_grad_weight(const kernel_query& q, kernel_choice& choice) {
-    if (!q.all_row_major() || q.inputs < 2 || !float32_but_saved(q, 0)) return "it is not float32, row-major";
+    if (!q.all_row_major() || q.inputs < 2 || !is_saved(q.in[0]) || !is_saved(q.in[1]) || q.out[0].type != dtype::float32)
+        return "it is not float32, row-major";
     product_sum_problem p;
     if (const char* refused = product_sum_of(q.n, q.in[0].extents, q.in[1].extents, p)) return refused;
     const bool transposed = integer_of(q.n, "transposed", 0) != 0;
     const bool bfloat16 = integer_of(q.n, "bfloat16", 0) != 0;
-    if (q.in[0].type != dtype::float32 && (transposed || !bfloat16)) return "its kernel reads float32";
+    if (!bfloat16 && !q.all_float32()) return "its kernel reads float32";
     choice.workspace_bytes = bfloat16 ? bfloat16_grad_workspace(bfloat16_grad_of(q.level, p)) : product_sum_workspace_bytes(q.level, p);
     choice.set(matmul_grad_parameters{p, transposed, bfloat16});
     choice.note = bfloat16 ? "product summed over the batch, operands in bfloat16" : "product summed over the batch";
@@ -42,7 +43,7 @@ inline void run_matmul_grad_weight(const kernel_call& c) {
     const int left = p.transposed ? 1 : 0;
     if (!p.bfloat16) return run_product_sum(c.level, p.p, c.input(left), c.input(1 - left), c.output(0), c.workspace, c.pool);
     bfloat16_grad_args of = bfloat16_grad_of(c.level, p.p);
-    run_bfloat16_grad(c.level, of, saved_input(c, left), c.input(1 - left), c.output(0), c.workspace, c.pool);
+    run_bfloat16_grad(c.level, of, saved_input(c, left), saved_input(c, 1 - left), c.output(0), c.workspace, c.pool);
 }
 
 inline kernel_rows matmul_grad_kernel_rows() {

@@ -3,6 +3,7 @@
 
 #include "../../training/reduce_sum.hpp"
 #include "../attributes.hpp"
+#include "saved.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -44,17 +45,18 @@ inline const char* sum_problem_of(const shape& x, int x_block, const shape& to, 
 }
 
 inline const char* choose_sum_to(const kernel_query& q, kernel_choice& choice) {
-    if (!q.all_float32()) return "it is not float32";
+    if (!float32_but_saved(q, 0)) return "it is not float32";
     const std::int64_t count = integer_of(q.n, "shards", 0);
     if (count != 0 && !shards::legal(count)) return "its shards are no power of two up to 256";
     sum_problem p;
     if (const char* reason = sum_problem_of(q.in[0].extents, q.in_layout[0].channels, q.out[0].extents, q.out_layout[0].channels, count, p)) return reason;
+    if (q.in[0].type != dtype::float32 && p.summed[p.rank - 1]) return "its rows are not float32";
     choice.workspace_bytes = sum_workspace_bytes(q.level, p);
     choice.set(p);
     choice.note = p.batch ? "sum over the batch" : "sum";
     return nullptr;
 }
-inline void run_sum_to(const kernel_call& c) { run_sum(c.level, c.parameters<sum_problem>(), c.input(0), c.output(0), c.workspace, c.pool); }
+inline void run_sum_to(const kernel_call& c) { run_sum(c.level, c.parameters<sum_problem>(), saved_input(c, 0), c.output(0), c.workspace, c.pool); }
 
 inline kernel_rows reduce_grad_kernel_rows() {
     static constexpr kernel_row rows[] = {{"SumTo", "graft", choose_sum_to, run_sum_to, false}};

@@ -43,7 +43,9 @@ inline void run_activation_training_kernel(const kernel_call& c) {
 }
 inline void run_activation_again_kernel(const kernel_call& c) {
     const auto& p = c.parameters<activation_parameters>();
-    run_activation_again(c.level, p.ep.act, p.ep.alpha, p.ep.beta, c.in[0].as<const std::uint16_t>(), c.out[0].as<std::uint16_t>(), p.elements, c.pool);
+    const bool narrow = c.out[0].type == dtype::bfloat16;
+    run_activation_again(c.level, p.ep.act, p.ep.alpha, p.ep.beta, c.in[0].as<const std::uint16_t>(), narrow ? nullptr : c.output(0),
+                         narrow ? c.out[0].as<std::uint16_t>() : nullptr, p.elements, c.pool);
 }
 
 inline kernel_rows saved_kernel_rows() {

@@ -22,7 +22,10 @@ public:
         x_ = 0;
         if (++y_ == a_.p.oh) y_ = 0, ++image_;
     }
-    GRAFT_VECTOR const float* dy() const { return a_.dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel; }
+    template <class T>
+    GRAFT_VECTOR const T* out(const T* dy) const {
+        return dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel;
+    }
     template <class T>
     GRAFT_VECTOR const T* in(const T* x, std::int64_t down, std::int64_t right) const {
         const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
@@ -43,23 +46,29 @@ GRAFT_VECTOR V grad_lanes(const T* from, std::int64_t lanes, bool whole) {
 }
 
 // dy of some blocks of a shard's pixels and 32 output channels, as weights.
-template <bool Tiles>
-inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks, std::uint16_t* to) {
+template <bool Tiles, class T>
+inline void pack_dy_of(const bfloat16_grad_args& a, const T* from, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks,
+                       std::uint16_t* to) {
     constexpr int half = bfloat16_block / 2, vectors = bfloat16_block / V::W;
     const std::int64_t channels = a.p.oc - out_block * bfloat16_block, first = out_block * vectors * a.dy_vector;
     shard_pixels at(a, shard, block * bfloat16_block);
     for (; blocks > 0; --blocks, to += bfloat16_step)
         for (int k = 0; k < half; ++k) {
-            const float* of[2];
-            for (const float*& dy : of) {
-                dy = at.more() ? at.dy() + first : nullptr;
+            const T* of[2];
+            for (const T*& dy : of) {
+                dy = at.more() ? at.out(from) + first : nullptr;
                 at.next();
             }
             for (int v = 0; v < vectors; ++v) {
-                const auto lanes = [&](const float* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
+                const auto lanes = [&](const T* dy) { return dy ? grad_lanes(dy + v * a.dy_vector, channels - v * V::W, a.whole_vectors) : V::zero(); };
                 narrow_pairs(lanes(of[0]), lanes(of[1]), pair_in_step(Tiles, to, k, v * V::W));
             }
         }
+}
+
+template <bool Tiles>
+inline void pack_dy_bfloat16(const bfloat16_grad_args& a, std::int64_t out_block, int shard, std::int64_t block, std::int64_t blocks, std::uint16_t* to) {
+    training::with_saved(a.dy, [&](const auto* dy) { pack_dy_of<Tiles>(a, dy, out_block, shard, block, blocks, to); });
 }
 
 template <bool Tiles>

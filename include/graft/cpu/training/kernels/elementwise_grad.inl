@@ -28,14 +28,17 @@ inline void masked(gradient_mask mask, float low, float high, const float* dy, c
     });
 }
 
-template <class T>
-inline void activation_grad_of(activation kind, float alpha, float beta, const float* dy, const T* x, float* dx, std::int64_t n) {
+template <class T, class X>
+inline void activation_grad_of(activation kind, float alpha, float beta, const T* dy, const X* x, T* dx, std::uint16_t* y, std::int64_t n) {
     switch (kind) {
 #define GRAFT_X(id, first, second) \
     case activation::id: \
         for (std::int64_t i = 0; i < n; i += V::W) { \
             const int lanes = lanes_from(n - i); \
-            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_saved(x + i, lanes), alpha, beta), dx + i, lanes); \
+            V made = V::zero(); \
+            const V by = slope<activation::id>(load_saved(x + i, lanes), alpha, beta, made); \
+            store_saved(load_saved(dy + i, lanes) * by, dx + i, lanes); \
+            if (y) store_saved(made, y + i, lanes); \
         } \
         return;
         GRAFT_X(none, , )
@@ -43,8 +46,14 @@ inline void activation_grad_of(activation kind, float alpha, float beta, const f
 #undef GRAFT_X
     }
 }
-inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const saved_activation& x, float* dx, std::int64_t n) {
-    with_saved(x, [&](const auto* of) { activation_grad_of(kind, alpha, beta, dy, of, dx, n); });
+inline void activation_grad(activation kind, float alpha, float beta, const saved_activation& dy, const saved_activation& x, void* dx, std::uint16_t* y,
+                            std::int64_t n) {
+    if (!x.narrow) return activation_grad_of(kind, alpha, beta, dy.floats(), x.floats(), static_cast<float*>(dx), y, n);
+    const auto* const kept = static_cast<const std::uint16_t*>(x.data);
+    with_saved(dy, [&](const auto* of) {
+        using T = std::remove_const_t<std::remove_pointer_t<decltype(of)>>;
+        activation_grad_of(kind, alpha, beta, of, kept, static_cast<T*>(dx), y, n);
+    });
 }
 
 inline const elementwise_grad_kernels* elementwise_grad_table() {

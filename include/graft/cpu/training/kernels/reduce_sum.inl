@@ -10,7 +10,8 @@ GRAFT_VECTOR void add_lanes(V v, int lanes, double* sum) {
 }
 
 // One vector of columns: four rows at a time.
-inline void add_narrow_columns(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+template <class T>
+inline void add_few_columns(const T* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
     for (std::int64_t first = 0; first < rows; first += sum_chunk) {
         const std::int64_t last = rows - first < sum_chunk ? rows : first + sum_chunk;
         V a[4];
@@ -20,15 +21,16 @@ inline void add_narrow_columns(const float* x, std::int64_t rows, std::int64_t s
         if (lanes == V::W)
             for (; i + 4 <= last; i += 4) {
                 GRAFT_UNROLL
-                for (int j = 0; j < 4; ++j) a[j] = a[j] + V::load(x + (i + j) * step);
+                for (int j = 0; j < 4; ++j) a[j] = a[j] + load_saved(x + (i + j) * step);
             }
-        for (; i < last; ++i) a[0] = a[0] + load_some(x + i * step, lanes);
+        for (; i < last; ++i) a[0] = a[0] + load_saved(x + i * step, lanes);
         add_lanes((a[0] + a[1]) + (a[2] + a[3]), lanes, sum);
     }
 }
-inline void add_columns(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+template <class T>
+inline void add_columns_of(const T* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
     if (lanes < sum_vectors * V::W) {
-        for (int j = 0; j < lanes; j += V::W) add_narrow_columns(x + j, rows, step, lanes - j < V::W ? lanes - j : V::W, sum + j);
+        for (int j = 0; j < lanes; j += V::W) add_few_columns(x + j, rows, step, lanes - j < V::W ? lanes - j : V::W, sum + j);
         return;
     }
     // A quarter of the rows that four running sums may have: here each has them all.
@@ -40,18 +42,21 @@ inline void add_columns(const float* x, std::int64_t rows, std::int64_t step, in
         for (int j = 0; j < sum_vectors; ++j) a[j] = V::zero();
         for (std::int64_t i = first; i < last; ++i) {
             GRAFT_UNROLL
-            for (int j = 0; j < sum_vectors; ++j) a[j] = a[j] + V::load(x + i * step + j * V::W);
+            for (int j = 0; j < sum_vectors; ++j) a[j] = a[j] + load_saved(x + i * step + j * V::W);
         }
         GRAFT_UNROLL
         for (int j = 0; j < sum_vectors; ++j) add_lanes(a[j], V::W, sum + j * V::W);
     }
+}
+inline void add_columns(const saved_activation& x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+    with_saved(x, [&](const auto* of) { add_columns_of(of, rows, step, lanes, sum); });
 }
 
 inline double sum_row(const float* x, std::int64_t n) {
     double sum[V::W];
     for (int i = 0; i < V::W; ++i) sum[i] = 0;
     const std::int64_t whole = n / V::W;
-    add_narrow_columns(x, whole, V::W, V::W, sum);
+    add_few_columns(x, whole, V::W, V::W, sum);
     for (std::int64_t i = whole * V::W; i < n; ++i) sum[i - whole * V::W] += static_cast<double>(x[i]);
     for (int half = V::W / 2; half; half /= 2)
         for (int i = 0; i < half; ++i) sum[i] += sum[i + half];

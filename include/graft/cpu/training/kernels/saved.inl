@@ -10,7 +10,9 @@ GRAFT_FORCE_INLINE V load_saved(const std::uint16_t* p, int lanes) {
     std::memcpy(some, p, static_cast<std::size_t>(lanes) * sizeof *p);
     return load_bf16(some);
 }
+GRAFT_FORCE_INLINE void store_saved(V v, float* p, int lanes) { store_some(v, p, lanes); }
 GRAFT_FORCE_INLINE void store_saved(V v, std::uint16_t* p, int lanes) {
+    if (lanes == V::W) return store_bf16(v, p);
     std::uint16_t some[V::W];
     store_bf16(v, some);
     std::memcpy(p, some, static_cast<std::size_t>(lanes) * sizeof *p);
