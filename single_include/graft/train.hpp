@@ -6668,30 +6668,26 @@ struct cpu_training {
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_MASKS_OF_INPUTS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_LOWER_MASKS_OF_INPUTS_HPP
-// ---- graft/cpu/lower/masks_of_inputs.hpp
-// Masks of activations behind normalisations, made of what was normalised: one array less to read.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_ATTENTION_HEADS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_ATTENTION_HEADS_HPP
+// ---- graft/cpu/lower/attention_heads.hpp
+// Attention in a step of training, and its backward part, as operators that go through them head by head.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_NORM_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_NORM_HPP
-// ---- graft/cpu/ops/training/norm.hpp
-// Kernels of batch normalisation in training.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_ATTENTION_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_ATTENTION_HPP
+// ---- graft/cpu/ops/training/attention.hpp
+// The kernels of graft.AttentionTraining and graft.AttentionGrad, which lowering makes of attention and of its backward part.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_HPP
-// ---- graft/cpu/training/norm_grad.hpp
-// Batch normalisation in training: statistics of a batch, the normalised batch, and the gradient, on planes and on blocks of channels.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_ATTENTION_GRAD_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_ATTENTION_GRAD_HPP
+// ---- graft/cpu/training/attention_grad.hpp
+// The gradients of softmax(of_scores * Q K^T) V by Q, K and V, head by head: what has a number for each pair of a query and a key stays in a task's caches.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_KERNELS_HPP
-// ---- graft/cpu/training/norm_grad_kernels.hpp
-// Batch normalisation in training: kernels that each instruction set fills, and what they are given.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_ELEMENTWISE_GRAD_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_ELEMENTWISE_GRAD_KERNELS_HPP
-// ---- graft/cpu/training/elementwise_grad_kernels.hpp
-// Gradients of elementwise functions that each instruction set fills.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_ATTENTION_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_ATTENTION_HPP
+// ---- graft/cpu/training/attention.hpp
+// softmax(Q K^T) V head by head, which keeps the probabilities for the backward part: what has a number for each pair of a query and a key stays in a task's
+// caches.
 
 #ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_SAVED_KERNELS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_TRAINING_SAVED_KERNELS_HPP
@@ -6725,125 +6721,235 @@ struct saved_activation {
 GRAFT_END_NAMESPACE
 #endif
 
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// The matrices of all heads: that of head (i, j) lies at offset + i * strides[0] + j * strides[1] of an array, its rows `row` elements apart.
+struct head_matrices {
+    std::int64_t offset = 0, row = 0, strides[2] = {0, 0};
+
+    std::int64_t of(std::int64_t outer, std::int64_t inner) const noexcept { return offset + outer * strides[0] + inner * strides[1]; }
+};
+
+/// batch[0] * batch[1] heads. The probabilities, one row of `keys` for each query, are dense. Q has `queries` rows and K `keys`, of `width` numbers, V has
+/// `keys` of `value_width`, the result y `queries`.
+struct attention_problem {
+    std::int64_t batch[2] = {1, 1}, queries = 0, keys = 0, width = 0, value_width = 0;
+    head_matrices q, k, v, y;
+    float of_scores = 1, of_y = 1;
+    bool bfloat16 = false;                                      ///< products are of it, on sets that have bfloat16_products
+    bool narrow_q = false, narrow_k = false, narrow_v = false;  ///< of bfloat16
+    bool own_probabilities = false;                             ///< they are kept in bfloat16, or not at all
+};
+
+/// Bytes of workspace, aligned to 64: at most 16 tasks' caches, or 1 MiB.
+std::int64_t attention_workspace(isa set, const attention_problem& problem);
+/// probabilities = softmax(of_scores * Q K^T), y = of_y * probabilities * V. Bits are the same on any number of threads, and, in float32, those of the
+/// operators one by one. `probabilities`: float32, or, with own_probabilities, bfloat16 or null.
+void run_attention(isa set, const attention_problem& problem, const saved_activation& q, const saved_activation& k, const saved_activation& v,
+                   void* probabilities, float* y, void* workspace, executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+inline std::int64_t whole_lines(std::int64_t floats) { return (floats + 15) / 16 * 16; }
+// Tasks that have so many floats of their own.
+inline std::int64_t attention_slots(const std::int64_t (&batch)[2], std::int64_t floats) {
+    return std::min(batch[0] * batch[1], std::max<std::int64_t>(16, (std::int64_t(1) << 20) / (floats * 4)));
+}
+inline std::int64_t product_bytes(isa set, const gemm_problem& p, bool bfloat16) {
+    return bfloat16 ? bfloat16_batch_workspace(p) : gemm_workspace_bytes(set, p);
+}
+inline gemm_problem product_of(std::int64_t m, std::int64_t n, std::int64_t depth, float alpha) {
+    gemm_problem g;
+    g.m = m, g.n = n, g.k = depth, g.alpha = alpha;
+    return g;
+}
+inline std::int64_t row_of(const head_matrices& m, bool narrow, std::int64_t width) { return narrow ? width : m.row; }
+
+// A head's matrix as floats: where it lies, or widened into `room`.
+inline const float* floats_of(const move_kernels& moves, const saved_activation& head, const head_matrices& lies, std::int64_t rows, std::int64_t width,
+                              float* room) {
+    if (!head.narrow) return head.floats();
+    for (std::int64_t r = 0; r < rows; ++r) moves.from_bfloat16(static_cast<const std::uint16_t*>(head.data) + r * lies.row, room + r * width, width);
+    return room;
+}
+
+// What a task has of its own, in floats, and its two products.
+struct attention_plan {
+    gemm_problem scores, y;
+    std::int64_t square, widened, room, floats, slots;
+
+    attention_plan(isa set, const attention_problem& p) {
+        scores = product_of(p.queries, p.keys, p.width, p.of_scores);
+        scores.trans_b = true, scores.lda = row_of(p.q, p.narrow_q, p.width), scores.ldb = row_of(p.k, p.narrow_k, p.width);
+        y = product_of(p.queries, p.value_width, p.keys, p.of_y);
+        y.ldb = row_of(p.v, p.narrow_v, p.value_width), y.ldc = p.y.row;
+        square = p.own_probabilities ? whole_lines(p.queries * p.keys) : 0;
+        widened = whole_lines(std::max(p.queries, p.keys) * std::max(p.width, p.value_width));
+        room = whole_lines(std::max(product_bytes(set, scores, p.bfloat16), product_bytes(set, y, p.bfloat16)) / 4);
+        floats = square + 2 * widened + room;
+        slots = attention_slots(p.batch, floats);
+    }
+};
+
+}  // namespace detail
+
+GRAFT_INLINE std::int64_t attention_workspace(isa set, const attention_problem& problem) {
+    const detail::attention_plan plan(set, problem);
+    return plan.slots * plan.floats * 4;
+}
+
+GRAFT_INLINE void run_attention(isa set, const attention_problem& p, const saved_activation& q, const saved_activation& k, const saved_activation& v,
+                                void* probabilities, float* y, void* workspace, executor& pool) {
+    const detail::attention_plan plan(set, p);
+    const move_kernels& moves = *kernels(set).move;
+    const std::int64_t heads = p.batch[0] * p.batch[1], square = p.queries * p.keys;
+    parallel_for(pool, plan.slots, [&](std::int64_t slot) {
+        executor alone;
+        float *const own = static_cast<float*>(workspace) + slot * plan.floats, *const first = own + plan.square, *const second = first + plan.widened,
+                     *const room = second + plan.widened;
+        const auto multiply = p.bfloat16 ? run_bfloat16_batch : run_gemm;
+        for (std::int64_t head = slot * heads / plan.slots; head < (slot + 1) * heads / plan.slots; ++head) {
+            const std::int64_t outer = head / p.batch[1], inner = head % p.batch[1];
+            const auto matrix = [&](const saved_activation& x, const head_matrices& lies, std::int64_t rows, std::int64_t width, float* wide) {
+                return detail::floats_of(moves, x.from(lies.of(outer, inner)), lies, rows, width, wide);
+            };
+            float* const scores = p.own_probabilities ? own : static_cast<float*>(probabilities) + head * square;
+            const float *const of_q = matrix(q, p.q, p.queries, p.width, first), *const of_k = matrix(k, p.k, p.keys, p.width, second);
+            multiply(set, plan.scores, of_q, of_k, nullptr, nullptr, scores, room, alone);
+            run_softmax(set, scores, scores, p.queries, p.keys, 1, false, alone);
+            if (p.own_probabilities && probabilities) moves.to_bfloat16(scores, static_cast<std::uint16_t*>(probabilities) + head * square, square);
+            multiply(set, plan.y, scores, matrix(v, p.v, p.keys, p.value_width, first), nullptr, nullptr, y + p.y.of(outer, inner), room, alone);
+        }
+    });
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_BFLOAT16_GRAD_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_BFLOAT16_GRAD_HPP
+// ---- graft/cpu/training/bfloat16_grad.hpp
+// Gradients of weights whose operands are rounded to bfloat16, of convolutions and of matrix products, on machines that multiply tiles or pairs of them. Bits
+// depend on the shapes, the shards and the kind of product alone.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_BFLOAT16_GRAD_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_BFLOAT16_GRAD_KERNELS_HPP
+// ---- graft/cpu/training/bfloat16_grad_kernels.hpp
+// Gradients of weights in bfloat16 as kernels see them: one run's arguments, and the table that tiles and vectors fill.
+
+
 #include <cstdint>
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// What a gradient passes: everything, or only what went through a relu or a clip in the forward pass.
-enum class gradient_mask {
-    none,
-    relu,  ///< where y > 0
-    clip,  ///< where low < y < high
+/// One run of sums over all pixels of a batch: of x at a row, which is an input channel and a tap, times dy at an output channel. Both are rounded to bfloat16,
+/// and 32 pixels at a time multiplied, as the 32 channels of a pixel are in a convolution: rows are what pixels are there, dy is the weights. The rows are cut
+/// into bands, the output channels into groups, the shards of the batch into parts; a band of a group is a chunk, and a task is a chunk of a part. A matrix is
+/// an image of one row, whose channels are its columns. Distances count elements; `vector` is that from a vector of channels to the next.
+struct bfloat16_grad_args {
+    conv_problem p;  // of the forward convolution
+    saved_activation x, dy;
+    std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0, dy_image = 0, dy_pixel = 0, dy_vector = 0;
+    bool whole_vectors = false;  // x and dy have room for lanes past the last channel
+    graft::shards shards;
+    std::int64_t shard_block[graft::shards::most + 1] = {};  // blocks of 32 pixels before each shard; those of a shard begin anew, the last filled up by zeros
+    std::uint16_t* packed = nullptr;                         // null, or dy: [blocks of output channels][blocks of pixels][bfloat16_step]
+    std::int64_t out_blocks = 0, parts = 1, levels = 1;
+    std::int64_t lanes = 0, bands = 1;         // input channels of a band
+    std::int64_t group_blocks = 0;             // blocks of output channels of a group
+    std::int64_t chunks = 1, first_chunk = 0;  // chunk i is band i % bands of group i / bands
+    std::int64_t rows = 0;                     // of a band, with room for a whole tile
+    std::int64_t blocks_at_once = 1;           // of pixels that a task gathers
+    std::uint16_t* gathered = nullptr;         // of each task: 32 pixels of [blocks at once][rows], and, where dy is not packed before, room for that
+    float* sums = nullptr;                     // of each task: [levels][rows][output channels of a group]
+    float* out = nullptr;
+    std::int64_t out_row = 0, out_column = 0;  // floats from one row to the next, and from one output channel to the next: one of them is 1
+
+    std::int64_t blocks() const noexcept { return shard_block[shards.count]; }
+    std::int64_t columns() const noexcept { return group_blocks * bfloat16_block; }
+    std::int64_t level_floats() const noexcept { return rows * columns(); }
+    std::int64_t gathered_numbers() const noexcept { return blocks_at_once * rows * bfloat16_block; }
+    // What few bands read is packed by their own tasks, and need not go through memory.
+    bool packs_before() const noexcept { return bands > 2; }
+    std::int64_t task_numbers() const noexcept { return gathered_numbers() + (packs_before() ? 0 : blocks_at_once * bfloat16_step); }
 };
 
-/// The gradients of elementwise functions of one instruction set; n elements each, dx may be dy.
-struct elementwise_grad_kernels {
-    /// dx[i] = dy[i] where y[i] passes the mask, else 0.
-    void (*masked)(gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n);
-    /// dx[i] = dy[i] * act'(x[i]), of dy's type, which is float32 unless x is narrow; where y is not null, y[i] = act(x[i]).
-    void (*activation_grad)(activation kind, float alpha, float beta, const saved_activation& dy, const saved_activation& x, void* dx, std::uint16_t* y,
-                            std::int64_t n);
+/// `pack` brings dy of a shard and 32 output channels into the order of weights; `sum` is a task of a chunk and a part, `end` adds up a chunk's parts and
+/// writes them out.
+struct bfloat16_grad_kernels {
+    void (*pack)(const bfloat16_grad_args&, std::int64_t out_block, int shard);
+    void (*sum)(const bfloat16_grad_args&, std::int64_t chunk, std::int64_t part);
+    void (*end)(const bfloat16_grad_args&, std::int64_t chunk);
 };
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_MATMUL_GRAD_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_MATMUL_GRAD_HPP
+// ---- graft/cpu/training/matmul_grad.hpp
+// The gradient of a matrix product's weights: A^T B, summed over the batch by the tree of shards.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_MATMUL_GRAD_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_MATMUL_GRAD_KERNELS_HPP
+// ---- graft/cpu/training/matmul_grad_kernels.hpp
+// Products summed over the rows of two matrices by the tree of shards, that each instruction set fills.
+
 
 #include <cstdint>
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// Rows of one vector each that share their channels: the pixels of a block of channels, a piece of one channel's plane, or a few
-/// columns of a matrix. `whole` rows are full, then `tail` rows have `tail_lanes`; `step` floats from one to the next.
-struct norm_rows {
-    std::int64_t whole, tail, step;
-    int tail_lanes;
-    int channels;  ///< lanes that are channels; 0: all lanes are of one channel
-};
-
-/// y = clamp((x - mean) * scale + shift + residual); a null residual is 0. One number for each lane's channel. `x_narrow` and `y_narrow` (or null) take both in
-/// bfloat16.
-struct norm_forward {
-    const float *x, *residual, *mean, *scale, *shift;
-    float* y;
-    std::uint16_t *x_narrow, *y_narrow;
-    float low, high;
-};
-
-/// The backward pass: `mask` looks at y, or at (x - mean) * gain + offset where these are not null, which is y again; `masked` (or null) takes what it left of
-/// dy. dx = (dy - shift - (x - mean) * slope) * scale.
-struct norm_backward {
-    const float *dy, *mean, *scale, *slope, *shift, *gain, *offset;
-    saved_activation x, y;  ///< of one type
-    float *masked, *dx;
-    gradient_mask mask;
-    float low, high;
-};
-
-/// The kernels of one instruction set. Sums over rows are made in float for some hundred rows, then carried in double, one result
-/// for each lane (or one, where a row is of one channel). `images` repeat the rows `image_step` floats apart.
-struct norm_grad_kernels {
-    /// Mean, and sum of squared distances from it.
-    void (*moments)(const norm_rows&, const float* x, std::int64_t images, std::int64_t image_step, double* mean, double* square);
-    /// The moments of two sets together, n channels: those of a become those of both. Chan, Golub, LeVeque 1979.
-    void (*merge)(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b, std::int64_t n);
-    void (*normalize)(const norm_rows&, const norm_forward&);
-    /// Sums of dy and of dy * (x - mean).
-    void (*sums)(const norm_rows&, const norm_backward&, std::int64_t images, std::int64_t image_step, double* sum, double* product);
-    void (*gradient)(const norm_rows&, const norm_backward&);
-};
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// Images [n][c][area], or with `blocked` [n][ceil(c / W)][area][W]; n * area >= 1. Sums over the batch are a tree over the shards.
-struct norm_problem {
-    std::int64_t n = 0, c = 0, area = 0;  ///< area: height times width; 1 for [n][c]
-    bool blocked = false;
+/// A block of C = A^T B: C is rows x columns, A has n rows of `rows` numbers, B n rows of `columns`. Each element is summed over
+/// every shard of n by itself, in order; the shards are joined by the tree.
+struct product_sum_block {
+    const float* a;
+    const float* b;
+    float* c;
+    std::int64_t rows, columns, n, lda, ldb, ldc;
     shards tree;
-    double epsilon = 1e-5;
-    double momentum = 0.9;  ///< share of the old running value
-    epilogue ep;            ///< forward: y = act(normalised + residual). Backward: the activation whose gradient comes first, relu or clip
+    std::int64_t each = 1;    ///< rows of a sample: shards end between samples
+    float* levels;            ///< partial blocks: one for each level of the tree
+    std::int64_t level_step;  ///< floats of a level: the block in whole tiles
 };
 
-/// What a training pass reads and writes. Arrays of c numbers; those that are null are not written. running_* and new_* may be
-/// the same memory, and so may x and y. x_narrow and y_narrow take x and y in bfloat16, y where the activation is at most a clip.
-struct norm_forward_arrays {
-    const float *x, *scale, *bias, *running_mean, *running_variance, *residual;
-    float *y, *new_mean, *new_variance, *saved_mean, *saved_inverse;
-    std::uint16_t *x_narrow, *y_narrow;
-    float* applied = nullptr;  ///< null, or [2][c]: y = act((x - saved_mean) * applied[0] + applied[1]) where there is no residual
+/// The kernels of one instruction set.
+struct matmul_grad_kernels {
+    int rows, columns;  ///< of a register tile
+    void (*block)(const product_sum_block&);
 };
 
-/// y = act((x - mean) / sqrt(variance + epsilon) * scale + bias + residual) with the mean and the (biased) variance of the batch;
-/// saved_inverse is 1 / sqrt(variance + epsilon); new = momentum * running + (1 - momentum) * batch, the variance then being the
-/// unbiased one (that of a single number counts as 0), as in PyTorch. Ioffe, Szegedy 2015.
-/// The batch is that of all members of `group`, where there is one. Errors: those of the group.
-status run_batch_norm_training(isa set, const norm_problem& problem, const norm_forward_arrays& arrays, void* workspace, executor& pool,
-                               communicator* group = nullptr);
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 
-/// What the backward pass reads and writes. x, and y, which relu and clip look at where there is no `applied`, are of one type. masked (null: not wanted)
-/// takes dy after the activation. dx may be dy.
-struct norm_backward_arrays {
-    const float *dy, *scale, *saved_mean, *saved_inverse;
-    saved_activation x, y;
-    float *dx, *dscale, *dbias, *masked;
-    const float* applied = nullptr;  ///< that of the forward pass, of float32 x, instead of y
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// C = A^T B with A [n][rows], B [n][columns] and C [rows][columns], all row-major and dense; n, rows, columns >= 1.
+struct product_sum_problem {
+    std::int64_t n = 0, rows = 0, columns = 0;
+    shards tree;            ///< over samples
+    std::int64_t each = 1;  ///< rows of a and b that a sample has
 };
 
-/// dbias = sum(dy), dscale = sum(dy * normalised), dx = scale * saved_inverse * (dy - (dbias + normalised * dscale) / (n * area)).
-/// Sums are over the batch of all members of `group`, where there is one. Errors: those of the group.
-status run_batch_norm_grad(isa set, const norm_problem& problem, const norm_backward_arrays& arrays, void* workspace, executor& pool,
-                           communicator* group = nullptr);
-
-/// Bytes of workspace (alignment 64) for either pass; -1 where they overflow.
-std::int64_t norm_workspace_bytes(isa set, const norm_problem& problem);
+/// Bytes of workspace (alignment 64): some megabytes at most, whatever the sizes.
+std::int64_t product_sum_workspace_bytes(isa set, const product_sum_problem& problem);
+/// c must overlap neither a nor b.
+void run_product_sum(isa set, const product_sum_problem& problem, const float* a, const float* b, float* c, void* workspace, executor& pool);
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -6903,60 +7009,6 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_KERNELS
 // Everything that the text of training kernels may use comes before a region is opened; that text uses inference's as well.
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_BFLOAT16_GRAD_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_BFLOAT16_GRAD_KERNELS_HPP
-// ---- graft/cpu/training/bfloat16_grad_kernels.hpp
-// Gradients of weights in bfloat16 as kernels see them: one run's arguments, and the table that tiles and vectors fill.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// One run of sums over all pixels of a batch: of x at a row, which is an input channel and a tap, times dy at an output channel. Both are rounded to bfloat16,
-/// and 32 pixels at a time multiplied, as the 32 channels of a pixel are in a convolution: rows are what pixels are there, dy is the weights. The rows are cut
-/// into bands, the output channels into groups, the shards of the batch into parts; a band of a group is a chunk, and a task is a chunk of a part. A matrix is
-/// an image of one row, whose channels are its columns. Distances count elements; `vector` is that from a vector of channels to the next.
-struct bfloat16_grad_args {
-    conv_problem p;  // of the forward convolution
-    saved_activation x, dy;
-    std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0, dy_image = 0, dy_pixel = 0, dy_vector = 0;
-    bool whole_vectors = false;  // x and dy have room for lanes past the last channel
-    graft::shards shards;
-    std::int64_t shard_block[graft::shards::most + 1] = {};  // blocks of 32 pixels before each shard; those of a shard begin anew, the last filled up by zeros
-    std::uint16_t* packed = nullptr;                         // null, or dy: [blocks of output channels][blocks of pixels][bfloat16_step]
-    std::int64_t out_blocks = 0, parts = 1, levels = 1;
-    std::int64_t lanes = 0, bands = 1;         // input channels of a band
-    std::int64_t group_blocks = 0;             // blocks of output channels of a group
-    std::int64_t chunks = 1, first_chunk = 0;  // chunk i is band i % bands of group i / bands
-    std::int64_t rows = 0;                     // of a band, with room for a whole tile
-    std::int64_t blocks_at_once = 1;           // of pixels that a task gathers
-    std::uint16_t* gathered = nullptr;         // of each task: 32 pixels of [blocks at once][rows], and, where dy is not packed before, room for that
-    float* sums = nullptr;                     // of each task: [levels][rows][output channels of a group]
-    float* out = nullptr;
-    std::int64_t out_row = 0, out_column = 0;  // floats from one row to the next, and from one output channel to the next: one of them is 1
-
-    std::int64_t blocks() const noexcept { return shard_block[shards.count]; }
-    std::int64_t columns() const noexcept { return group_blocks * bfloat16_block; }
-    std::int64_t level_floats() const noexcept { return rows * columns(); }
-    std::int64_t gathered_numbers() const noexcept { return blocks_at_once * rows * bfloat16_block; }
-    // What few bands read is packed by their own tasks, and need not go through memory.
-    bool packs_before() const noexcept { return bands > 2; }
-    std::int64_t task_numbers() const noexcept { return gathered_numbers() + (packs_before() ? 0 : blocks_at_once * bfloat16_step); }
-};
-
-/// `pack` brings dy of a shard and 32 output channels into the order of weights; `sum` is a task of a chunk and a part, `end` adds up a chunk's parts and
-/// writes them out.
-struct bfloat16_grad_kernels {
-    void (*pack)(const bfloat16_grad_args&, std::int64_t out_block, int shard);
-    void (*sum)(const bfloat16_grad_args&, std::int64_t chunk, std::int64_t part);
-    void (*end)(const bfloat16_grad_args&, std::int64_t chunk);
-};
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_CONV_GRAD_KERNELS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_TRAINING_CONV_GRAD_KERNELS_HPP
 // ---- graft/cpu/training/conv_grad_kernels.hpp
@@ -7071,10 +7123,10 @@ struct conv_grad_kernels {
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_MATMUL_GRAD_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_MATMUL_GRAD_KERNELS_HPP
-// ---- graft/cpu/training/matmul_grad_kernels.hpp
-// Products summed over the rows of two matrices by the tree of shards, that each instruction set fills.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_ELEMENTWISE_GRAD_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_ELEMENTWISE_GRAD_KERNELS_HPP
+// ---- graft/cpu/training/elementwise_grad_kernels.hpp
+// Gradients of elementwise functions that each instruction set fills.
 
 
 #include <cstdint>
@@ -7082,23 +7134,74 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// A block of C = A^T B: C is rows x columns, A has n rows of `rows` numbers, B n rows of `columns`. Each element is summed over
-/// every shard of n by itself, in order; the shards are joined by the tree.
-struct product_sum_block {
-    const float* a;
-    const float* b;
-    float* c;
-    std::int64_t rows, columns, n, lda, ldb, ldc;
-    shards tree;
-    std::int64_t each = 1;    ///< rows of a sample: shards end between samples
-    float* levels;            ///< partial blocks: one for each level of the tree
-    std::int64_t level_step;  ///< floats of a level: the block in whole tiles
+/// What a gradient passes: everything, or only what went through a relu or a clip in the forward pass.
+enum class gradient_mask {
+    none,
+    relu,  ///< where y > 0
+    clip,  ///< where low < y < high
 };
 
-/// The kernels of one instruction set.
-struct matmul_grad_kernels {
-    int rows, columns;  ///< of a register tile
-    void (*block)(const product_sum_block&);
+/// The gradients of elementwise functions of one instruction set; n elements each, dx may be dy.
+struct elementwise_grad_kernels {
+    /// dx[i] = dy[i] where y[i] passes the mask, else 0.
+    void (*masked)(gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n);
+    /// dx[i] = dy[i] * act'(x[i]), of dy's type, which is float32 unless x is narrow; where y is not null, y[i] = act(x[i]).
+    void (*activation_grad)(activation kind, float alpha, float beta, const saved_activation& dy, const saved_activation& x, void* dx, std::uint16_t* y,
+                            std::int64_t n);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_KERNELS_HPP
+// ---- graft/cpu/training/norm_grad_kernels.hpp
+// Batch normalisation in training: kernels that each instruction set fills, and what they are given.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Rows of one vector each that share their channels: the pixels of a block of channels, a piece of one channel's plane, or a few
+/// columns of a matrix. `whole` rows are full, then `tail` rows have `tail_lanes`; `step` floats from one to the next.
+struct norm_rows {
+    std::int64_t whole, tail, step;
+    int tail_lanes;
+    int channels;  ///< lanes that are channels; 0: all lanes are of one channel
+};
+
+/// y = clamp((x - mean) * scale + shift + residual); a null residual is 0. One number for each lane's channel. `x_narrow` and `y_narrow` (or null) take both in
+/// bfloat16.
+struct norm_forward {
+    const float *x, *residual, *mean, *scale, *shift;
+    float* y;
+    std::uint16_t *x_narrow, *y_narrow;
+    float low, high;
+};
+
+/// The backward pass: `mask` looks at y, or at (x - mean) * gain + offset where these are not null, which is y again; `masked` (or null) takes what it left of
+/// dy. dx = (dy - shift - (x - mean) * slope) * scale.
+struct norm_backward {
+    const float *dy, *mean, *scale, *slope, *shift, *gain, *offset;
+    saved_activation x, y;  ///< of one type
+    float *masked, *dx;
+    gradient_mask mask;
+    float low, high;
+};
+
+/// The kernels of one instruction set. Sums over rows are made in float for some hundred rows, then carried in double, one result
+/// for each lane (or one, where a row is of one channel). `images` repeat the rows `image_step` floats apart.
+struct norm_grad_kernels {
+    /// Mean, and sum of squared distances from it.
+    void (*moments)(const norm_rows&, const float* x, std::int64_t images, std::int64_t image_step, double* mean, double* square);
+    /// The moments of two sets together, n channels: those of a become those of both. Chan, Golub, LeVeque 1979.
+    void (*merge)(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b, std::int64_t n);
+    void (*normalize)(const norm_rows&, const norm_forward&);
+    /// Sums of dy and of dy * (x - mean).
+    void (*sums)(const norm_rows&, const norm_backward&, std::int64_t images, std::int64_t image_step, double* sum, double* product);
+    void (*gradient)(const norm_rows&, const norm_backward&);
 };
 
 }  // namespace cpu
@@ -19181,6 +19284,1004 @@ GRAFT_END_NAMESPACE
 #endif
 
 #include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+// Blocks of C and the memory that each task has for the levels of its tree.
+struct product_sum_plan {
+    std::int64_t block_rows, block_columns, down, across, level_floats, slot_floats, slots;
+
+    product_sum_plan(isa set, const product_sum_problem& p) {
+        const matmul_grad_kernels& k = *training_kernels(set).matmul_grad;
+        // Short sums read little for each tile, and one tile's levels stay in the first cache; with long ones it pays to read the
+        // rows once for several tiles.
+        const std::int64_t tiles = p.n <= 64 ? 1 : 4;
+        block_rows = std::min<std::int64_t>(p.rows, tiles * k.rows);
+        block_columns = std::min<std::int64_t>((p.columns + k.columns - 1) / k.columns, tiles) * k.columns;
+        down = (p.rows + block_rows - 1) / block_rows;
+        across = (p.columns + block_columns - 1) / block_columns;
+        level_floats = block_rows * block_columns;
+        std::int64_t levels = 1;
+        while (std::int64_t(1) << (levels - 1) < p.tree.count) ++levels;
+        slot_floats = levels * level_floats;
+        slots = std::min<std::int64_t>(down * across, 64);
+    }
+};
+
+}  // namespace detail
+
+GRAFT_INLINE std::int64_t product_sum_workspace_bytes(isa set, const product_sum_problem& problem) {
+    const detail::product_sum_plan plan(set, problem);
+    return plan.slots * plan.slot_floats * 4;
+}
+
+GRAFT_INLINE void run_product_sum(isa set, const product_sum_problem& p, const float* a, const float* b, float* c, void* workspace, executor& pool) {
+    const matmul_grad_kernels& k = *training_kernels(set).matmul_grad;
+    const detail::product_sum_plan plan(set, p);
+    const std::int64_t blocks = plan.down * plan.across;
+    parallel_for(pool, plan.slots, [&](std::int64_t slot) {
+        product_sum_block g{};
+        g.n = p.n, g.lda = p.rows, g.ldb = p.columns, g.ldc = p.columns, g.tree = p.tree, g.each = p.each;
+        g.levels = static_cast<float*>(workspace) + slot * plan.slot_floats;
+        g.level_step = plan.level_floats;
+        for (std::int64_t block = blocks * slot / plan.slots; block < blocks * (slot + 1) / plan.slots; ++block) {
+            const std::int64_t i = block / plan.across * plan.block_rows, j = block % plan.across * plan.block_columns;
+            g.a = a + i, g.b = b + j, g.c = c + i * p.columns + j;
+            g.rows = std::min(plan.block_rows, p.rows - i), g.columns = std::min(plan.block_columns, p.columns - j);
+            k.block(g);
+        }
+    });
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// The gradient of a forward convolution's weights, [oc][ic][kh][kw], from x and dy in blocks of channels; groups are not taken.
+bfloat16_grad_args bfloat16_grad_of(isa set, const conv_problem& forward, int shards);
+/// A product summed over a batch.
+bfloat16_grad_args bfloat16_grad_of(isa set, const product_sum_problem& problem);
+
+/// Bytes of workspace, aligned to 64, that a run needs.
+std::int64_t bfloat16_grad_workspace(const bfloat16_grad_args& args);
+/// Writes `out`. On a set and a machine that have `bfloat16_products` alone.
+void run_bfloat16_grad(isa set, bfloat16_grad_args& args, const saved_activation& x, const saved_activation& dy, float* out, void* workspace, executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+inline std::int64_t rounded_up(std::int64_t n, std::int64_t to) { return ceil_div(n, to) * to; }
+
+// What is the same for images and for matrices: bands of rows, groups of columns, parts of the batch, blocks of pixels.
+inline void cut_bfloat16_grad(bfloat16_grad_args& a, std::int64_t width) {
+    constexpr std::int64_t cache = std::int64_t(3) << 17, most_sums = std::int64_t(1) << 17, few_sums = std::int64_t(1) << 15, least_rows = 128,
+                           least_tasks = 16;
+    const std::int64_t taps = std::int64_t(a.p.kh) * a.p.kw, channels = rounded_up(a.p.ic, width), pixels = a.p.oh * a.p.ow;
+    a.out_blocks = blocks_of_32(a.p.oc);
+    a.lanes = std::min(channels, std::max<std::int64_t>(1, least_rows / (width * taps)) * width);
+    a.bands = ceil_div(channels, a.lanes);
+    a.lanes = rounded_up(ceil_div(a.p.ic, a.bands), width);
+    a.bands = ceil_div(channels, a.lanes);
+    a.rows = rounded_up(a.lanes * taps, bfloat16_block);
+    // Sums that would not stay in the second cache from one shard to the next are cut into groups that do, though x is gathered for each then.
+    const std::int64_t fits = a.rows * a.out_blocks * bfloat16_block > most_sums ? few_sums / (a.rows * bfloat16_block) : a.out_blocks;
+    a.group_blocks = ceil_div(a.out_blocks, ceil_div(a.out_blocks, std::max<std::int64_t>(1, fits)));
+    a.chunks = a.bands * ceil_div(a.out_blocks, a.group_blocks);
+    while (a.chunks * a.parts < least_tasks && a.parts < a.shards.count) a.parts *= 2;
+    while (a.parts << (a.levels - 1) < a.shards.count) ++a.levels;
+    std::int64_t longest = 1;
+    for (int s = 0; s < a.shards.count; ++s) {
+        const std::int64_t blocks = blocks_of_32((a.shards.last(a.p.n, s) - a.shards.first(a.p.n, s)) * pixels);
+        a.shard_block[s + 1] = a.shard_block[s] + blocks;
+        longest = std::max(longest, blocks);
+    }
+    // Rows of x that stay there beside them with a block of dy, in pieces of one length.
+    const std::int64_t fit = std::max<std::int64_t>(4, cache / ((a.rows + bfloat16_block) * bfloat16_block * 2)), pieces = ceil_div(longest, fit);
+    a.blocks_at_once = ceil_div(longest, pieces);
+}
+
+inline std::int64_t packed_grad_bytes(const bfloat16_grad_args& a) { return a.packs_before() ? a.out_blocks * a.blocks() * bfloat16_step * 2 : 0; }
+inline std::int64_t grad_chunk_bytes(const bfloat16_grad_args& a) { return a.parts * (a.task_numbers() * 2 + a.levels * a.level_floats() * 4); }
+constexpr std::int64_t grad_room = std::int64_t(32) << 20;  // bytes of chunks that lie in the workspace at once, two of them at least
+inline std::int64_t grad_chunks_at_once(const bfloat16_grad_args& a) { return std::min(a.chunks, std::max<std::int64_t>(2, grad_room / grad_chunk_bytes(a))); }
+// Whether the sums of a chunk have that room, whatever the batch.
+inline bool fits_bfloat16_grad(const bfloat16_grad_args& a) { return a.parts * a.levels * a.level_floats() * 4 <= grad_room / 2; }
+
+}  // namespace detail
+
+GRAFT_INLINE bfloat16_grad_args bfloat16_grad_of(isa set, const conv_problem& p, int shards) {
+    const std::int64_t width = vector_width(set), taps = std::int64_t(p.kh) * p.kw;
+    bfloat16_grad_args a;
+    a.p = p;
+    a.shards.count = shards;
+    a.x_pixel = a.dy_pixel = width;
+    a.x_row = p.iw * width, a.x_vector = p.ih * a.x_row, a.x_image = detail::ceil_div(p.ic, width) * a.x_vector;
+    a.dy_vector = p.oh * p.ow * width, a.dy_image = detail::ceil_div(p.oc, width) * a.dy_vector;
+    a.whole_vectors = true;
+    a.out_row = 1, a.out_column = p.ic * taps;
+    detail::cut_bfloat16_grad(a, width);
+    return a;
+}
+
+GRAFT_INLINE bfloat16_grad_args bfloat16_grad_of(isa set, const product_sum_problem& problem) {
+    const std::int64_t width = vector_width(set);
+    bfloat16_grad_args a;
+    a.p.n = problem.n / problem.each, a.p.ic = problem.rows, a.p.oc = problem.columns;
+    a.p.iw = a.p.ow = problem.each;
+    a.shards = problem.tree;
+    a.x_pixel = problem.rows, a.dy_pixel = problem.columns;
+    a.x_image = a.x_row = problem.each * problem.rows, a.dy_image = problem.each * problem.columns;
+    a.x_vector = a.dy_vector = width;
+    a.out_row = problem.columns, a.out_column = 1;
+    detail::cut_bfloat16_grad(a, width);
+    return a;
+}
+
+GRAFT_INLINE std::int64_t bfloat16_grad_workspace(const bfloat16_grad_args& a) {
+    return detail::packed_grad_bytes(a) + detail::grad_chunks_at_once(a) * detail::grad_chunk_bytes(a);
+}
+
+GRAFT_INLINE void run_bfloat16_grad(isa set, bfloat16_grad_args& a, const saved_activation& x, const saved_activation& dy, float* out, void* workspace,
+                                    executor& pool) {
+    const bfloat16_grad_kernels& k = *bfloat16_grad_products(set);
+    const std::int64_t at_once = detail::grad_chunks_at_once(a);
+    a.x = x, a.dy = dy, a.out = out;
+    char* room = static_cast<char*>(workspace);
+    if (a.packs_before()) a.packed = reinterpret_cast<std::uint16_t*>(room);
+    room += detail::packed_grad_bytes(a);
+    a.gathered = reinterpret_cast<std::uint16_t*>(room);
+    room += at_once * a.parts * a.task_numbers() * 2;
+    a.sums = reinterpret_cast<float*>(room);
+    if (a.packed)
+        parallel_for(pool, a.out_blocks * a.shards.count,
+                     [&](std::int64_t task) { k.pack(a, task / a.shards.count, static_cast<int>(task % a.shards.count)); });
+    for (a.first_chunk = 0; a.first_chunk < a.chunks; a.first_chunk += at_once) {
+        const std::int64_t count = std::min(at_once, a.chunks - a.first_chunk);
+        // Chunks of one part of the batch follow each other, as they read the same dy.
+        parallel_for(pool, count * a.parts, [&](std::int64_t task) {
+            k.sum(a, a.first_chunk + task % count, task / count);
+            if (a.parts == 1) k.end(a, a.first_chunk + task);
+        });
+        if (a.parts > 1) parallel_for(pool, count, [&](std::int64_t task) { k.end(a, a.first_chunk + task); });
+    }
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_ROWS_GRAD_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_ROWS_GRAD_HPP
+// ---- graft/cpu/training/rows_grad.hpp
+// Gradients of softmax and of layer normalisation.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_ROWS_GRAD_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_ROWS_GRAD_KERNELS_HPP
+// ---- graft/cpu/training/rows_grad_kernels.hpp
+// Gradients of functions along rows that each instruction set fills: softmax, layer normalisation.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Rows of n that were normalised: x' = (x - mean) * inverse with a mean and an inverse for each.
+struct normalized_rows_grad {
+    const float* dy;
+    saved_activation x;
+    const float* mean;  ///< null: 0, and its gradient is left out (RMS norm)
+    const float* inverse;
+    const float* scale;  ///< null: 1
+    float* dx;
+    std::int64_t rows, n;
+};
+
+/// The kernels of one instruction set; dx may be dy.
+struct rows_grad_kernels {
+    /// dx = y * (dy - sum(dy * y)) of rows of n.
+    void (*softmax)(const float* dy, const saved_activation& y, float* dx, std::int64_t rows, std::int64_t n);
+    /// The same along the first dimension of [n, inner], for `count` columns.
+    void (*softmax_columns)(const float* dy, const saved_activation& y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count);
+    /// dx = inverse * (g - mean(g) - x' * mean(g * x')) with g = dy * scale.
+    void (*layer_norm)(const normalized_rows_grad&);
+    /// Adds the sums over rows of dy * x' and of dy (either null: not wanted) for `count` columns from `first` on.
+    void (*layer_norm_sums)(const normalized_rows_grad&, std::int64_t first, std::int64_t count, double* scale, double* bias);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// dx = y * (dy - sum(dy * y)), the sum along the middle dimension of [outer, n, inner]; dx may be dy.
+void run_softmax_grad(isa set, const float* dy, const saved_activation& y, float* dx, std::int64_t outer, std::int64_t n, std::int64_t inner, executor& pool);
+
+/// dx = inverse * (g - mean(g) - x' * mean(g * x')) for each row, with g = dy * scale and x' = (x - mean) * inverse.
+void run_layer_norm_grad(isa set, const normalized_rows_grad& arrays, executor& pool);
+
+/// scale = the sum over rows of dy * x', bias that of dy (null: not wanted), n numbers each. The rows are those of
+/// `samples` samples: each shard is summed in double, and rounded where the tree begins.
+void run_layer_norm_grad_scale(isa set, const normalized_rows_grad& arrays, std::int64_t samples, const shards& tree, float* scale, float* bias,
+                               void* workspace, executor& pool);
+/// Bytes of workspace (alignment 64) for that; -1 where they overflow.
+std::int64_t layer_norm_workspace_bytes(std::int64_t samples, std::int64_t n, const shards& tree);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+GRAFT_INLINE void run_softmax_grad(isa set, const float* dy, const saved_activation& y, float* dx, std::int64_t outer, std::int64_t n, std::int64_t inner,
+                                   executor& pool) {
+    const rows_grad_kernels& k = *training_kernels(set).rows_grad;
+    if (outer <= 0 || n <= 0 || inner <= 0) return;
+    if (inner == 1)
+        return detail::groups_of_rows(outer, n, pool,
+                                      [&](std::int64_t first, std::int64_t rows) { k.softmax(dy + first * n, y.from(first * n), dx + first * n, rows, n); });
+    detail::stripes_of_columns(outer, n, inner, pool, [&](std::int64_t o, std::int64_t first, std::int64_t count) {
+        const std::int64_t at = o * n * inner + first;
+        k.softmax_columns(dy + at, y.from(at), dx + at, n, inner, count);
+    });
+}
+
+namespace detail {
+// Rows [first, first + count).
+inline normalized_rows_grad some_rows(normalized_rows_grad g, std::int64_t first, std::int64_t count) {
+    g.dy += first * g.n, g.x = g.x.from(first * g.n), g.inverse += first;
+    if (g.mean) g.mean += first;
+    if (g.dx) g.dx += first * g.n;
+    g.rows = count;
+    return g;
+}
+}  // namespace detail
+
+GRAFT_INLINE void run_layer_norm_grad(isa set, const normalized_rows_grad& arrays, executor& pool) {
+    const rows_grad_kernels& k = *training_kernels(set).rows_grad;
+    if (arrays.n <= 0) return;
+    detail::groups_of_rows(arrays.rows, arrays.n, pool, [&](std::int64_t first, std::int64_t count) { k.layer_norm(detail::some_rows(arrays, first, count)); });
+}
+
+GRAFT_INLINE std::int64_t layer_norm_workspace_bytes(std::int64_t samples, std::int64_t n, const shards& tree) {
+    const std::int64_t slots = std::min<std::int64_t>(tree.count, samples);
+    return n > (std::int64_t(1) << 40) ? -1 : 2 * slots * n * 8;
+}
+
+GRAFT_INLINE void run_layer_norm_grad_scale(isa set, const normalized_rows_grad& arrays, std::int64_t samples, const shards& tree, float* scale, float* bias,
+                                            void* workspace, executor& pool) {
+    const rows_grad_kernels& k = *training_kernels(set).rows_grad;
+    const std::int64_t n = arrays.n, each = samples > 0 ? arrays.rows / samples : 0;
+    if (n <= 0) return;
+    constexpr std::int64_t stripe = 64;
+    const std::int64_t stripes = (n + stripe - 1) / stripe;
+    // With fewer samples than shards only those that have one are kept.
+    const auto sums = [&](int s, int which) {
+        const std::int64_t slot = samples < tree.count ? tree.first(samples, s) : s;
+        return static_cast<double*>(workspace) + (2 * slot + which) * n;
+    };
+    const auto empty = [&](int s) { return tree.first(samples, s) == tree.last(samples, s); };
+    parallel_for(pool, stripes * tree.count, [&](std::int64_t t) {
+        const int s = static_cast<int>(t / stripes);
+        if (empty(s)) return;
+        const std::int64_t first = t % stripes * stripe, count = std::min(stripe, n - first), begin = tree.first(samples, s) * each;
+        double *products = sums(s, 0) + first, *plain = sums(s, 1) + first;
+        std::fill(products, products + count, 0.0);
+        std::fill(plain, plain + count, 0.0);
+        k.layer_norm_sums(detail::some_rows(arrays, begin, tree.last(samples, s) * each - begin), first, count, scale ? products : nullptr,
+                          bias ? plain : nullptr);
+    });
+    parallel_for(pool, stripes, [&](std::int64_t t) {
+        for (std::int64_t i = t * stripe; i < std::min(n, (t + 1) * stripe); ++i)
+            for (int which = 0; which < 2; ++which)
+                if (float* to = which ? bias : scale)
+                    to[i] = static_cast<float>(sum_shards_as(true, tree.count, [&](int s) { return empty(s) ? 0.0 : sums(s, which)[i]; }));
+    });
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// As attention_problem; gradients are as what they are of, dy as the result.
+struct attention_grad_problem {
+    std::int64_t batch[2] = {1, 1}, queries = 0, keys = 0, width = 0, value_width = 0;
+    head_matrices dy, q, k, v, dq, dk, dv;
+    float of_probabilities = 1, of_q = 1, of_k = 1, of_v = 1;  ///< what the gradients by them are multiplied by
+    bool bfloat16 = false;  ///< products are of pairs of it, on sets that have those; of_q and of_k are equal then, of_v is 1
+    bool narrow_y = false, narrow_q = false, narrow_k = false, narrow_v = false, narrow_out = false;  ///< of bfloat16: y the probabilities, out the results
+};
+
+/// Bytes of workspace, aligned to 64: at most 16 tasks' caches, or 1 MiB.
+std::int64_t attention_grad_workspace(isa set, const attention_grad_problem& problem);
+/// dV = of_v * Y^T dY, dS = the gradient of softmax by of_probabilities * dY V^T, dQ = of_q * dS K, dK = of_k * dS^T Q. Bits are the same on any number of
+/// threads, and, in float32, those of the products one by one.
+void run_attention_grad(isa set, const attention_grad_problem& problem, const float* dy, const saved_activation& y, const saved_activation& q,
+                        const saved_activation& k, const saved_activation& v, void* dq, void* dk, void* dv, void* workspace, executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+// What a task has of its own, in floats, and its four products.
+struct attention_grad_plan {
+    gemm_problem dv, probabilities, dq, dk;
+    bool wide_y;
+    std::int64_t scores, widened, result, room, floats, slots;
+
+    attention_grad_plan(isa set, const attention_grad_problem& p) {
+        dv = product_of(p.keys, p.value_width, p.queries, p.of_v);
+        dv.trans_a = true, dv.ldb = p.dy.row, dv.ldc = row_of(p.dv, p.narrow_out, p.value_width);
+        probabilities = product_of(p.queries, p.keys, p.value_width, p.of_probabilities);
+        probabilities.trans_b = true, probabilities.lda = p.dy.row, probabilities.ldb = row_of(p.v, p.narrow_v, p.value_width);
+        dq = product_of(p.queries, p.width, p.keys, p.of_q);
+        dq.ldb = row_of(p.k, p.narrow_k, p.width), dq.ldc = row_of(p.dq, p.narrow_out, p.width);
+        dk = product_of(p.keys, p.width, p.queries, p.of_k);
+        dk.trans_a = true, dk.ldb = row_of(p.q, p.narrow_q, p.width), dk.ldc = row_of(p.dk, p.narrow_out, p.width);
+        // The gradient of softmax is linear: what both of its products are multiplied by can be in its operand, to which sums of pairs add no number.
+        if (p.bfloat16) probabilities.alpha *= p.of_q, dq.alpha = dk.alpha = 1, dk.ldb = p.q.row;
+        wide_y = p.narrow_y && !p.bfloat16;
+        const std::int64_t matrix = whole_lines(std::max(p.queries, p.keys) * std::max(p.width, p.value_width));
+        scores = whole_lines(p.queries * p.keys);
+        widened = p.narrow_q || p.narrow_k || p.narrow_v ? matrix : 0;
+        result = p.narrow_out ? matrix : 0;
+        std::int64_t bytes = 0;
+        for (const gemm_problem* g : {&probabilities, &dq}) bytes = std::max(bytes, product_bytes(set, *g, p.bfloat16));
+        for (const gemm_problem* g : {&dv, &dk})
+            bytes = std::max(bytes, p.bfloat16 ? bfloat16_grad_workspace(bfloat16_grad_of(set, over_queries(*g))) : gemm_workspace_bytes(set, *g));
+        room = whole_lines(bytes / 4);
+        floats = scores * (wide_y ? 2 : 1) + widened + result + room;
+        slots = attention_slots(p.batch, floats);
+    }
+    // A product by the probabilities, or their gradient, turned: a sum over queries.
+    static product_sum_problem over_queries(const gemm_problem& g) {
+        product_sum_problem sum;
+        sum.n = sum.each = g.k, sum.rows = g.m, sum.columns = g.n, sum.tree.count = 1;
+        return sum;
+    }
+};
+
+}  // namespace detail
+
+GRAFT_INLINE std::int64_t attention_grad_workspace(isa set, const attention_grad_problem& problem) {
+    const detail::attention_grad_plan plan(set, problem);
+    return plan.slots * plan.floats * 4;
+}
+
+GRAFT_INLINE void run_attention_grad(isa set, const attention_grad_problem& p, const float* dy, const saved_activation& y, const saved_activation& q,
+                                     const saved_activation& k, const saved_activation& v, void* dq, void* dk, void* dv, void* workspace, executor& pool) {
+    const detail::attention_grad_plan plan(set, p);
+    const move_kernels& moves = *kernels(set).move;
+    const std::int64_t heads = p.batch[0] * p.batch[1];
+    parallel_for(pool, plan.slots, [&](std::int64_t slot) {
+        executor alone;
+        float *const scores = static_cast<float*>(workspace) + slot * plan.floats, *const wide_y = scores + plan.scores,
+                     *const widened = wide_y + (plan.wide_y ? plan.scores : 0), *const result = widened + plan.widened, *const room = result + plan.result;
+        for (std::int64_t head = slot * heads / plan.slots; head < (slot + 1) * heads / plan.slots; ++head) {
+            const std::int64_t outer = head / p.batch[1], inner = head % p.batch[1];
+            const auto of_head = [&](const saved_activation& x, const head_matrices& lies) { return x.from(lies.of(outer, inner)); };
+            const auto floats_of = [&](const saved_activation& x, const head_matrices& lies, std::int64_t rows, std::int64_t width) {
+                return detail::floats_of(moves, of_head(x, lies), lies, rows, width, widened);
+            };
+            const auto multiply = [&](const gemm_problem& g, const float* a, const float* b, float* c) {
+                (p.bfloat16 ? run_bfloat16_batch : run_gemm)(set, g, a, b, nullptr, nullptr, c, room, alone);
+            };
+            const auto sum_over_queries = [&](const gemm_problem& g, const saved_activation& a, const saved_activation& b, float* c) {
+                if (!p.bfloat16) return multiply(g, a.floats(), b.floats(), c);
+                bfloat16_grad_args sum = bfloat16_grad_of(set, plan.over_queries(g));
+                sum.dy_pixel = g.ldb, sum.out_row = g.ldc;
+                run_bfloat16_grad(set, sum, a, b, c, room, alone);
+            };
+            // What `make` writes into an array of floats, where it lies or in bfloat16.
+            const auto store = [&](const gemm_problem& g, void* out, const head_matrices& lies, const auto& make) {
+                const std::int64_t at = lies.of(outer, inner);
+                if (!p.narrow_out) return make(static_cast<float*>(out) + at);
+                make(result);
+                for (std::int64_t r = 0; r < g.m; ++r) moves.to_bfloat16(result + r * g.n, static_cast<std::uint16_t*>(out) + at + r * lies.row, g.n);
+            };
+            saved_activation share = y.from(head * p.queries * p.keys);
+            if (plan.wide_y) {
+                moves.from_bfloat16(static_cast<const std::uint16_t*>(share.data), wide_y, p.queries * p.keys);
+                share = wide_y;
+            }
+            const float* const gradient = dy + p.dy.of(outer, inner);
+            store(plan.dv, dv, p.dv, [&](float* to) { sum_over_queries(plan.dv, share, gradient, to); });
+            multiply(plan.probabilities, gradient, floats_of(v, p.v, p.keys, p.value_width), scores);
+            run_softmax_grad(set, scores, share, scores, p.queries, p.keys, 1, alone);
+            store(plan.dq, dq, p.dq, [&](float* to) { multiply(plan.dq, scores, floats_of(k, p.k, p.keys, p.width), to); });
+            store(plan.dk, dk, p.dk, [&](float* to) {
+                sum_over_queries(plan.dk, scores, p.bfloat16 ? of_head(q, p.q) : saved_activation(floats_of(q, p.q, p.queries, p.width)), to);
+            });
+        }
+    });
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_SAVED_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_SAVED_HPP
+// ---- graft/cpu/ops/training/saved.hpp
+// Kernels of graft.Narrow, graft.Widen, graft.ActivationTraining and graft.ActivationAgain: activations between the forward part of a step, which computes in
+// float32, and the backward part.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_SAVED_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_SAVED_HPP
+// ---- graft/cpu/training/saved.hpp
+// Activation functions whose operand or result is kept in bfloat16 for the backward part of a step.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// y = act(x) for n elements; x_narrow and y_narrow, where they are not null, take both in bfloat16. y may be x.
+void run_activation_training(isa set, activation kind, float alpha, float beta, const float* x, float* y, std::uint16_t* x_narrow, std::uint16_t* y_narrow,
+                             std::int64_t n, executor& pool);
+/// The same function of numbers that were kept: its result rounded like them, or, where y_narrow is null, as it is.
+void run_activation_again(isa set, activation kind, float alpha, float beta, const std::uint16_t* x, float* y, std::uint16_t* y_narrow, std::int64_t n,
+                          executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+constexpr std::int64_t saved_piece = 4096;  // elements that stay in the first cache
+
+}  // namespace detail
+
+GRAFT_INLINE void run_activation_training(isa set, activation kind, float alpha, float beta, const float* x, float* y, std::uint16_t* x_narrow,
+                                          std::uint16_t* y_narrow, std::int64_t n, executor& pool) {
+    const elementwise_kernels& functions = *kernels(set).elementwise;
+    const move_kernels& moves = *kernels(set).move;
+    parallel_for_pieces(pool, n, detail::saved_piece, [&](std::int64_t i, std::int64_t count) {
+        if (x_narrow) moves.to_bfloat16(x + i, x_narrow + i, count);
+        functions.activation_run(kind, alpha, beta, x + i, y + i, count);
+        if (y_narrow) moves.to_bfloat16(y + i, y_narrow + i, count);
+    });
+}
+
+GRAFT_INLINE void run_activation_again(isa set, activation kind, float alpha, float beta, const std::uint16_t* x, float* y, std::uint16_t* y_narrow,
+                                       std::int64_t n, executor& pool) {
+    const elementwise_kernels& functions = *kernels(set).elementwise;
+    const move_kernels& moves = *kernels(set).move;
+    parallel_for_pieces(pool, n, detail::saved_piece, [&](std::int64_t i, std::int64_t count) {
+        alignas(64) float room[detail::saved_piece];
+        float* const wide = y_narrow ? room : y + i;
+        moves.from_bfloat16(x + i, wide, count);
+        functions.activation_run(kind, alpha, beta, wide, wide, count);
+        if (y_narrow) moves.to_bfloat16(wide, y_narrow + i, count);
+    });
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Whether an input has a type that activations are kept in.
+inline bool is_saved(const tensor_view& x) { return x.type == dtype::float32 || x.type == dtype::bfloat16; }
+/// Whether input i has, and all others are float32.
+inline bool float32_but_saved(const kernel_query& q, int i) { return q.all_float32(i) && is_saved(q.in[i]); }
+/// It, as kernels read it.
+inline saved_activation saved_input(const kernel_call& c, int i) {
+    if (i >= c.inputs) return {};
+    return c.in[i].type == dtype::bfloat16 ? saved_activation(c.in[i].as<const std::uint16_t>()) : saved_activation(c.input(i));
+}
+
+inline const char* choose_conversion(const kernel_query& q, kernel_choice& choice) {
+    if (q.in_layout[0] != q.out_layout[0]) return "its operands lie differently";
+    choice.set(stored_elements(q.in[0], q.in_layout[0]));
+    choice.note = "conversion";
+    return nullptr;
+}
+inline void run_narrow(const kernel_call& c) { run_to_bfloat16(c.level, c.input(0), c.out[0].as<std::uint16_t>(), c.parameters<std::int64_t>(), c.pool); }
+inline void run_widen(const kernel_call& c) { run_from_bfloat16(c.level, c.in[0].as<std::uint16_t>(), c.output(0), c.parameters<std::int64_t>(), c.pool); }
+
+inline const char* choose_activation_training(const kernel_query& q, kernel_choice& choice) {
+    for (int i = 0; i < q.outputs; ++i)
+        if (q.wants(i) && q.out_layout[i] != q.in_layout[0]) return "its operands lie differently";
+    choice.set(activation_parameters{epilogue_of(q.n), stored_elements(q.out[0], q.out_layout[0])});
+    choice.note = "activation in bfloat16";
+    return nullptr;
+}
+inline void run_activation_training_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<activation_parameters>();
+    const auto narrow = [&](int i) { return i < c.outputs ? c.out[i].as<std::uint16_t>() : nullptr; };
+    run_activation_training(c.level, p.ep.act, p.ep.alpha, p.ep.beta, c.input(0), c.output(0), narrow(1), narrow(2), p.elements, c.pool);
+}
+inline void run_activation_again_kernel(const kernel_call& c) {
+    const auto& p = c.parameters<activation_parameters>();
+    const bool narrow = c.out[0].type == dtype::bfloat16;
+    run_activation_again(c.level, p.ep.act, p.ep.alpha, p.ep.beta, c.in[0].as<const std::uint16_t>(), narrow ? nullptr : c.output(0),
+                         narrow ? c.out[0].as<std::uint16_t>() : nullptr, p.elements, c.pool);
+}
+
+inline kernel_rows saved_kernel_rows() {
+    static constexpr kernel_row rows[] = {{"Narrow", "graft", choose_conversion, run_narrow, false},
+                                          {"Widen", "graft", choose_conversion, run_widen, false},
+                                          {"ActivationTraining", "graft", choose_activation_training, run_activation_training_kernel, true},
+                                          {"ActivationAgain", "graft", choose_activation_training, run_activation_again_kernel, false}};
+    return rows;
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+template <>
+struct problem_fields<attention_grad_problem> {
+    template <class Problem, class Field>
+    static void visit(Problem& p, const Field& field) {
+        const auto each = [&](auto&... fields) { (field(fields), ...); };
+        each(p.batch[0], p.batch[1], p.queries, p.keys, p.width, p.value_width, p.of_probabilities, p.of_q, p.of_k, p.of_v, p.bfloat16);
+        for (auto* lie : {&p.dy, &p.q, &p.k, &p.v, &p.dq, &p.dk, &p.dv}) each(lie->offset, lie->row, lie->strides[0], lie->strides[1]);
+    }
+};
+
+template <>
+struct problem_fields<attention_problem> {
+    template <class Problem, class Field>
+    static void visit(Problem& p, const Field& field) {
+        const auto each = [&](auto&... fields) { (field(fields), ...); };
+        each(p.batch[0], p.batch[1], p.queries, p.keys, p.width, p.value_width, p.of_scores, p.of_y, p.bfloat16);
+        for (auto* lie : {&p.q, &p.k, &p.v, &p.y}) each(lie->offset, lie->row, lie->strides[0], lie->strides[1]);
+    }
+};
+
+// Q, K and V, which may be of bfloat16 where products round them; to what they make, and the probabilities, where they are kept.
+inline const char* choose_attention(const kernel_query& q, kernel_choice& choice) {
+    attention_problem p;
+    const bool kept = q.outputs > 1;
+    if (!problem_in(q.n, p) || !q.all_row_major() || q.inputs != 3 || q.out[0].type != dtype::float32 || (kept && !is_saved(q.out[1])))
+        return "it is not float32, row-major";
+    for (int i = 0; i < 3; ++i)
+        if (q.in[i].type != dtype::float32 && !(p.bfloat16 && is_saved(q.in[i]))) return "it is not float32";
+    p.narrow_q = q.in[0].type == dtype::bfloat16, p.narrow_k = q.in[1].type == dtype::bfloat16, p.narrow_v = q.in[2].type == dtype::bfloat16;
+    p.own_probabilities = !kept || q.out[1].type == dtype::bfloat16;
+    choice.workspace_bytes = attention_workspace(q.level, p);
+    choice.set(p);
+    choice.note = p.bfloat16 ? "head by head, operands in bfloat16" : "head by head";
+    return nullptr;
+}
+inline void run_attention_kernel(const kernel_call& c) {
+    run_attention(c.level, c.parameters<attention_problem>(), saved_input(c, 0), saved_input(c, 1), saved_input(c, 2), c.outputs > 1 ? c.out[1].data : nullptr,
+                  c.output(0), c.workspace, c.pool);
+}
+
+// dY, the probabilities, Q, K and V; to the gradients of the last three, or to one matrix that they all lie in, which may be of bfloat16.
+inline const char* choose_attention_grad(const kernel_query& q, kernel_choice& choice) {
+    attention_grad_problem p;
+    if (!problem_in(q.n, p) || !q.all_row_major() || q.inputs != 5 || q.in[0].type != dtype::float32) return "it is not float32, row-major";
+    for (int i = 1; i < 5; ++i)
+        if (!is_saved(q.in[i])) return "it is not float32";
+    p.narrow_y = q.in[1].type == dtype::bfloat16, p.narrow_q = q.in[2].type == dtype::bfloat16;
+    p.narrow_k = q.in[3].type == dtype::bfloat16, p.narrow_v = q.in[4].type == dtype::bfloat16;
+    p.narrow_out = q.out[0].type == dtype::bfloat16;
+    for (int i = 0; i < q.outputs; ++i)
+        if (!is_saved(q.out[i]) || q.out[i].type != q.out[0].type) return "its results differ in type";
+    choice.workspace_bytes = attention_grad_workspace(q.level, p);
+    choice.set(p);
+    choice.note = p.bfloat16 ? "head by head, operands in bfloat16" : "head by head";
+    return nullptr;
+}
+inline void run_attention_grad_kernel(const kernel_call& c) {
+    const auto result = [&](int i) { return c.out[c.outputs > 1 ? i : 0].data; };
+    run_attention_grad(c.level, c.parameters<attention_grad_problem>(), c.input(0), saved_input(c, 1), saved_input(c, 2), saved_input(c, 3), saved_input(c, 4),
+                       result(0), result(1), result(2), c.workspace, c.pool);
+}
+
+inline kernel_rows attention_kernel_rows() {
+    static constexpr kernel_row rows[] = {{"AttentionTraining", "graft", choose_attention, run_attention_kernel, false},
+                                          {"AttentionGrad", "graft", choose_attention_grad, run_attention_grad_kernel, false}};
+    return rows;
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
+// ---- graft/cpu/lower/become_training.hpp
+// Binds a node to an operator that only training steps have.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Attributes stay.
+inline void become_training(node& n, const char* op, place_id on) {
+    n.place = on;
+    n.op_type = op;
+    n.domain = "graft";
+    n.version = newest_opset;
+    n.op = ops::find_training_op("graft", op, newest_opset);
+}
+
+// A new one that makes `to` of `from`.
+inline node training_node(const graph& g, const char* op, place_id on, value_id from, value_id to) {
+    node n;
+    n.name = g.at(to).name;
+    become_training(n, op, on);
+    n.inputs = {from};
+    n.outputs = {to};
+    return n;
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+//   S = StridedMatMul(Q, K)    P = Softmax(S)    Y = StridedMatMul(P, V)
+//   dP = StridedMatMul(dY, V)    dV = StridedMatMul(P, dY)    dS = SoftmaxGrad(dP, P)    dQ = StridedMatMul(dS, K)    dK = StridedMatMul(dS, Q)
+// Passes over what has a number for each query and key, three and five of them, become one over each head's, and what lays the three gradients side by side
+// becomes the distances at which they are written. Behind strided_products, whose products these are.
+class attention_heads : public rewriter {
+public:
+    attention_heads(graph& target, place_id on, const cpu::arithmetic& by) : rewriter(target, on), bfloat16_(by.bfloat16 && cpu::bfloat16_products(by.level)) {}
+
+    void run() {
+        static constexpr rewrite<attention_heads> rows[] = {{"SoftmaxGrad", "graft", &attention_heads::join_gradients},
+                                                            {"Softmax", "", &attention_heads::join}};
+        sweep(*this, rows);
+        if (any_) drop_unread(g);  // what laid gradients side by side
+    }
+
+private:
+    using matrices = cpu::head_matrices;
+
+    struct product {
+        node* made = nullptr;
+        cpu::strided_product s;
+
+        matrices a() const { return {s.a_offset, s.problem.lda, {s.problem.a_strides[0], s.problem.a_strides[1]}}; }
+        matrices b() const { return {s.b_offset, s.problem.ldb, {s.problem.b_strides[0], s.problem.b_strides[1]}}; }
+        matrices c() const { return {0, s.problem.ldc, {s.problem.c_strides[0], s.problem.c_strides[1]}}; }
+    };
+    // What a node does, if it is a product of two matrices, turned so, to which nothing is added.
+    bool read(node* n, bool trans_a, bool trans_b, product& to) {
+        product found;
+        if (!n || !is(*n, "StridedMatMul", "graft") || n->inputs.size() != 2 || !cpu::problem_in(*n, found.s)) return false;
+        const cpu::gemm_problem& p = found.s.problem;
+        if (p.trans_a != trans_a || p.trans_b != trans_b || p.bfloat16 || p.ep.act != activation::none || p.ep.residual || p.bias != cpu::bias_kind::none)
+            return false;
+        found.made = n;
+        to = found;
+        return true;
+    }
+    static bool same(const matrices& a, const matrices& b) {
+        return a.offset == b.offset && a.row == b.row && a.strides[0] == b.strides[0] && a.strides[1] == b.strides[1];
+    }
+    // Whether they follow each other without gaps, `rows` by `columns` each.
+    static bool dense(const matrices& m, const std::int64_t* batch, std::int64_t rows, std::int64_t columns) {
+        const bool outer = batch[0] == 1 || m.strides[0] == batch[1] * rows * columns, inner = batch[1] == 1 || m.strides[1] == rows * columns;
+        return m.offset == 0 && m.row == columns && outer && inner;
+    }
+
+    GRAFT_COLD void join_gradients(node& n) {
+        const value_id y = n.inputs[1], ds = n.outputs[0];
+        const shape& of = at(y).extents;
+        product scores, dv, dq, dk;
+        const std::int64_t axis = integer(n, "axis", -1);
+        if ((axis != -1 && axis != of.rank() - 1) || !used_once(n.inputs[0]) || !read(maker(n.inputs[0]), false, true, scores) || is_output(ds)) return;
+        const std::vector<int> reading = readers(ds), probable = readers(y);
+        if (reading.size() != 2) return;
+        for (int i : reading) {
+            node* const m = &g.nodes[static_cast<std::size_t>(i)];
+            if (m->inputs[0] != ds || (!read(m, false, false, dq) && !read(m, true, false, dk))) return;
+        }
+        for (int i : probable) {
+            node* const m = &g.nodes[static_cast<std::size_t>(i)];
+            product found;
+            if (m->inputs[0] == y && read(m, true, false, found) && found.made->inputs[1] == scores.made->inputs[0] && same(found.b(), scores.a())) dv = found;
+        }
+        if (!dq.made || !dk.made || !dv.made) return;
+        cpu::attention_grad_problem p;
+        const cpu::gemm_problem& s = scores.s.problem;
+        p.batch[0] = s.batch[0], p.batch[1] = s.batch[1];
+        p.queries = s.m, p.keys = s.n, p.value_width = s.k, p.width = dq.s.problem.n;
+        const auto is_of = [&](const product& t, std::int64_t rows, std::int64_t columns, std::int64_t depth) {
+            const cpu::gemm_problem& q = t.s.problem;
+            return q.m == rows && q.n == columns && q.k == depth && q.batch[0] == p.batch[0] && q.batch[1] == p.batch[1] &&
+                   dense(t.a(), p.batch, p.queries, p.keys);
+        };
+        if (!is_of(dq, p.queries, p.width, p.keys) || !is_of(dk, p.keys, p.width, p.queries) || !is_of(dv, p.keys, p.value_width, p.queries)) return;
+        if (!dense(scores.c(), p.batch, p.queries, p.keys) || of.elements() != p.batch[0] * p.batch[1] * p.queries * p.keys) return;
+        p.dy = scores.a(), p.v = scores.b(), p.k = dq.b(), p.q = dk.b();
+        p.dq = dq.c(), p.dk = dk.c(), p.dv = dv.c();
+        p.of_probabilities = s.alpha, p.of_q = dq.s.problem.alpha, p.of_k = dk.s.problem.alpha, p.of_v = dv.s.problem.alpha;
+        p.bfloat16 = bfloat16_ && p.of_q == p.of_k && p.of_v == 1 && cpu::takes_bfloat16_batch(s) && cpu::takes_bfloat16_batch(dq.s.problem);
+        std::vector<value_id> made = {dq.made->outputs[0], dk.made->outputs[0], dv.made->outputs[0]};
+        // All is known where the gradient of the softmax was, and nothing of it is read before.
+        for (value_id id : made)
+            if (is_output(id) || readers(id).empty() || readers(id)[0] < position(ds)) return;
+        const value_id whole = side_by_side(made, p);
+        node all = n;
+        become_training(all, "AttentionGrad", on_);
+        all.attributes.clear();
+        all.inputs = {scores.made->inputs[0], y, dk.made->inputs[1], dq.made->inputs[1], scores.made->inputs[1]};
+        all.outputs = whole == no_value ? std::move(made) : std::vector<value_id>{whole};
+        cpu::set_problem(all, p);
+        for (node* gone : {&n, scores.made, dq.made, dk.made, dv.made}) drop(*gone);
+        if (whole != no_value) drop(*maker(whole));
+        put(n, std::move(all));
+        any_ = true;
+    }
+
+    GRAFT_COLD void join(node& n) {
+        const value_id share = n.outputs[0];
+        const shape& of = at(share).extents;
+        product scores, y;
+        const std::int64_t axis = integer(n, "axis", n.version < 13 ? 1 : -1);
+        if ((axis != -1 && axis != of.rank() - 1) || is_output(share) || !used_once(n.inputs[0]) || !read(maker(n.inputs[0]), false, true, scores)) return;
+        const std::vector<int> reading = readers(share);
+        for (int i : reading) {
+            node& m = g.nodes[static_cast<std::size_t>(i)];
+            if (m.backward == n.backward && (y.made || m.inputs[0] != share || !read(&m, false, false, y))) return;
+        }
+        if (!y.made || y.made->inputs[1] == share) return;
+        cpu::attention_problem p;
+        const cpu::gemm_problem &s = scores.s.problem, &t = y.s.problem;
+        p.batch[0] = s.batch[0], p.batch[1] = s.batch[1];
+        p.queries = s.m, p.keys = s.n, p.width = s.k, p.value_width = t.n;
+        if (t.m != s.m || t.k != s.n || t.batch[0] != s.batch[0] || t.batch[1] != s.batch[1] || !dense(y.a(), p.batch, p.queries, p.keys)) return;
+        if (!dense(scores.c(), p.batch, p.queries, p.keys) || of.elements() != p.batch[0] * p.batch[1] * p.queries * p.keys) return;
+        p.q = scores.a(), p.k = scores.b(), p.v = y.b(), p.y = y.c();
+        p.of_scores = s.alpha, p.of_y = t.alpha;
+        p.bfloat16 = bfloat16_ && cpu::takes_bfloat16_batch(s) && cpu::takes_bfloat16_batch(t);
+        // Where the second product was, as V may be made after the scores; the gradients come behind it.
+        node all = *y.made;
+        become_training(all, "AttentionTraining", on_);
+        all.attributes.clear();
+        all.inputs = {scores.made->inputs[0], scores.made->inputs[1], y.made->inputs[1]};
+        all.outputs = {y.made->outputs[0]};
+        if (reading.size() > 1) all.outputs.push_back(share);
+        cpu::set_problem(all, p);
+        node& place = *y.made;
+        for (node* gone : {&n, scores.made, y.made}) drop(*gone);
+        put(place, std::move(all));
+    }
+
+    // The value in which a Transpose lays the three, joined along a first axis of their own; none where they are not.
+    GRAFT_COLD value_id side_by_side(const std::vector<value_id>& parts, cpu::attention_grad_problem& p) {
+        const node *join = nullptr, *turn = nullptr;
+        matrices* const lie[] = {&p.dq, &p.dk, &p.dv};
+        const std::int64_t widths[] = {p.width, p.width, p.value_width}, rows[] = {p.queries, p.keys, p.keys};
+        std::int64_t place[3];
+        for (int i = 0; i < 3; ++i) {
+            const shape& s = at(parts[static_cast<std::size_t>(i)]).extents;
+            if (s.rank() != 4 || s[0] != p.batch[0] || s[1] != p.batch[1] || s[2] != rows[i] || s[3] != widths[i]) return no_value;
+            if (!dense(*lie[i], p.batch, rows[i], widths[i])) return no_value;
+            const node* const view = only_reader(parts[static_cast<std::size_t>(i)]);
+            if (!view || !row(*view).is(op_flag::view)) return no_value;
+            const value_id seen = view->outputs[0];
+            const node* const read = only_reader(seen);
+            const shape& t = at(seen).extents;
+            if (!read || !is(*read, "Concat") || (join && join != read) || t.rank() != 5 || t[0] != 1) return no_value;
+            for (int d = 0; d < 4; ++d)
+                if (t[d + 1] != s[d]) return no_value;
+            join = read;
+            place[i] = std::find(join->inputs.begin(), join->inputs.end(), seen) - join->inputs.begin();
+        }
+        const std::int64_t axis = integer(*join, "axis", 0);
+        if (join->inputs.size() != 3 || (axis != 0 && axis != -5)) return no_value;
+        turn = only_reader(join->outputs[0]);
+        const attribute* const perm = turn && is(*turn, "Transpose") ? turn->find("perm") : nullptr;
+        if (!perm || perm->integers.size() != 5) return no_value;
+        const shape& z = at(turn->outputs[0]).extents;
+        std::int64_t of[5], each = 1;
+        for (int d = 4; d >= 0; each *= z[d--]) of[(perm->integers[static_cast<std::size_t>(d)] + 5) % 5] = each;
+        if (of[4] != 1) return no_value;
+        for (int i = 0; i < 3; ++i) *lie[i] = {place[i] * of[0], of[3], {of[1], of[2]}};
+        return turn->outputs[0];
+    }
+
+    const bool bfloat16_;
+    bool any_ = false;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_MASKS_OF_INPUTS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_MASKS_OF_INPUTS_HPP
+// ---- graft/cpu/lower/masks_of_inputs.hpp
+// Masks of activations behind normalisations, made of what was normalised: one array less to read.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_NORM_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_NORM_HPP
+// ---- graft/cpu/ops/training/norm.hpp
+// Kernels of batch normalisation in training.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_HPP
+// ---- graft/cpu/training/norm_grad.hpp
+// Batch normalisation in training: statistics of a batch, the normalised batch, and the gradient, on planes and on blocks of channels.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_KERNELS_HPP
+// ---- graft/cpu/training/norm_grad_kernels.hpp
+// Batch normalisation in training: kernels that each instruction set fills, and what they are given.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_ELEMENTWISE_GRAD_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_ELEMENTWISE_GRAD_KERNELS_HPP
+// ---- graft/cpu/training/elementwise_grad_kernels.hpp
+// Gradients of elementwise functions that each instruction set fills.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// What a gradient passes: everything, or only what went through a relu or a clip in the forward pass.
+enum class gradient_mask {
+    none,
+    relu,  ///< where y > 0
+    clip,  ///< where low < y < high
+};
+
+/// The gradients of elementwise functions of one instruction set; n elements each, dx may be dy.
+struct elementwise_grad_kernels {
+    /// dx[i] = dy[i] where y[i] passes the mask, else 0.
+    void (*masked)(gradient_mask mask, float low, float high, const float* dy, const saved_activation& y, float* dx, std::int64_t n);
+    /// dx[i] = dy[i] * act'(x[i]), of dy's type, which is float32 unless x is narrow; where y is not null, y[i] = act(x[i]).
+    void (*activation_grad)(activation kind, float alpha, float beta, const saved_activation& dy, const saved_activation& x, void* dx, std::uint16_t* y,
+                            std::int64_t n);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Rows of one vector each that share their channels: the pixels of a block of channels, a piece of one channel's plane, or a few
+/// columns of a matrix. `whole` rows are full, then `tail` rows have `tail_lanes`; `step` floats from one to the next.
+struct norm_rows {
+    std::int64_t whole, tail, step;
+    int tail_lanes;
+    int channels;  ///< lanes that are channels; 0: all lanes are of one channel
+};
+
+/// y = clamp((x - mean) * scale + shift + residual); a null residual is 0. One number for each lane's channel. `x_narrow` and `y_narrow` (or null) take both in
+/// bfloat16.
+struct norm_forward {
+    const float *x, *residual, *mean, *scale, *shift;
+    float* y;
+    std::uint16_t *x_narrow, *y_narrow;
+    float low, high;
+};
+
+/// The backward pass: `mask` looks at y, or at (x - mean) * gain + offset where these are not null, which is y again; `masked` (or null) takes what it left of
+/// dy. dx = (dy - shift - (x - mean) * slope) * scale.
+struct norm_backward {
+    const float *dy, *mean, *scale, *slope, *shift, *gain, *offset;
+    saved_activation x, y;  ///< of one type
+    float *masked, *dx;
+    gradient_mask mask;
+    float low, high;
+};
+
+/// The kernels of one instruction set. Sums over rows are made in float for some hundred rows, then carried in double, one result
+/// for each lane (or one, where a row is of one channel). `images` repeat the rows `image_step` floats apart.
+struct norm_grad_kernels {
+    /// Mean, and sum of squared distances from it.
+    void (*moments)(const norm_rows&, const float* x, std::int64_t images, std::int64_t image_step, double* mean, double* square);
+    /// The moments of two sets together, n channels: those of a become those of both. Chan, Golub, LeVeque 1979.
+    void (*merge)(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b, std::int64_t n);
+    void (*normalize)(const norm_rows&, const norm_forward&);
+    /// Sums of dy and of dy * (x - mean).
+    void (*sums)(const norm_rows&, const norm_backward&, std::int64_t images, std::int64_t image_step, double* sum, double* product);
+    void (*gradient)(const norm_rows&, const norm_backward&);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Images [n][c][area], or with `blocked` [n][ceil(c / W)][area][W]; n * area >= 1. Sums over the batch are a tree over the shards.
+struct norm_problem {
+    std::int64_t n = 0, c = 0, area = 0;  ///< area: height times width; 1 for [n][c]
+    bool blocked = false;
+    shards tree;
+    double epsilon = 1e-5;
+    double momentum = 0.9;  ///< share of the old running value
+    epilogue ep;            ///< forward: y = act(normalised + residual). Backward: the activation whose gradient comes first, relu or clip
+};
+
+/// What a training pass reads and writes. Arrays of c numbers; those that are null are not written. running_* and new_* may be
+/// the same memory, and so may x and y. x_narrow and y_narrow take x and y in bfloat16, y where the activation is at most a clip.
+struct norm_forward_arrays {
+    const float *x, *scale, *bias, *running_mean, *running_variance, *residual;
+    float *y, *new_mean, *new_variance, *saved_mean, *saved_inverse;
+    std::uint16_t *x_narrow, *y_narrow;
+    float* applied = nullptr;  ///< null, or [2][c]: y = act((x - saved_mean) * applied[0] + applied[1]) where there is no residual
+};
+
+/// y = act((x - mean) / sqrt(variance + epsilon) * scale + bias + residual) with the mean and the (biased) variance of the batch;
+/// saved_inverse is 1 / sqrt(variance + epsilon); new = momentum * running + (1 - momentum) * batch, the variance then being the
+/// unbiased one (that of a single number counts as 0), as in PyTorch. Ioffe, Szegedy 2015.
+/// The batch is that of all members of `group`, where there is one. Errors: those of the group.
+status run_batch_norm_training(isa set, const norm_problem& problem, const norm_forward_arrays& arrays, void* workspace, executor& pool,
+                               communicator* group = nullptr);
+
+/// What the backward pass reads and writes. x, and y, which relu and clip look at where there is no `applied`, are of one type. masked (null: not wanted)
+/// takes dy after the activation. dx may be dy.
+struct norm_backward_arrays {
+    const float *dy, *scale, *saved_mean, *saved_inverse;
+    saved_activation x, y;
+    float *dx, *dscale, *dbias, *masked;
+    const float* applied = nullptr;  ///< that of the forward pass, of float32 x, instead of y
+};
+
+/// dbias = sum(dy), dscale = sum(dy * normalised), dx = scale * saved_inverse * (dy - (dbias + normalised * dscale) / (n * area)).
+/// Sums are over the batch of all members of `group`, where there is one. Errors: those of the group.
+status run_batch_norm_grad(isa set, const norm_problem& problem, const norm_backward_arrays& arrays, void* workspace, executor& pool,
+                           communicator* group = nullptr);
+
+/// Bytes of workspace (alignment 64) for either pass; -1 where they overflow.
+std::int64_t norm_workspace_bytes(isa set, const norm_problem& problem);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -19442,122 +20543,6 @@ GRAFT_INLINE status run_batch_norm_grad(isa set, const norm_problem& p, const no
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_SAVED_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_SAVED_HPP
-// ---- graft/cpu/ops/training/saved.hpp
-// Kernels of graft.Narrow, graft.Widen, graft.ActivationTraining and graft.ActivationAgain: activations between the forward part of a step, which computes in
-// float32, and the backward part.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_SAVED_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_SAVED_HPP
-// ---- graft/cpu/training/saved.hpp
-// Activation functions whose operand or result is kept in bfloat16 for the backward part of a step.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// y = act(x) for n elements; x_narrow and y_narrow, where they are not null, take both in bfloat16. y may be x.
-void run_activation_training(isa set, activation kind, float alpha, float beta, const float* x, float* y, std::uint16_t* x_narrow, std::uint16_t* y_narrow,
-                             std::int64_t n, executor& pool);
-/// The same function of numbers that were kept: its result rounded like them, or, where y_narrow is null, as it is.
-void run_activation_again(isa set, activation kind, float alpha, float beta, const std::uint16_t* x, float* y, std::uint16_t* y_narrow, std::int64_t n,
-                          executor& pool);
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace detail {
-
-constexpr std::int64_t saved_piece = 4096;  // elements that stay in the first cache
-
-}  // namespace detail
-
-GRAFT_INLINE void run_activation_training(isa set, activation kind, float alpha, float beta, const float* x, float* y, std::uint16_t* x_narrow,
-                                          std::uint16_t* y_narrow, std::int64_t n, executor& pool) {
-    const elementwise_kernels& functions = *kernels(set).elementwise;
-    const move_kernels& moves = *kernels(set).move;
-    parallel_for_pieces(pool, n, detail::saved_piece, [&](std::int64_t i, std::int64_t count) {
-        if (x_narrow) moves.to_bfloat16(x + i, x_narrow + i, count);
-        functions.activation_run(kind, alpha, beta, x + i, y + i, count);
-        if (y_narrow) moves.to_bfloat16(y + i, y_narrow + i, count);
-    });
-}
-
-GRAFT_INLINE void run_activation_again(isa set, activation kind, float alpha, float beta, const std::uint16_t* x, float* y, std::uint16_t* y_narrow,
-                                       std::int64_t n, executor& pool) {
-    const elementwise_kernels& functions = *kernels(set).elementwise;
-    const move_kernels& moves = *kernels(set).move;
-    parallel_for_pieces(pool, n, detail::saved_piece, [&](std::int64_t i, std::int64_t count) {
-        alignas(64) float room[detail::saved_piece];
-        float* const wide = y_narrow ? room : y + i;
-        moves.from_bfloat16(x + i, wide, count);
-        functions.activation_run(kind, alpha, beta, wide, wide, count);
-        if (y_narrow) moves.to_bfloat16(wide, y_narrow + i, count);
-    });
-}
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// Whether an input has a type that activations are kept in.
-inline bool is_saved(const tensor_view& x) { return x.type == dtype::float32 || x.type == dtype::bfloat16; }
-/// Whether input i has, and all others are float32.
-inline bool float32_but_saved(const kernel_query& q, int i) { return q.all_float32(i) && is_saved(q.in[i]); }
-/// It, as kernels read it.
-inline saved_activation saved_input(const kernel_call& c, int i) {
-    if (i >= c.inputs) return {};
-    return c.in[i].type == dtype::bfloat16 ? saved_activation(c.in[i].as<const std::uint16_t>()) : saved_activation(c.input(i));
-}
-
-inline const char* choose_conversion(const kernel_query& q, kernel_choice& choice) {
-    if (q.in_layout[0] != q.out_layout[0]) return "its operands lie differently";
-    choice.set(stored_elements(q.in[0], q.in_layout[0]));
-    choice.note = "conversion";
-    return nullptr;
-}
-inline void run_narrow(const kernel_call& c) { run_to_bfloat16(c.level, c.input(0), c.out[0].as<std::uint16_t>(), c.parameters<std::int64_t>(), c.pool); }
-inline void run_widen(const kernel_call& c) { run_from_bfloat16(c.level, c.in[0].as<std::uint16_t>(), c.output(0), c.parameters<std::int64_t>(), c.pool); }
-
-inline const char* choose_activation_training(const kernel_query& q, kernel_choice& choice) {
-    for (int i = 0; i < q.outputs; ++i)
-        if (q.wants(i) && q.out_layout[i] != q.in_layout[0]) return "its operands lie differently";
-    choice.set(activation_parameters{epilogue_of(q.n), stored_elements(q.out[0], q.out_layout[0])});
-    choice.note = "activation in bfloat16";
-    return nullptr;
-}
-inline void run_activation_training_kernel(const kernel_call& c) {
-    const auto& p = c.parameters<activation_parameters>();
-    const auto narrow = [&](int i) { return i < c.outputs ? c.out[i].as<std::uint16_t>() : nullptr; };
-    run_activation_training(c.level, p.ep.act, p.ep.alpha, p.ep.beta, c.input(0), c.output(0), narrow(1), narrow(2), p.elements, c.pool);
-}
-inline void run_activation_again_kernel(const kernel_call& c) {
-    const auto& p = c.parameters<activation_parameters>();
-    const bool narrow = c.out[0].type == dtype::bfloat16;
-    run_activation_again(c.level, p.ep.act, p.ep.alpha, p.ep.beta, c.in[0].as<const std::uint16_t>(), narrow ? nullptr : c.output(0),
-                         narrow ? c.out[0].as<std::uint16_t>() : nullptr, p.elements, c.pool);
-}
-
-inline kernel_rows saved_kernel_rows() {
-    static constexpr kernel_row rows[] = {{"Narrow", "graft", choose_conversion, run_narrow, false},
-                                          {"Widen", "graft", choose_conversion, run_widen, false},
-                                          {"ActivationTraining", "graft", choose_activation_training, run_activation_training_kernel, true},
-                                          {"ActivationAgain", "graft", choose_activation_training, run_activation_again_kernel, false}};
-    return rows;
-}
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
 #endif
 
 GRAFT_BEGIN_NAMESPACE
@@ -20220,306 +21205,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/training/conv_grad_weight_body.hpp
 // Bodies of the gradient of a convolution's weights: how tiles, shards and strips are cut, and runs over threads.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_BFLOAT16_GRAD_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_BFLOAT16_GRAD_HPP
-// ---- graft/cpu/training/bfloat16_grad.hpp
-// Gradients of weights whose operands are rounded to bfloat16, of convolutions and of matrix products, on machines that multiply tiles or pairs of them. Bits
-// depend on the shapes, the shards and the kind of product alone.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_BFLOAT16_GRAD_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_BFLOAT16_GRAD_KERNELS_HPP
-// ---- graft/cpu/training/bfloat16_grad_kernels.hpp
-// Gradients of weights in bfloat16 as kernels see them: one run's arguments, and the table that tiles and vectors fill.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// One run of sums over all pixels of a batch: of x at a row, which is an input channel and a tap, times dy at an output channel. Both are rounded to bfloat16,
-/// and 32 pixels at a time multiplied, as the 32 channels of a pixel are in a convolution: rows are what pixels are there, dy is the weights. The rows are cut
-/// into bands, the output channels into groups, the shards of the batch into parts; a band of a group is a chunk, and a task is a chunk of a part. A matrix is
-/// an image of one row, whose channels are its columns. Distances count elements; `vector` is that from a vector of channels to the next.
-struct bfloat16_grad_args {
-    conv_problem p;  // of the forward convolution
-    saved_activation x, dy;
-    std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0, dy_image = 0, dy_pixel = 0, dy_vector = 0;
-    bool whole_vectors = false;  // x and dy have room for lanes past the last channel
-    graft::shards shards;
-    std::int64_t shard_block[graft::shards::most + 1] = {};  // blocks of 32 pixels before each shard; those of a shard begin anew, the last filled up by zeros
-    std::uint16_t* packed = nullptr;                         // null, or dy: [blocks of output channels][blocks of pixels][bfloat16_step]
-    std::int64_t out_blocks = 0, parts = 1, levels = 1;
-    std::int64_t lanes = 0, bands = 1;         // input channels of a band
-    std::int64_t group_blocks = 0;             // blocks of output channels of a group
-    std::int64_t chunks = 1, first_chunk = 0;  // chunk i is band i % bands of group i / bands
-    std::int64_t rows = 0;                     // of a band, with room for a whole tile
-    std::int64_t blocks_at_once = 1;           // of pixels that a task gathers
-    std::uint16_t* gathered = nullptr;         // of each task: 32 pixels of [blocks at once][rows], and, where dy is not packed before, room for that
-    float* sums = nullptr;                     // of each task: [levels][rows][output channels of a group]
-    float* out = nullptr;
-    std::int64_t out_row = 0, out_column = 0;  // floats from one row to the next, and from one output channel to the next: one of them is 1
-
-    std::int64_t blocks() const noexcept { return shard_block[shards.count]; }
-    std::int64_t columns() const noexcept { return group_blocks * bfloat16_block; }
-    std::int64_t level_floats() const noexcept { return rows * columns(); }
-    std::int64_t gathered_numbers() const noexcept { return blocks_at_once * rows * bfloat16_block; }
-    // What few bands read is packed by their own tasks, and need not go through memory.
-    bool packs_before() const noexcept { return bands > 2; }
-    std::int64_t task_numbers() const noexcept { return gathered_numbers() + (packs_before() ? 0 : blocks_at_once * bfloat16_step); }
-};
-
-/// `pack` brings dy of a shard and 32 output channels into the order of weights; `sum` is a task of a chunk and a part, `end` adds up a chunk's parts and
-/// writes them out.
-struct bfloat16_grad_kernels {
-    void (*pack)(const bfloat16_grad_args&, std::int64_t out_block, int shard);
-    void (*sum)(const bfloat16_grad_args&, std::int64_t chunk, std::int64_t part);
-    void (*end)(const bfloat16_grad_args&, std::int64_t chunk);
-};
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_MATMUL_GRAD_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_MATMUL_GRAD_HPP
-// ---- graft/cpu/training/matmul_grad.hpp
-// The gradient of a matrix product's weights: A^T B, summed over the batch by the tree of shards.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_MATMUL_GRAD_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_MATMUL_GRAD_KERNELS_HPP
-// ---- graft/cpu/training/matmul_grad_kernels.hpp
-// Products summed over the rows of two matrices by the tree of shards, that each instruction set fills.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// A block of C = A^T B: C is rows x columns, A has n rows of `rows` numbers, B n rows of `columns`. Each element is summed over
-/// every shard of n by itself, in order; the shards are joined by the tree.
-struct product_sum_block {
-    const float* a;
-    const float* b;
-    float* c;
-    std::int64_t rows, columns, n, lda, ldb, ldc;
-    shards tree;
-    std::int64_t each = 1;    ///< rows of a sample: shards end between samples
-    float* levels;            ///< partial blocks: one for each level of the tree
-    std::int64_t level_step;  ///< floats of a level: the block in whole tiles
-};
-
-/// The kernels of one instruction set.
-struct matmul_grad_kernels {
-    int rows, columns;  ///< of a register tile
-    void (*block)(const product_sum_block&);
-};
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// C = A^T B with A [n][rows], B [n][columns] and C [rows][columns], all row-major and dense; n, rows, columns >= 1.
-struct product_sum_problem {
-    std::int64_t n = 0, rows = 0, columns = 0;
-    shards tree;            ///< over samples
-    std::int64_t each = 1;  ///< rows of a and b that a sample has
-};
-
-/// Bytes of workspace (alignment 64): some megabytes at most, whatever the sizes.
-std::int64_t product_sum_workspace_bytes(isa set, const product_sum_problem& problem);
-/// c must overlap neither a nor b.
-void run_product_sum(isa set, const product_sum_problem& problem, const float* a, const float* b, float* c, void* workspace, executor& pool);
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <algorithm>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace detail {
-
-// Blocks of C and the memory that each task has for the levels of its tree.
-struct product_sum_plan {
-    std::int64_t block_rows, block_columns, down, across, level_floats, slot_floats, slots;
-
-    product_sum_plan(isa set, const product_sum_problem& p) {
-        const matmul_grad_kernels& k = *training_kernels(set).matmul_grad;
-        // Short sums read little for each tile, and one tile's levels stay in the first cache; with long ones it pays to read the
-        // rows once for several tiles.
-        const std::int64_t tiles = p.n <= 64 ? 1 : 4;
-        block_rows = std::min<std::int64_t>(p.rows, tiles * k.rows);
-        block_columns = std::min<std::int64_t>((p.columns + k.columns - 1) / k.columns, tiles) * k.columns;
-        down = (p.rows + block_rows - 1) / block_rows;
-        across = (p.columns + block_columns - 1) / block_columns;
-        level_floats = block_rows * block_columns;
-        std::int64_t levels = 1;
-        while (std::int64_t(1) << (levels - 1) < p.tree.count) ++levels;
-        slot_floats = levels * level_floats;
-        slots = std::min<std::int64_t>(down * across, 64);
-    }
-};
-
-}  // namespace detail
-
-GRAFT_INLINE std::int64_t product_sum_workspace_bytes(isa set, const product_sum_problem& problem) {
-    const detail::product_sum_plan plan(set, problem);
-    return plan.slots * plan.slot_floats * 4;
-}
-
-GRAFT_INLINE void run_product_sum(isa set, const product_sum_problem& p, const float* a, const float* b, float* c, void* workspace, executor& pool) {
-    const matmul_grad_kernels& k = *training_kernels(set).matmul_grad;
-    const detail::product_sum_plan plan(set, p);
-    const std::int64_t blocks = plan.down * plan.across;
-    parallel_for(pool, plan.slots, [&](std::int64_t slot) {
-        product_sum_block g{};
-        g.n = p.n, g.lda = p.rows, g.ldb = p.columns, g.ldc = p.columns, g.tree = p.tree, g.each = p.each;
-        g.levels = static_cast<float*>(workspace) + slot * plan.slot_floats;
-        g.level_step = plan.level_floats;
-        for (std::int64_t block = blocks * slot / plan.slots; block < blocks * (slot + 1) / plan.slots; ++block) {
-            const std::int64_t i = block / plan.across * plan.block_rows, j = block % plan.across * plan.block_columns;
-            g.a = a + i, g.b = b + j, g.c = c + i * p.columns + j;
-            g.rows = std::min(plan.block_rows, p.rows - i), g.columns = std::min(plan.block_columns, p.columns - j);
-            k.block(g);
-        }
-    });
-}
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// The gradient of a forward convolution's weights, [oc][ic][kh][kw], from x and dy in blocks of channels; groups are not taken.
-bfloat16_grad_args bfloat16_grad_of(isa set, const conv_problem& forward, int shards);
-/// A product summed over a batch.
-bfloat16_grad_args bfloat16_grad_of(isa set, const product_sum_problem& problem);
-
-/// Bytes of workspace, aligned to 64, that a run needs.
-std::int64_t bfloat16_grad_workspace(const bfloat16_grad_args& args);
-/// Writes `out`. On a set and a machine that have `bfloat16_products` alone.
-void run_bfloat16_grad(isa set, bfloat16_grad_args& args, const saved_activation& x, const saved_activation& dy, float* out, void* workspace, executor& pool);
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <algorithm>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace detail {
-
-inline std::int64_t rounded_up(std::int64_t n, std::int64_t to) { return ceil_div(n, to) * to; }
-
-// What is the same for images and for matrices: bands of rows, groups of columns, parts of the batch, blocks of pixels.
-inline void cut_bfloat16_grad(bfloat16_grad_args& a, std::int64_t width) {
-    constexpr std::int64_t cache = std::int64_t(3) << 17, most_sums = std::int64_t(1) << 17, few_sums = std::int64_t(1) << 15, least_rows = 128,
-                           least_tasks = 16;
-    const std::int64_t taps = std::int64_t(a.p.kh) * a.p.kw, channels = rounded_up(a.p.ic, width), pixels = a.p.oh * a.p.ow;
-    a.out_blocks = blocks_of_32(a.p.oc);
-    a.lanes = std::min(channels, std::max<std::int64_t>(1, least_rows / (width * taps)) * width);
-    a.bands = ceil_div(channels, a.lanes);
-    a.lanes = rounded_up(ceil_div(a.p.ic, a.bands), width);
-    a.bands = ceil_div(channels, a.lanes);
-    a.rows = rounded_up(a.lanes * taps, bfloat16_block);
-    // Sums that would not stay in the second cache from one shard to the next are cut into groups that do, though x is gathered for each then.
-    const std::int64_t fits = a.rows * a.out_blocks * bfloat16_block > most_sums ? few_sums / (a.rows * bfloat16_block) : a.out_blocks;
-    a.group_blocks = ceil_div(a.out_blocks, ceil_div(a.out_blocks, std::max<std::int64_t>(1, fits)));
-    a.chunks = a.bands * ceil_div(a.out_blocks, a.group_blocks);
-    while (a.chunks * a.parts < least_tasks && a.parts < a.shards.count) a.parts *= 2;
-    while (a.parts << (a.levels - 1) < a.shards.count) ++a.levels;
-    std::int64_t longest = 1;
-    for (int s = 0; s < a.shards.count; ++s) {
-        const std::int64_t blocks = blocks_of_32((a.shards.last(a.p.n, s) - a.shards.first(a.p.n, s)) * pixels);
-        a.shard_block[s + 1] = a.shard_block[s] + blocks;
-        longest = std::max(longest, blocks);
-    }
-    // Rows of x that stay there beside them with a block of dy, in pieces of one length.
-    const std::int64_t fit = std::max<std::int64_t>(4, cache / ((a.rows + bfloat16_block) * bfloat16_block * 2)), pieces = ceil_div(longest, fit);
-    a.blocks_at_once = ceil_div(longest, pieces);
-}
-
-inline std::int64_t packed_grad_bytes(const bfloat16_grad_args& a) { return a.packs_before() ? a.out_blocks * a.blocks() * bfloat16_step * 2 : 0; }
-inline std::int64_t grad_chunk_bytes(const bfloat16_grad_args& a) { return a.parts * (a.task_numbers() * 2 + a.levels * a.level_floats() * 4); }
-constexpr std::int64_t grad_room = std::int64_t(32) << 20;  // bytes of chunks that lie in the workspace at once, two of them at least
-inline std::int64_t grad_chunks_at_once(const bfloat16_grad_args& a) { return std::min(a.chunks, std::max<std::int64_t>(2, grad_room / grad_chunk_bytes(a))); }
-// Whether the sums of a chunk have that room, whatever the batch.
-inline bool fits_bfloat16_grad(const bfloat16_grad_args& a) { return a.parts * a.levels * a.level_floats() * 4 <= grad_room / 2; }
-
-}  // namespace detail
-
-GRAFT_INLINE bfloat16_grad_args bfloat16_grad_of(isa set, const conv_problem& p, int shards) {
-    const std::int64_t width = vector_width(set), taps = std::int64_t(p.kh) * p.kw;
-    bfloat16_grad_args a;
-    a.p = p;
-    a.shards.count = shards;
-    a.x_pixel = a.dy_pixel = width;
-    a.x_row = p.iw * width, a.x_vector = p.ih * a.x_row, a.x_image = detail::ceil_div(p.ic, width) * a.x_vector;
-    a.dy_vector = p.oh * p.ow * width, a.dy_image = detail::ceil_div(p.oc, width) * a.dy_vector;
-    a.whole_vectors = true;
-    a.out_row = 1, a.out_column = p.ic * taps;
-    detail::cut_bfloat16_grad(a, width);
-    return a;
-}
-
-GRAFT_INLINE bfloat16_grad_args bfloat16_grad_of(isa set, const product_sum_problem& problem) {
-    const std::int64_t width = vector_width(set);
-    bfloat16_grad_args a;
-    a.p.n = problem.n / problem.each, a.p.ic = problem.rows, a.p.oc = problem.columns;
-    a.p.iw = a.p.ow = problem.each;
-    a.shards = problem.tree;
-    a.x_pixel = problem.rows, a.dy_pixel = problem.columns;
-    a.x_image = a.x_row = problem.each * problem.rows, a.dy_image = problem.each * problem.columns;
-    a.x_vector = a.dy_vector = width;
-    a.out_row = problem.columns, a.out_column = 1;
-    detail::cut_bfloat16_grad(a, width);
-    return a;
-}
-
-GRAFT_INLINE std::int64_t bfloat16_grad_workspace(const bfloat16_grad_args& a) {
-    return detail::packed_grad_bytes(a) + detail::grad_chunks_at_once(a) * detail::grad_chunk_bytes(a);
-}
-
-GRAFT_INLINE void run_bfloat16_grad(isa set, bfloat16_grad_args& a, const saved_activation& x, const saved_activation& dy, float* out, void* workspace,
-                                    executor& pool) {
-    const bfloat16_grad_kernels& k = *bfloat16_grad_products(set);
-    const std::int64_t at_once = detail::grad_chunks_at_once(a);
-    a.x = x, a.dy = dy, a.out = out;
-    char* room = static_cast<char*>(workspace);
-    if (a.packs_before()) a.packed = reinterpret_cast<std::uint16_t*>(room);
-    room += detail::packed_grad_bytes(a);
-    a.gathered = reinterpret_cast<std::uint16_t*>(room);
-    room += at_once * a.parts * a.task_numbers() * 2;
-    a.sums = reinterpret_cast<float*>(room);
-    if (a.packed)
-        parallel_for(pool, a.out_blocks * a.shards.count,
-                     [&](std::int64_t task) { k.pack(a, task / a.shards.count, static_cast<int>(task % a.shards.count)); });
-    for (a.first_chunk = 0; a.first_chunk < a.chunks; a.first_chunk += at_once) {
-        const std::int64_t count = std::min(at_once, a.chunks - a.first_chunk);
-        // Chunks of one part of the batch follow each other, as they read the same dy.
-        parallel_for(pool, count * a.parts, [&](std::int64_t task) {
-            k.sum(a, a.first_chunk + task % count, task / count);
-            if (a.parts == 1) k.end(a, a.first_chunk + task);
-        });
-        if (a.parts > 1) parallel_for(pool, count, [&](std::int64_t task) { k.end(a, a.first_chunk + task); });
-    }
-}
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
 
 #include <algorithm>
 
@@ -22029,145 +22714,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/ops/training/rows.hpp
 // Kernels of the gradients of softmax and of layer normalisation.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_ROWS_GRAD_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_ROWS_GRAD_HPP
-// ---- graft/cpu/training/rows_grad.hpp
-// Gradients of softmax and of layer normalisation.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_ROWS_GRAD_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_ROWS_GRAD_KERNELS_HPP
-// ---- graft/cpu/training/rows_grad_kernels.hpp
-// Gradients of functions along rows that each instruction set fills: softmax, layer normalisation.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// Rows of n that were normalised: x' = (x - mean) * inverse with a mean and an inverse for each.
-struct normalized_rows_grad {
-    const float* dy;
-    saved_activation x;
-    const float* mean;  ///< null: 0, and its gradient is left out (RMS norm)
-    const float* inverse;
-    const float* scale;  ///< null: 1
-    float* dx;
-    std::int64_t rows, n;
-};
-
-/// The kernels of one instruction set; dx may be dy.
-struct rows_grad_kernels {
-    /// dx = y * (dy - sum(dy * y)) of rows of n.
-    void (*softmax)(const float* dy, const saved_activation& y, float* dx, std::int64_t rows, std::int64_t n);
-    /// The same along the first dimension of [n, inner], for `count` columns.
-    void (*softmax_columns)(const float* dy, const saved_activation& y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count);
-    /// dx = inverse * (g - mean(g) - x' * mean(g * x')) with g = dy * scale.
-    void (*layer_norm)(const normalized_rows_grad&);
-    /// Adds the sums over rows of dy * x' and of dy (either null: not wanted) for `count` columns from `first` on.
-    void (*layer_norm_sums)(const normalized_rows_grad&, std::int64_t first, std::int64_t count, double* scale, double* bias);
-};
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// dx = y * (dy - sum(dy * y)), the sum along the middle dimension of [outer, n, inner]; dx may be dy.
-void run_softmax_grad(isa set, const float* dy, const saved_activation& y, float* dx, std::int64_t outer, std::int64_t n, std::int64_t inner, executor& pool);
-
-/// dx = inverse * (g - mean(g) - x' * mean(g * x')) for each row, with g = dy * scale and x' = (x - mean) * inverse.
-void run_layer_norm_grad(isa set, const normalized_rows_grad& arrays, executor& pool);
-
-/// scale = the sum over rows of dy * x', bias that of dy (null: not wanted), n numbers each. The rows are those of
-/// `samples` samples: each shard is summed in double, and rounded where the tree begins.
-void run_layer_norm_grad_scale(isa set, const normalized_rows_grad& arrays, std::int64_t samples, const shards& tree, float* scale, float* bias,
-                               void* workspace, executor& pool);
-/// Bytes of workspace (alignment 64) for that; -1 where they overflow.
-std::int64_t layer_norm_workspace_bytes(std::int64_t samples, std::int64_t n, const shards& tree);
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <algorithm>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-GRAFT_INLINE void run_softmax_grad(isa set, const float* dy, const saved_activation& y, float* dx, std::int64_t outer, std::int64_t n, std::int64_t inner,
-                                   executor& pool) {
-    const rows_grad_kernels& k = *training_kernels(set).rows_grad;
-    if (outer <= 0 || n <= 0 || inner <= 0) return;
-    if (inner == 1)
-        return detail::groups_of_rows(outer, n, pool,
-                                      [&](std::int64_t first, std::int64_t rows) { k.softmax(dy + first * n, y.from(first * n), dx + first * n, rows, n); });
-    detail::stripes_of_columns(outer, n, inner, pool, [&](std::int64_t o, std::int64_t first, std::int64_t count) {
-        const std::int64_t at = o * n * inner + first;
-        k.softmax_columns(dy + at, y.from(at), dx + at, n, inner, count);
-    });
-}
-
-namespace detail {
-// Rows [first, first + count).
-inline normalized_rows_grad some_rows(normalized_rows_grad g, std::int64_t first, std::int64_t count) {
-    g.dy += first * g.n, g.x = g.x.from(first * g.n), g.inverse += first;
-    if (g.mean) g.mean += first;
-    if (g.dx) g.dx += first * g.n;
-    g.rows = count;
-    return g;
-}
-}  // namespace detail
-
-GRAFT_INLINE void run_layer_norm_grad(isa set, const normalized_rows_grad& arrays, executor& pool) {
-    const rows_grad_kernels& k = *training_kernels(set).rows_grad;
-    if (arrays.n <= 0) return;
-    detail::groups_of_rows(arrays.rows, arrays.n, pool, [&](std::int64_t first, std::int64_t count) { k.layer_norm(detail::some_rows(arrays, first, count)); });
-}
-
-GRAFT_INLINE std::int64_t layer_norm_workspace_bytes(std::int64_t samples, std::int64_t n, const shards& tree) {
-    const std::int64_t slots = std::min<std::int64_t>(tree.count, samples);
-    return n > (std::int64_t(1) << 40) ? -1 : 2 * slots * n * 8;
-}
-
-GRAFT_INLINE void run_layer_norm_grad_scale(isa set, const normalized_rows_grad& arrays, std::int64_t samples, const shards& tree, float* scale, float* bias,
-                                            void* workspace, executor& pool) {
-    const rows_grad_kernels& k = *training_kernels(set).rows_grad;
-    const std::int64_t n = arrays.n, each = samples > 0 ? arrays.rows / samples : 0;
-    if (n <= 0) return;
-    constexpr std::int64_t stripe = 64;
-    const std::int64_t stripes = (n + stripe - 1) / stripe;
-    // With fewer samples than shards only those that have one are kept.
-    const auto sums = [&](int s, int which) {
-        const std::int64_t slot = samples < tree.count ? tree.first(samples, s) : s;
-        return static_cast<double*>(workspace) + (2 * slot + which) * n;
-    };
-    const auto empty = [&](int s) { return tree.first(samples, s) == tree.last(samples, s); };
-    parallel_for(pool, stripes * tree.count, [&](std::int64_t t) {
-        const int s = static_cast<int>(t / stripes);
-        if (empty(s)) return;
-        const std::int64_t first = t % stripes * stripe, count = std::min(stripe, n - first), begin = tree.first(samples, s) * each;
-        double *products = sums(s, 0) + first, *plain = sums(s, 1) + first;
-        std::fill(products, products + count, 0.0);
-        std::fill(plain, plain + count, 0.0);
-        k.layer_norm_sums(detail::some_rows(arrays, begin, tree.last(samples, s) * each - begin), first, count, scale ? products : nullptr,
-                          bias ? plain : nullptr);
-    });
-    parallel_for(pool, stripes, [&](std::int64_t t) {
-        for (std::int64_t i = t * stripe; i < std::min(n, (t + 1) * stripe); ++i)
-            for (int which = 0; which < 2; ++which)
-                if (float* to = which ? bias : scale)
-                    to[i] = static_cast<float>(sum_shards_as(true, tree.count, [&](int s) { return empty(s) ? 0.0 : sums(s, which)[i]; }));
-    });
-}
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -22247,7 +22793,7 @@ namespace cpu {
 inline const kernel_row* choose_training_kernel(const kernel_query& q, kernel_choice& choice, const char*& refusal) {
     const kernel_rows tables[] = {conv_grad_kernel_rows(),   norm_grad_kernel_rows(), elementwise_grad_kernel_rows(), reduce_grad_kernel_rows(),
                                   matmul_grad_kernel_rows(), optimizer_kernel_rows(), pool_grad_kernel_rows(),        dropout_kernel_rows(),
-                                  rows_grad_kernel_rows(),   saved_kernel_rows()};
+                                  rows_grad_kernel_rows(),   saved_kernel_rows(),     attention_kernel_rows()};
     refusal = "its first output is left out";
     if (!q.wants(0)) return nullptr;
     for (const kernel_rows& table : tables)
@@ -22260,37 +22806,6 @@ inline const kernel_row* choose_training_kernel(const kernel_query& q, kernel_ch
 }
 
 }  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
-// ---- graft/cpu/lower/become_training.hpp
-// Binds a node to an operator that only training steps have.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Attributes stay.
-inline void become_training(node& n, const char* op, place_id on) {
-    n.place = on;
-    n.op_type = op;
-    n.domain = "graft";
-    n.version = newest_opset;
-    n.op = ops::find_training_op("graft", op, newest_opset);
-}
-
-// A new one that makes `to` of `from`.
-inline node training_node(const graph& g, const char* op, place_id on, value_id from, value_id to) {
-    node n;
-    n.name = g.at(to).name;
-    become_training(n, op, on);
-    n.inputs = {from};
-    n.outputs = {to};
-    return n;
-}
-
-}  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_KEPT_LAYOUT_HPP
@@ -22310,7 +22825,7 @@ public:
 protected:
     bool reads_kept(const node& n) const {
         for (const char* op : {"ReluGrad", "ClipGrad", "ActivationGrad", "BatchNormalizationGrad", "SoftmaxGrad", "LayerNormalizationGrad",
-                               "LayerNormalizationGradScale", "ConvGradWeight", "MatMulGradWeight"})
+                               "LayerNormalizationGradScale", "ConvGradWeight", "MatMulGradWeight", "AttentionGrad"})
             if (is(n, op, "graft")) return true;
         return false;
     }
@@ -22574,6 +23089,8 @@ public:
                 read_what_is_kept(n);
             else if (is(n, "ActivationGrad", "graft"))
                 make_again(n);
+            else if (is(n, "Narrow", "graft"))
+                read_narrow(n);
         finish();
         make_narrow(cpu::choose_training_kernel, [&](value_id id) { return may_be_narrow(id); });
         return {};
@@ -22591,6 +23108,26 @@ private:
         again.inputs = {kept}, again.outputs = {y};
         if (!takes(product, cpu::choose_training_kernel) || !takes(again, cpu::choose_training_kernel)) return;
         edit({made, &n}, [&] { *made = std::move(product), n = std::move(again); });
+    }
+    // What is rounded to be kept is read so by those that round it, and made so where nobody else reads it.
+    void read_narrow(node& n) {
+        const value_id wide = n.inputs[0], narrow = n.outputs[0];
+        const std::vector<int> all = readers(wide);
+        for (int i : all) {
+            node& reader = g.nodes[static_cast<std::size_t>(i)];
+            const bool rounds = is(reader, "AttentionTraining", "graft") || (is(reader, "MatMul", "graft") && only_first(reader, wide));
+            if (i < position(narrow) || !rounds) continue;
+            node by = reader;
+            std::replace(by.inputs.begin(), by.inputs.end(), wide, narrow);
+            if (takes(by, cpu::choose_training_kernel)) edit(reader, [&] { reader = std::move(by); });
+        }
+        node* const made = maker(wide);
+        if (!made || !used_once(wide) || is_output(wide)) return;
+        node by = *made;
+        std::replace(by.outputs.begin(), by.outputs.end(), wide, narrow);
+        if (!(is(by, "MatMul", "graft") || is(by, "AttentionTraining", "graft")) || !takes(by, cpu::choose_training_kernel)) return;
+        drop(n);
+        edit(*made, [&] { *made = std::move(by); });
     }
     // What a function made of its kept input is made again beside its gradient, which shares most of the work: where that one was wanted first, or here.
     void make_again(node& n) {
@@ -22618,17 +23155,18 @@ private:
         const node* made = maker(id);
         const value& v = at(id);
         if (!made || !is_float32(id) || v.layout != layout::row_major || !v.has_shape || v.extents.rank() < 2 || is_output(id)) return false;
-        const auto only_first = [&](const node& n) { return n.inputs[0] == id && std::count(n.inputs.begin(), n.inputs.end(), id) == 1; };
         const bool of_function = is(*made, "ActivationAgain", "graft") || is_gradient(*made);
-        if (!is_view(*made) && !is(*made, "MatMul", "graft") && !of_function) return false;
+        const bool of_attention = is(*made, "AttentionGrad", "graft") && made->outputs.size() == 1;
+        if (!is_view(*made) && !is(*made, "MatMul", "graft") && !of_function && !of_attention) return false;
         const std::vector<int>& reading = readers(id);
         for (int i : reading) {
             const node& n = g.nodes[static_cast<std::size_t>(i)];
             const bool rounds = is(n, "MatMul", "graft") || is_gradient(n);
-            if (!(rounds && only_first(n)) && !is_view(n) && !is(n, "MatMulGradWeight", "graft") && !is(n, "SumTo", "graft")) return false;
+            if (!(rounds && only_first(n, id)) && !is_view(n) && !is(n, "MatMulGradWeight", "graft") && !is(n, "SumTo", "graft")) return false;
         }
         return !reading.empty();
     }
+    static bool only_first(const node& n, value_id id) { return n.inputs[0] == id && std::count(n.inputs.begin(), n.inputs.end(), id) == 1; }
     bool is_gradient(const node& n) { return is(n, "ActivationGrad", "graft") || is(n, "ActivationGradAgain", "graft"); }
     bool is_view(const node& n) { return row(n).is(op_flag::view); }
 };
@@ -22917,7 +23455,10 @@ namespace cpu {
 inline const kernel_set& training_set() noexcept {
     static constexpr kernel_set self = {choose_training_kernel, [](graph& g, place_id on) { graft::detail::training_fuser(g, on).run(); },
                                         [](graph& g, const lowering& with, const arithmetic& by) {
-                                            if constexpr (wanted("MatMul") && wanted("Transpose")) graft::detail::strided_products(g, with, by).run();
+                                            if constexpr (wanted("MatMul") && wanted("Transpose")) {
+                                                graft::detail::strided_products(g, with, by).run();
+                                                graft::detail::attention_heads(g, with.on, by).run();
+                                            }
                                             if (by.bfloat16)
                                                 graft::detail::activation_saver(g, with.on).run();
                                             else

@@ -63,6 +63,8 @@ inline op_table lowered_ops() {
 ///   ActivationTraining(X) -> Y, X?, Y? Activation, which gives both in bfloat16 as well
 ///   ActivationAgain(X)                 of an input that was kept, in bfloat16
 ///   ActivationGradAgain(dY, X) -> dX, Y   ActivationGrad, and what ActivationAgain makes of X
+///   AttentionTraining(Q, K, V) -> Y, P   of heads that lie within these, P = softmax(Q K^T)
+///   AttentionGrad(dY, P, Q, K, V) -> dQ, dK, dV   its gradients; or one output that has all three
 ///   Narrow(X)                          float32 to bfloat16, however it lies
 ///   Widen(X)                           and back
 inline op_table training_lowered_ops() {
@@ -73,6 +75,8 @@ inline op_table training_lowered_ops() {
         own("ActivationTraining").inputs_from(0).outputs_from(0),
         own("ActivationAgain").inputs_from(0).outputs_from(0),
         own("ActivationGradAgain").inputs_from(0).outputs_from(0),
+        own("AttentionTraining").inputs_from(0).outputs_from(0),
+        own("AttentionGrad").inputs_from(0).outputs_from(0),
         own("Narrow").inputs_from(0).outputs_from(0),
         own("Widen").inputs_from(0).outputs_from(0),
     };

@@ -16,7 +16,7 @@ public:
 protected:
     bool reads_kept(const node& n) const {
         for (const char* op : {"ReluGrad", "ClipGrad", "ActivationGrad", "BatchNormalizationGrad", "SoftmaxGrad", "LayerNormalizationGrad",
-                               "LayerNormalizationGradScale", "ConvGradWeight", "MatMulGradWeight"})
+                               "LayerNormalizationGradScale", "ConvGradWeight", "MatMulGradWeight", "AttentionGrad"})
             if (is(n, op, "graft")) return true;
         return false;
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../ops.hpp"
+#include "attention.hpp"
 #include "conv_grad.hpp"
 #include "dropout.hpp"
 #include "elementwise.hpp"
@@ -20,7 +21,7 @@ namespace cpu {
 inline const kernel_row* choose_training_kernel(const kernel_query& q, kernel_choice& choice, const char*& refusal) {
     const kernel_rows tables[] = {conv_grad_kernel_rows(),   norm_grad_kernel_rows(), elementwise_grad_kernel_rows(), reduce_grad_kernel_rows(),
                                   matmul_grad_kernel_rows(), optimizer_kernel_rows(), pool_grad_kernel_rows(),        dropout_kernel_rows(),
-                                  rows_grad_kernel_rows(),   saved_kernel_rows()};
+                                  rows_grad_kernel_rows(),   saved_kernel_rows(),     attention_kernel_rows()};
     refusal = "its first output is left out";
     if (!q.wants(0)) return nullptr;
     for (const kernel_rows& table : tables)
