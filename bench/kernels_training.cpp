@@ -125,10 +125,10 @@ int main(int argc, char** argv) {
         p.n = images, p.c = l.c, p.area = area, p.blocked = true;
         p.ep.act = activation::relu;
         const array space(norm_workspace_bytes(set, p) / 4);
-        const norm_forward_arrays forward{x.data, scale.data, other.data, mean.data, inverse.data, nullptr,
-                                          y.data, more.data,  nullptr,    mean.data, inverse.data};
+        const norm_forward_arrays forward{x.data,    scale.data, other.data, mean.data,    inverse.data, nullptr, y.data,
+                                          more.data, nullptr,    mean.data,  inverse.data, nullptr,      nullptr};
         line("norm training", l.name, stored, 2, copy, [&] { (void)run_batch_norm_training(set, p, forward, space.data, pool); });
-        const norm_backward_arrays backward{dy.data, x.data, scale.data, mean.data, inverse.data, y.data, dx.data, other.data, more.data, nullptr};
+        const norm_backward_arrays backward{dy.data, scale.data, mean.data, inverse.data, x.data, y.data, dx.data, other.data, more.data, nullptr};
         line("norm grad", l.name, stored, 4, copy, [&] { (void)run_batch_norm_grad(set, p, backward, space.data, pool); });
         sum_problem sums;
         if (!sum_problem_of({images, l.c, l.size, l.size}, w, {1, l.c, 1, 1}, 0, 8, sums)) {
