@@ -8586,8 +8586,8 @@ inline void activation_grad(activation kind, float alpha, float beta, const save
     if (!x.narrow) return activation_grad_of(kind, alpha, beta, dy.floats(), x.floats(), static_cast<float*>(dx), y, n);
     const auto* const kept = static_cast<const std::uint16_t*>(x.data);
     with_saved(dy, [&](const auto* of) {
-        using T = std::remove_const_t<std::remove_pointer_t<decltype(of)>>;
-        activation_grad_of(kind, alpha, beta, of, kept, static_cast<T*>(dx), y, n);
+        using number = std::remove_const_t<std::remove_pointer_t<decltype(of)>>;
+        activation_grad_of(kind, alpha, beta, of, kept, static_cast<number*>(dx), y, n);
     });
 }
 
@@ -10648,8 +10648,8 @@ inline void activation_grad(activation kind, float alpha, float beta, const save
     if (!x.narrow) return activation_grad_of(kind, alpha, beta, dy.floats(), x.floats(), static_cast<float*>(dx), y, n);
     const auto* const kept = static_cast<const std::uint16_t*>(x.data);
     with_saved(dy, [&](const auto* of) {
-        using T = std::remove_const_t<std::remove_pointer_t<decltype(of)>>;
-        activation_grad_of(kind, alpha, beta, of, kept, static_cast<T*>(dx), y, n);
+        using number = std::remove_const_t<std::remove_pointer_t<decltype(of)>>;
+        activation_grad_of(kind, alpha, beta, of, kept, static_cast<number*>(dx), y, n);
     });
 }
 
@@ -12711,8 +12711,8 @@ inline void activation_grad(activation kind, float alpha, float beta, const save
     if (!x.narrow) return activation_grad_of(kind, alpha, beta, dy.floats(), x.floats(), static_cast<float*>(dx), y, n);
     const auto* const kept = static_cast<const std::uint16_t*>(x.data);
     with_saved(dy, [&](const auto* of) {
-        using T = std::remove_const_t<std::remove_pointer_t<decltype(of)>>;
-        activation_grad_of(kind, alpha, beta, of, kept, static_cast<T*>(dx), y, n);
+        using number = std::remove_const_t<std::remove_pointer_t<decltype(of)>>;
+        activation_grad_of(kind, alpha, beta, of, kept, static_cast<number*>(dx), y, n);
     });
 }
 
@@ -14774,8 +14774,8 @@ inline void activation_grad(activation kind, float alpha, float beta, const save
     if (!x.narrow) return activation_grad_of(kind, alpha, beta, dy.floats(), x.floats(), static_cast<float*>(dx), y, n);
     const auto* const kept = static_cast<const std::uint16_t*>(x.data);
     with_saved(dy, [&](const auto* of) {
-        using T = std::remove_const_t<std::remove_pointer_t<decltype(of)>>;
-        activation_grad_of(kind, alpha, beta, of, kept, static_cast<T*>(dx), y, n);
+        using number = std::remove_const_t<std::remove_pointer_t<decltype(of)>>;
+        activation_grad_of(kind, alpha, beta, of, kept, static_cast<number*>(dx), y, n);
     });
 }
 
@@ -16835,8 +16835,8 @@ inline void activation_grad(activation kind, float alpha, float beta, const save
     if (!x.narrow) return activation_grad_of(kind, alpha, beta, dy.floats(), x.floats(), static_cast<float*>(dx), y, n);
     const auto* const kept = static_cast<const std::uint16_t*>(x.data);
     with_saved(dy, [&](const auto* of) {
-        using T = std::remove_const_t<std::remove_pointer_t<decltype(of)>>;
-        activation_grad_of(kind, alpha, beta, of, kept, static_cast<T*>(dx), y, n);
+        using number = std::remove_const_t<std::remove_pointer_t<decltype(of)>>;
+        activation_grad_of(kind, alpha, beta, of, kept, static_cast<number*>(dx), y, n);
     });
 }
 
