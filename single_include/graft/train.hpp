@@ -6783,6 +6783,16 @@ inline const float* floats_of(const move_kernels& moves, const saved_activation&
     return room;
 }
 
+// f(what the task has of its own, head, outer, inner) for every head, some of them a task.
+template <class F>
+inline void for_each_head(executor& pool, const std::int64_t (&batch)[2], std::int64_t slots, std::int64_t floats, void* workspace, const F& f) {
+    const std::int64_t heads = batch[0] * batch[1];
+    parallel_for(pool, slots, [&](std::int64_t slot) {
+        for (std::int64_t head = slot * heads / slots; head < (slot + 1) * heads / slots; ++head)
+            f(static_cast<float*>(workspace) + slot * floats, head, head / batch[1], head % batch[1]);
+    });
+}
+
 // What a task has of its own, in floats, and its two products.
 struct attention_plan {
     gemm_problem scores, y;
@@ -6794,7 +6804,7 @@ struct attention_plan {
         y = product_of(p.queries, p.value_width, p.keys, p.of_y);
         y.ldb = row_of(p.v, p.narrow_v, p.value_width), y.ldc = p.y.row;
         square = p.own_probabilities ? whole_lines(p.queries * p.keys) : 0;
-        widened = whole_lines(std::max(p.queries, p.keys) * std::max(p.width, p.value_width));
+        widened = p.narrow_q || p.narrow_k || p.narrow_v ? whole_lines(std::max(p.queries, p.keys) * std::max(p.width, p.value_width)) : 0;
         room = whole_lines(std::max(product_bytes(set, scores, p.bfloat16), product_bytes(set, y, p.bfloat16)) / 4);
         floats = square + 2 * widened + room;
         slots = attention_slots(p.batch, floats);
@@ -6812,24 +6822,20 @@ GRAFT_INLINE void run_attention(isa set, const attention_problem& p, const saved
                                 void* probabilities, float* y, void* workspace, executor& pool) {
     const detail::attention_plan plan(set, p);
     const move_kernels& moves = *kernels(set).move;
-    const std::int64_t heads = p.batch[0] * p.batch[1], square = p.queries * p.keys;
-    parallel_for(pool, plan.slots, [&](std::int64_t slot) {
+    const std::int64_t square = p.queries * p.keys;
+    const auto multiply = p.bfloat16 ? run_bfloat16_batch : run_gemm;
+    detail::for_each_head(pool, p.batch, plan.slots, plan.floats, workspace, [&](float* own, std::int64_t head, std::int64_t outer, std::int64_t inner) {
         executor alone;
-        float *const own = static_cast<float*>(workspace) + slot * plan.floats, *const first = own + plan.square, *const second = first + plan.widened,
-                     *const room = second + plan.widened;
-        const auto multiply = p.bfloat16 ? run_bfloat16_batch : run_gemm;
-        for (std::int64_t head = slot * heads / plan.slots; head < (slot + 1) * heads / plan.slots; ++head) {
-            const std::int64_t outer = head / p.batch[1], inner = head % p.batch[1];
-            const auto matrix = [&](const saved_activation& x, const head_matrices& lies, std::int64_t rows, std::int64_t width, float* wide) {
-                return detail::floats_of(moves, x.from(lies.of(outer, inner)), lies, rows, width, wide);
-            };
-            float* const scores = p.own_probabilities ? own : static_cast<float*>(probabilities) + head * square;
-            const float *const of_q = matrix(q, p.q, p.queries, p.width, first), *const of_k = matrix(k, p.k, p.keys, p.width, second);
-            multiply(set, plan.scores, of_q, of_k, nullptr, nullptr, scores, room, alone);
-            run_softmax(set, scores, scores, p.queries, p.keys, 1, false, alone);
-            if (p.own_probabilities && probabilities) moves.to_bfloat16(scores, static_cast<std::uint16_t*>(probabilities) + head * square, square);
-            multiply(set, plan.y, scores, matrix(v, p.v, p.keys, p.value_width, first), nullptr, nullptr, y + p.y.of(outer, inner), room, alone);
-        }
+        float *const first = own + plan.square, *const second = first + plan.widened, *const room = second + plan.widened;
+        const auto matrix = [&](const saved_activation& x, const head_matrices& lies, std::int64_t rows, std::int64_t width, float* wide) {
+            return detail::floats_of(moves, x.from(lies.of(outer, inner)), lies, rows, width, wide);
+        };
+        float* const scores = p.own_probabilities ? own : static_cast<float*>(probabilities) + head * square;
+        const float *const of_q = matrix(q, p.q, p.queries, p.width, first), *const of_k = matrix(k, p.k, p.keys, p.width, second);
+        multiply(set, plan.scores, of_q, of_k, nullptr, nullptr, scores, room, alone);
+        run_softmax(set, scores, scores, p.queries, p.keys, 1, false, alone);
+        if (p.own_probabilities && probabilities) moves.to_bfloat16(scores, static_cast<std::uint16_t*>(probabilities) + head * square, square);
+        multiply(set, plan.y, scores, matrix(v, p.v, p.keys, p.value_width, first), nullptr, nullptr, y + p.y.of(outer, inner), room, alone);
     });
 }
 
@@ -9108,8 +9114,7 @@ inline void product_sum_run(const product_sum_block& g) {
     constexpr std::int64_t most = 256;  // samples whose rows stay in the second cache from one tile of the block to the next
     const std::int64_t samples = g.n / g.each;
     for (int s = 0; s < g.tree.count; ++s) {
-        int joins = 0;
-        while (s >> joins & 1) ++joins;
+        const int joins = grad_merges(s);
         const std::int64_t first = g.tree.first(samples, s) * g.each, n = g.tree.last(samples, s) * g.each - first,
                            parts = n > most ? (n + most - 1) / most : 1;
         for (std::int64_t part = 0; part < parts; ++part) {
@@ -11170,8 +11175,7 @@ inline void product_sum_run(const product_sum_block& g) {
     constexpr std::int64_t most = 256;  // samples whose rows stay in the second cache from one tile of the block to the next
     const std::int64_t samples = g.n / g.each;
     for (int s = 0; s < g.tree.count; ++s) {
-        int joins = 0;
-        while (s >> joins & 1) ++joins;
+        const int joins = grad_merges(s);
         const std::int64_t first = g.tree.first(samples, s) * g.each, n = g.tree.last(samples, s) * g.each - first,
                            parts = n > most ? (n + most - 1) / most : 1;
         for (std::int64_t part = 0; part < parts; ++part) {
@@ -13233,8 +13237,7 @@ inline void product_sum_run(const product_sum_block& g) {
     constexpr std::int64_t most = 256;  // samples whose rows stay in the second cache from one tile of the block to the next
     const std::int64_t samples = g.n / g.each;
     for (int s = 0; s < g.tree.count; ++s) {
-        int joins = 0;
-        while (s >> joins & 1) ++joins;
+        const int joins = grad_merges(s);
         const std::int64_t first = g.tree.first(samples, s) * g.each, n = g.tree.last(samples, s) * g.each - first,
                            parts = n > most ? (n + most - 1) / most : 1;
         for (std::int64_t part = 0; part < parts; ++part) {
@@ -15296,8 +15299,7 @@ inline void product_sum_run(const product_sum_block& g) {
     constexpr std::int64_t most = 256;  // samples whose rows stay in the second cache from one tile of the block to the next
     const std::int64_t samples = g.n / g.each;
     for (int s = 0; s < g.tree.count; ++s) {
-        int joins = 0;
-        while (s >> joins & 1) ++joins;
+        const int joins = grad_merges(s);
         const std::int64_t first = g.tree.first(samples, s) * g.each, n = g.tree.last(samples, s) * g.each - first,
                            parts = n > most ? (n + most - 1) / most : 1;
         for (std::int64_t part = 0; part < parts; ++part) {
@@ -17357,8 +17359,7 @@ inline void product_sum_run(const product_sum_block& g) {
     constexpr std::int64_t most = 256;  // samples whose rows stay in the second cache from one tile of the block to the next
     const std::int64_t samples = g.n / g.each;
     for (int s = 0; s < g.tree.count; ++s) {
-        int joins = 0;
-        while (s >> joins & 1) ++joins;
+        const int joins = grad_merges(s);
         const std::int64_t first = g.tree.first(samples, s) * g.each, n = g.tree.last(samples, s) * g.each - first,
                            parts = n > most ? (n + most - 1) / most : 1;
         for (std::int64_t part = 0; part < parts; ++part) {
@@ -19683,47 +19684,43 @@ GRAFT_INLINE void run_attention_grad(isa set, const attention_grad_problem& p, c
                                      const saved_activation& k, const saved_activation& v, void* dq, void* dk, void* dv, void* workspace, executor& pool) {
     const detail::attention_grad_plan plan(set, p);
     const move_kernels& moves = *kernels(set).move;
-    const std::int64_t heads = p.batch[0] * p.batch[1];
-    parallel_for(pool, plan.slots, [&](std::int64_t slot) {
+    detail::for_each_head(pool, p.batch, plan.slots, plan.floats, workspace, [&](float* scores, std::int64_t head, std::int64_t outer, std::int64_t inner) {
         executor alone;
-        float *const scores = static_cast<float*>(workspace) + slot * plan.floats, *const wide_y = scores + plan.scores,
-                     *const widened = wide_y + (plan.wide_y ? plan.scores : 0), *const result = widened + plan.widened, *const room = result + plan.result;
-        for (std::int64_t head = slot * heads / plan.slots; head < (slot + 1) * heads / plan.slots; ++head) {
-            const std::int64_t outer = head / p.batch[1], inner = head % p.batch[1];
-            const auto of_head = [&](const saved_activation& x, const head_matrices& lies) { return x.from(lies.of(outer, inner)); };
-            const auto floats_of = [&](const saved_activation& x, const head_matrices& lies, std::int64_t rows, std::int64_t width) {
-                return detail::floats_of(moves, of_head(x, lies), lies, rows, width, widened);
-            };
-            const auto multiply = [&](const gemm_problem& g, const float* a, const float* b, float* c) {
-                (p.bfloat16 ? run_bfloat16_batch : run_gemm)(set, g, a, b, nullptr, nullptr, c, room, alone);
-            };
-            const auto sum_over_queries = [&](const gemm_problem& g, const saved_activation& a, const saved_activation& b, float* c) {
-                if (!p.bfloat16) return multiply(g, a.floats(), b.floats(), c);
-                bfloat16_grad_args sum = bfloat16_grad_of(set, plan.over_queries(g));
-                sum.dy_pixel = g.ldb, sum.out_row = g.ldc;
-                run_bfloat16_grad(set, sum, a, b, c, room, alone);
-            };
-            // What `make` writes into an array of floats, where it lies or in bfloat16.
-            const auto store = [&](const gemm_problem& g, void* out, const head_matrices& lies, const auto& make) {
-                const std::int64_t at = lies.of(outer, inner);
-                if (!p.narrow_out) return make(static_cast<float*>(out) + at);
-                make(result);
-                for (std::int64_t r = 0; r < g.m; ++r) moves.to_bfloat16(result + r * g.n, static_cast<std::uint16_t*>(out) + at + r * lies.row, g.n);
-            };
-            saved_activation share = y.from(head * p.queries * p.keys);
-            if (plan.wide_y) {
-                moves.from_bfloat16(static_cast<const std::uint16_t*>(share.data), wide_y, p.queries * p.keys);
-                share = wide_y;
-            }
-            const float* const gradient = dy + p.dy.of(outer, inner);
-            store(plan.dv, dv, p.dv, [&](float* to) { sum_over_queries(plan.dv, share, gradient, to); });
-            multiply(plan.probabilities, gradient, floats_of(v, p.v, p.keys, p.value_width), scores);
-            run_softmax_grad(set, scores, share, scores, p.queries, p.keys, 1, alone);
-            store(plan.dq, dq, p.dq, [&](float* to) { multiply(plan.dq, scores, floats_of(k, p.k, p.keys, p.width), to); });
-            store(plan.dk, dk, p.dk, [&](float* to) {
-                sum_over_queries(plan.dk, scores, p.bfloat16 ? of_head(q, p.q) : saved_activation(floats_of(q, p.q, p.queries, p.width)), to);
-            });
+        float *const wide_y = scores + plan.scores, *const widened = wide_y + (plan.wide_y ? plan.scores : 0), *const result = widened + plan.widened,
+                     *const room = result + plan.result;
+        const auto of_head = [&](const saved_activation& x, const head_matrices& lies) { return x.from(lies.of(outer, inner)); };
+        const auto floats_of = [&](const saved_activation& x, const head_matrices& lies, std::int64_t rows, std::int64_t width) {
+            return detail::floats_of(moves, of_head(x, lies), lies, rows, width, widened);
+        };
+        const auto multiply = [&](const gemm_problem& g, const float* a, const float* b, float* c) {
+            (p.bfloat16 ? run_bfloat16_batch : run_gemm)(set, g, a, b, nullptr, nullptr, c, room, alone);
+        };
+        const auto sum_over_queries = [&](const gemm_problem& g, const saved_activation& a, const saved_activation& b, float* c) {
+            if (!p.bfloat16) return multiply(g, a.floats(), b.floats(), c);
+            bfloat16_grad_args sum = bfloat16_grad_of(set, plan.over_queries(g));
+            sum.dy_pixel = g.ldb, sum.out_row = g.ldc;
+            run_bfloat16_grad(set, sum, a, b, c, room, alone);
+        };
+        // What `make` writes into an array of floats, where it lies or in bfloat16.
+        const auto store = [&](const gemm_problem& g, void* out, const head_matrices& lies, const auto& make) {
+            const std::int64_t at = lies.of(outer, inner);
+            if (!p.narrow_out) return make(static_cast<float*>(out) + at);
+            make(result);
+            for (std::int64_t r = 0; r < g.m; ++r) moves.to_bfloat16(result + r * g.n, static_cast<std::uint16_t*>(out) + at + r * lies.row, g.n);
+        };
+        saved_activation share = y.from(head * p.queries * p.keys);
+        if (plan.wide_y) {
+            moves.from_bfloat16(static_cast<const std::uint16_t*>(share.data), wide_y, p.queries * p.keys);
+            share = wide_y;
         }
+        const float* const gradient = dy + p.dy.of(outer, inner);
+        store(plan.dv, dv, p.dv, [&](float* to) { sum_over_queries(plan.dv, share, gradient, to); });
+        multiply(plan.probabilities, gradient, floats_of(v, p.v, p.keys, p.value_width), scores);
+        run_softmax_grad(set, scores, share, scores, p.queries, p.keys, 1, alone);
+        store(plan.dq, dq, p.dq, [&](float* to) { multiply(plan.dq, scores, floats_of(k, p.k, p.keys, p.width), to); });
+        store(plan.dk, dk, p.dk, [&](float* to) {
+            sum_over_queries(plan.dk, scores, p.bfloat16 ? of_head(q, p.q) : saved_activation(floats_of(q, p.q, p.queries, p.width)), to);
+        });
     });
 }
 
@@ -20091,7 +20088,7 @@ private:
 
     // The value in which a Transpose lays the three, joined along a first axis of their own; none where they are not.
     GRAFT_COLD value_id side_by_side(const std::vector<value_id>& parts, cpu::attention_grad_problem& p) {
-        const node *join = nullptr, *turn = nullptr;
+        const node* join = nullptr;
         matrices* const lie[] = {&p.dq, &p.dk, &p.dv};
         const std::int64_t widths[] = {p.width, p.width, p.value_width}, rows[] = {p.queries, p.keys, p.keys};
         std::int64_t place[3];
@@ -20112,7 +20109,7 @@ private:
         }
         const std::int64_t axis = integer(*join, "axis", 0);
         if (join->inputs.size() != 3 || (axis != 0 && axis != -5)) return no_value;
-        turn = only_reader(join->outputs[0]);
+        const node* const turn = only_reader(join->outputs[0]);
         const attribute* const perm = turn && is(*turn, "Transpose") ? turn->find("perm") : nullptr;
         if (!perm || perm->integers.size() != 5) return no_value;
         const shape& z = at(turn->outputs[0]).extents;

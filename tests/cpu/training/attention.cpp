@@ -1,4 +1,5 @@
 // Attention head by head, and its gradients: against sums in double, of operands that were rounded first where products are of bfloat16.
+#include "../conv_support.hpp"
 #include "../products.hpp"
 #include "support.hpp"
 
@@ -12,6 +13,7 @@ using namespace graft;
 using namespace graft::cpu;
 using namespace training_test;
 using kernel_test::on_all_products;
+using kernel_test::room;
 using kernel_test::rounded;
 
 namespace {
@@ -56,13 +58,6 @@ struct results {
     array probabilities, y, dq, dk, dv;
 };
 
-template <class T>
-std::vector<T> space(std::int64_t bytes) {
-    return std::vector<T>(static_cast<std::size_t>(bytes) / sizeof(T) + 64);
-}
-// Aligned to 64.
-float* lines(array& x) { return reinterpret_cast<float*>((reinterpret_cast<std::uintptr_t>(x.data()) + 63) / 64 * 64); }
-
 // `narrow`: all that may be is in bfloat16.
 results run(isa set, const case_of& c, bool narrow, executor& pool) {
     attention_problem f = c.forward;
@@ -80,11 +75,12 @@ results run(isa set, const case_of& c, bool narrow, executor& pool) {
     const auto place = [&](array& wide, std::vector<std::uint16_t>& bits) {
         return narrow ? static_cast<void*>(bits.data()) : static_cast<void*>(wide.data());
     };
-    array room = space<float>(attention_workspace(set, f) + 64);
-    run_attention(set, f, either(rounds, c.q, q), either(rounds, c.k, k), either(rounds, c.v, v), place(r.probabilities, share), r.y.data(), lines(room), pool);
-    room = space<float>(attention_grad_workspace(set, b) + 64);
+    graft::buffer space = room(attention_workspace(set, f) / 4);
+    run_attention(set, f, either(rounds, c.q, q), either(rounds, c.k, k), either(rounds, c.v, v), place(r.probabilities, share), r.y.data(), space.data(),
+                  pool);
+    space = room(attention_grad_workspace(set, b) / 4);
     run_attention_grad(set, b, c.dy.data(), either(narrow, r.probabilities, share), either(narrow, c.q, q), either(narrow, c.k, k), either(narrow, c.v, v),
-                       place(r.dq, dq), place(r.dk, dk), place(r.dv, dv), lines(room), pool);
+                       place(r.dq, dq), place(r.dk, dk), place(r.dv, dv), space.data(), pool);
     if (narrow) r.probabilities = widened(share), r.dq = widened(dq), r.dk = widened(dk), r.dv = widened(dv);
     return r;
 }

@@ -143,7 +143,7 @@ private:
 
     // The value in which a Transpose lays the three, joined along a first axis of their own; none where they are not.
     GRAFT_COLD value_id side_by_side(const std::vector<value_id>& parts, cpu::attention_grad_problem& p) {
-        const node *join = nullptr, *turn = nullptr;
+        const node* join = nullptr;
         matrices* const lie[] = {&p.dq, &p.dk, &p.dv};
         const std::int64_t widths[] = {p.width, p.width, p.value_width}, rows[] = {p.queries, p.keys, p.keys};
         std::int64_t place[3];
@@ -164,7 +164,7 @@ private:
         }
         const std::int64_t axis = integer(*join, "axis", 0);
         if (join->inputs.size() != 3 || (axis != 0 && axis != -5)) return no_value;
-        turn = only_reader(join->outputs[0]);
+        const node* const turn = only_reader(join->outputs[0]);
         const attribute* const perm = turn && is(*turn, "Transpose") ? turn->find("perm") : nullptr;
         if (!perm || perm->integers.size() != 5) return no_value;
         const shape& z = at(turn->outputs[0]).extents;

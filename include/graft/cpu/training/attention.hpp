@@ -71,6 +71,16 @@ inline const float* floats_of(const move_kernels& moves, const saved_activation&
     return room;
 }
 
+// f(what the task has of its own, head, outer, inner) for every head, some of them a task.
+template <class F>
+inline void for_each_head(executor& pool, const std::int64_t (&batch)[2], std::int64_t slots, std::int64_t floats, void* workspace, const F& f) {
+    const std::int64_t heads = batch[0] * batch[1];
+    parallel_for(pool, slots, [&](std::int64_t slot) {
+        for (std::int64_t head = slot * heads / slots; head < (slot + 1) * heads / slots; ++head)
+            f(static_cast<float*>(workspace) + slot * floats, head, head / batch[1], head % batch[1]);
+    });
+}
+
 // What a task has of its own, in floats, and its two products.
 struct attention_plan {
     gemm_problem scores, y;
@@ -82,7 +92,7 @@ struct attention_plan {
         y = product_of(p.queries, p.value_width, p.keys, p.of_y);
         y.ldb = row_of(p.v, p.narrow_v, p.value_width), y.ldc = p.y.row;
         square = p.own_probabilities ? whole_lines(p.queries * p.keys) : 0;
-        widened = whole_lines(std::max(p.queries, p.keys) * std::max(p.width, p.value_width));
+        widened = p.narrow_q || p.narrow_k || p.narrow_v ? whole_lines(std::max(p.queries, p.keys) * std::max(p.width, p.value_width)) : 0;
         room = whole_lines(std::max(product_bytes(set, scores, p.bfloat16), product_bytes(set, y, p.bfloat16)) / 4);
         floats = square + 2 * widened + room;
         slots = attention_slots(p.batch, floats);
@@ -100,24 +110,20 @@ GRAFT_INLINE void run_attention(isa set, const attention_problem& p, const saved
                                 void* probabilities, float* y, void* workspace, executor& pool) {
     const detail::attention_plan plan(set, p);
     const move_kernels& moves = *kernels(set).move;
-    const std::int64_t heads = p.batch[0] * p.batch[1], square = p.queries * p.keys;
-    parallel_for(pool, plan.slots, [&](std::int64_t slot) {
+    const std::int64_t square = p.queries * p.keys;
+    const auto multiply = p.bfloat16 ? run_bfloat16_batch : run_gemm;
+    detail::for_each_head(pool, p.batch, plan.slots, plan.floats, workspace, [&](float* own, std::int64_t head, std::int64_t outer, std::int64_t inner) {
         executor alone;
-        float *const own = static_cast<float*>(workspace) + slot * plan.floats, *const first = own + plan.square, *const second = first + plan.widened,
-                     *const room = second + plan.widened;
-        const auto multiply = p.bfloat16 ? run_bfloat16_batch : run_gemm;
-        for (std::int64_t head = slot * heads / plan.slots; head < (slot + 1) * heads / plan.slots; ++head) {
-            const std::int64_t outer = head / p.batch[1], inner = head % p.batch[1];
-            const auto matrix = [&](const saved_activation& x, const head_matrices& lies, std::int64_t rows, std::int64_t width, float* wide) {
-                return detail::floats_of(moves, x.from(lies.of(outer, inner)), lies, rows, width, wide);
-            };
-            float* const scores = p.own_probabilities ? own : static_cast<float*>(probabilities) + head * square;
-            const float *const of_q = matrix(q, p.q, p.queries, p.width, first), *const of_k = matrix(k, p.k, p.keys, p.width, second);
-            multiply(set, plan.scores, of_q, of_k, nullptr, nullptr, scores, room, alone);
-            run_softmax(set, scores, scores, p.queries, p.keys, 1, false, alone);
-            if (p.own_probabilities && probabilities) moves.to_bfloat16(scores, static_cast<std::uint16_t*>(probabilities) + head * square, square);
-            multiply(set, plan.y, scores, matrix(v, p.v, p.keys, p.value_width, first), nullptr, nullptr, y + p.y.of(outer, inner), room, alone);
-        }
+        float *const first = own + plan.square, *const second = first + plan.widened, *const room = second + plan.widened;
+        const auto matrix = [&](const saved_activation& x, const head_matrices& lies, std::int64_t rows, std::int64_t width, float* wide) {
+            return detail::floats_of(moves, x.from(lies.of(outer, inner)), lies, rows, width, wide);
+        };
+        float* const scores = p.own_probabilities ? own : static_cast<float*>(probabilities) + head * square;
+        const float *const of_q = matrix(q, p.q, p.queries, p.width, first), *const of_k = matrix(k, p.k, p.keys, p.width, second);
+        multiply(set, plan.scores, of_q, of_k, nullptr, nullptr, scores, room, alone);
+        run_softmax(set, scores, scores, p.queries, p.keys, 1, false, alone);
+        if (p.own_probabilities && probabilities) moves.to_bfloat16(scores, static_cast<std::uint16_t*>(probabilities) + head * square, square);
+        multiply(set, plan.y, scores, matrix(v, p.v, p.keys, p.value_width, first), nullptr, nullptr, y + p.y.of(outer, inner), room, alone);
     });
 }
 

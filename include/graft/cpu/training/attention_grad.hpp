@@ -88,47 +88,43 @@ GRAFT_INLINE void run_attention_grad(isa set, const attention_grad_problem& p, c
                                      const saved_activation& k, const saved_activation& v, void* dq, void* dk, void* dv, void* workspace, executor& pool) {
     const detail::attention_grad_plan plan(set, p);
     const move_kernels& moves = *kernels(set).move;
-    const std::int64_t heads = p.batch[0] * p.batch[1];
-    parallel_for(pool, plan.slots, [&](std::int64_t slot) {
+    detail::for_each_head(pool, p.batch, plan.slots, plan.floats, workspace, [&](float* scores, std::int64_t head, std::int64_t outer, std::int64_t inner) {
         executor alone;
-        float *const scores = static_cast<float*>(workspace) + slot * plan.floats, *const wide_y = scores + plan.scores,
-                     *const widened = wide_y + (plan.wide_y ? plan.scores : 0), *const result = widened + plan.widened, *const room = result + plan.result;
-        for (std::int64_t head = slot * heads / plan.slots; head < (slot + 1) * heads / plan.slots; ++head) {
-            const std::int64_t outer = head / p.batch[1], inner = head % p.batch[1];
-            const auto of_head = [&](const saved_activation& x, const head_matrices& lies) { return x.from(lies.of(outer, inner)); };
-            const auto floats_of = [&](const saved_activation& x, const head_matrices& lies, std::int64_t rows, std::int64_t width) {
-                return detail::floats_of(moves, of_head(x, lies), lies, rows, width, widened);
-            };
-            const auto multiply = [&](const gemm_problem& g, const float* a, const float* b, float* c) {
-                (p.bfloat16 ? run_bfloat16_batch : run_gemm)(set, g, a, b, nullptr, nullptr, c, room, alone);
-            };
-            const auto sum_over_queries = [&](const gemm_problem& g, const saved_activation& a, const saved_activation& b, float* c) {
-                if (!p.bfloat16) return multiply(g, a.floats(), b.floats(), c);
-                bfloat16_grad_args sum = bfloat16_grad_of(set, plan.over_queries(g));
-                sum.dy_pixel = g.ldb, sum.out_row = g.ldc;
-                run_bfloat16_grad(set, sum, a, b, c, room, alone);
-            };
-            // What `make` writes into an array of floats, where it lies or in bfloat16.
-            const auto store = [&](const gemm_problem& g, void* out, const head_matrices& lies, const auto& make) {
-                const std::int64_t at = lies.of(outer, inner);
-                if (!p.narrow_out) return make(static_cast<float*>(out) + at);
-                make(result);
-                for (std::int64_t r = 0; r < g.m; ++r) moves.to_bfloat16(result + r * g.n, static_cast<std::uint16_t*>(out) + at + r * lies.row, g.n);
-            };
-            saved_activation share = y.from(head * p.queries * p.keys);
-            if (plan.wide_y) {
-                moves.from_bfloat16(static_cast<const std::uint16_t*>(share.data), wide_y, p.queries * p.keys);
-                share = wide_y;
-            }
-            const float* const gradient = dy + p.dy.of(outer, inner);
-            store(plan.dv, dv, p.dv, [&](float* to) { sum_over_queries(plan.dv, share, gradient, to); });
-            multiply(plan.probabilities, gradient, floats_of(v, p.v, p.keys, p.value_width), scores);
-            run_softmax_grad(set, scores, share, scores, p.queries, p.keys, 1, alone);
-            store(plan.dq, dq, p.dq, [&](float* to) { multiply(plan.dq, scores, floats_of(k, p.k, p.keys, p.width), to); });
-            store(plan.dk, dk, p.dk, [&](float* to) {
-                sum_over_queries(plan.dk, scores, p.bfloat16 ? of_head(q, p.q) : saved_activation(floats_of(q, p.q, p.queries, p.width)), to);
-            });
+        float *const wide_y = scores + plan.scores, *const widened = wide_y + (plan.wide_y ? plan.scores : 0), *const result = widened + plan.widened,
+                     *const room = result + plan.result;
+        const auto of_head = [&](const saved_activation& x, const head_matrices& lies) { return x.from(lies.of(outer, inner)); };
+        const auto floats_of = [&](const saved_activation& x, const head_matrices& lies, std::int64_t rows, std::int64_t width) {
+            return detail::floats_of(moves, of_head(x, lies), lies, rows, width, widened);
+        };
+        const auto multiply = [&](const gemm_problem& g, const float* a, const float* b, float* c) {
+            (p.bfloat16 ? run_bfloat16_batch : run_gemm)(set, g, a, b, nullptr, nullptr, c, room, alone);
+        };
+        const auto sum_over_queries = [&](const gemm_problem& g, const saved_activation& a, const saved_activation& b, float* c) {
+            if (!p.bfloat16) return multiply(g, a.floats(), b.floats(), c);
+            bfloat16_grad_args sum = bfloat16_grad_of(set, plan.over_queries(g));
+            sum.dy_pixel = g.ldb, sum.out_row = g.ldc;
+            run_bfloat16_grad(set, sum, a, b, c, room, alone);
+        };
+        // What `make` writes into an array of floats, where it lies or in bfloat16.
+        const auto store = [&](const gemm_problem& g, void* out, const head_matrices& lies, const auto& make) {
+            const std::int64_t at = lies.of(outer, inner);
+            if (!p.narrow_out) return make(static_cast<float*>(out) + at);
+            make(result);
+            for (std::int64_t r = 0; r < g.m; ++r) moves.to_bfloat16(result + r * g.n, static_cast<std::uint16_t*>(out) + at + r * lies.row, g.n);
+        };
+        saved_activation share = y.from(head * p.queries * p.keys);
+        if (plan.wide_y) {
+            moves.from_bfloat16(static_cast<const std::uint16_t*>(share.data), wide_y, p.queries * p.keys);
+            share = wide_y;
         }
+        const float* const gradient = dy + p.dy.of(outer, inner);
+        store(plan.dv, dv, p.dv, [&](float* to) { sum_over_queries(plan.dv, share, gradient, to); });
+        multiply(plan.probabilities, gradient, floats_of(v, p.v, p.keys, p.value_width), scores);
+        run_softmax_grad(set, scores, share, scores, p.queries, p.keys, 1, alone);
+        store(plan.dq, dq, p.dq, [&](float* to) { multiply(plan.dq, scores, floats_of(k, p.k, p.keys, p.width), to); });
+        store(plan.dk, dk, p.dk, [&](float* to) {
+            sum_over_queries(plan.dk, scores, p.bfloat16 ? of_head(q, p.q) : saved_activation(floats_of(q, p.q, p.queries, p.width)), to);
+        });
     });
 }
 

@@ -97,8 +97,7 @@ inline void product_sum_run(const product_sum_block& g) {
     constexpr std::int64_t most = 256;  // samples whose rows stay in the second cache from one tile of the block to the next
     const std::int64_t samples = g.n / g.each;
     for (int s = 0; s < g.tree.count; ++s) {
-        int joins = 0;
-        while (s >> joins & 1) ++joins;
+        const int joins = grad_merges(s);
         const std::int64_t first = g.tree.first(samples, s) * g.each, n = g.tree.last(samples, s) * g.each - first,
                            parts = n > most ? (n + most - 1) / most : 1;
         for (std::int64_t part = 0; part < parts; ++part) {
