@@ -53084,6 +53084,16 @@ struct sums_from {
     const float* first;
     std::int64_t pixel;
 };
+// Where sums go; `count` earlier ones of the same places are added, in the order in which they lie, `step` numbers from one to the next.
+struct sums_to {
+    float* first;
+    std::int64_t pixel;
+    const float* earlier;
+    std::int64_t step;
+    int count;
+
+    GRAFT_VECTOR sums_to from_pixel(std::int64_t p) const { return {first + p * pixel, pixel, count ? earlier + p * pixel : nullptr, step, count}; }
+};
 
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
 constexpr int room_of_sums = bfloat16_block + 1;
@@ -53670,7 +53680,7 @@ struct pair_unit {
 // registers. `pair_step`: numbers from a pair to the next.
 template <int Pixels, int PixelStep>
 inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
-                                              float* to, std::int64_t to_pixel) {
+                                              const sums_to& to) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
     V sum[Pixels][vectors];
     GRAFT_UNROLL
@@ -53700,9 +53710,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
             }
         }
     }
+    for (int i = 0; i < to.count; ++i) {
+        const float* const earlier = to.earlier + i * to.step;
+        GRAFT_UNROLL
+        for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
+        for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(earlier + p * to.pixel + v * V::W) + sum[p][v];
+    }
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
+    for (int v = 0; v < vectors; ++v) sum[p][v].store(to.first + p * to.pixel + v * V::W);
 }
 
 inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start, pixel_sums& to,
@@ -53714,7 +53730,7 @@ inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, c
         const auto sum = n == few     ? &sum_pairs_bfloat16<few, bfloat16_block>
                          : n == fewer ? &sum_pairs_bfloat16<fewer, bfloat16_block>
                                       : &sum_pairs_bfloat16<many, bfloat16_block>;
-        sum(a, x + p * bfloat16_block, 2, w, {start, 0}, to.sum[p], bfloat16_block);
+        sum(a, x + p * bfloat16_block, 2, w, {start, 0}, {to.sum[p], bfloat16_block, nullptr, 0, 0});
         p += n;
     }
 }
@@ -54822,6 +54838,16 @@ struct sums_from {
     const float* first;
     std::int64_t pixel;
 };
+// Where sums go; `count` earlier ones of the same places are added, in the order in which they lie, `step` numbers from one to the next.
+struct sums_to {
+    float* first;
+    std::int64_t pixel;
+    const float* earlier;
+    std::int64_t step;
+    int count;
+
+    GRAFT_VECTOR sums_to from_pixel(std::int64_t p) const { return {first + p * pixel, pixel, count ? earlier + p * pixel : nullptr, step, count}; }
+};
 
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
 constexpr int room_of_sums = bfloat16_block + 1;
@@ -55408,7 +55434,7 @@ struct pair_unit {
 // registers. `pair_step`: numbers from a pair to the next.
 template <int Pixels, int PixelStep>
 inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
-                                              float* to, std::int64_t to_pixel) {
+                                              const sums_to& to) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
     V sum[Pixels][vectors];
     GRAFT_UNROLL
@@ -55438,9 +55464,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
             }
         }
     }
+    for (int i = 0; i < to.count; ++i) {
+        const float* const earlier = to.earlier + i * to.step;
+        GRAFT_UNROLL
+        for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
+        for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(earlier + p * to.pixel + v * V::W) + sum[p][v];
+    }
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
+    for (int v = 0; v < vectors; ++v) sum[p][v].store(to.first + p * to.pixel + v * V::W);
 }
 
 inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start, pixel_sums& to,
@@ -55452,7 +55484,7 @@ inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, c
         const auto sum = n == few     ? &sum_pairs_bfloat16<few, bfloat16_block>
                          : n == fewer ? &sum_pairs_bfloat16<fewer, bfloat16_block>
                                       : &sum_pairs_bfloat16<many, bfloat16_block>;
-        sum(a, x + p * bfloat16_block, 2, w, {start, 0}, to.sum[p], bfloat16_block);
+        sum(a, x + p * bfloat16_block, 2, w, {start, 0}, {to.sum[p], bfloat16_block, nullptr, 0, 0});
         p += n;
     }
 }
@@ -56561,6 +56593,16 @@ struct sums_from {
     const float* first;
     std::int64_t pixel;
 };
+// Where sums go; `count` earlier ones of the same places are added, in the order in which they lie, `step` numbers from one to the next.
+struct sums_to {
+    float* first;
+    std::int64_t pixel;
+    const float* earlier;
+    std::int64_t step;
+    int count;
+
+    GRAFT_VECTOR sums_to from_pixel(std::int64_t p) const { return {first + p * pixel, pixel, count ? earlier + p * pixel : nullptr, step, count}; }
+};
 
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
 constexpr int room_of_sums = bfloat16_block + 1;
@@ -57147,7 +57189,7 @@ struct pair_unit {
 // registers. `pair_step`: numbers from a pair to the next.
 template <int Pixels, int PixelStep>
 inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
-                                              float* to, std::int64_t to_pixel) {
+                                              const sums_to& to) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
     V sum[Pixels][vectors];
     GRAFT_UNROLL
@@ -57177,9 +57219,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
             }
         }
     }
+    for (int i = 0; i < to.count; ++i) {
+        const float* const earlier = to.earlier + i * to.step;
+        GRAFT_UNROLL
+        for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
+        for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(earlier + p * to.pixel + v * V::W) + sum[p][v];
+    }
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
+    for (int v = 0; v < vectors; ++v) sum[p][v].store(to.first + p * to.pixel + v * V::W);
 }
 
 inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start, pixel_sums& to,
@@ -57191,7 +57239,7 @@ inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, c
         const auto sum = n == few     ? &sum_pairs_bfloat16<few, bfloat16_block>
                          : n == fewer ? &sum_pairs_bfloat16<fewer, bfloat16_block>
                                       : &sum_pairs_bfloat16<many, bfloat16_block>;
-        sum(a, x + p * bfloat16_block, 2, w, {start, 0}, to.sum[p], bfloat16_block);
+        sum(a, x + p * bfloat16_block, 2, w, {start, 0}, {to.sum[p], bfloat16_block, nullptr, 0, 0});
         p += n;
     }
 }
@@ -58300,6 +58348,16 @@ struct sums_from {
     const float* first;
     std::int64_t pixel;
 };
+// Where sums go; `count` earlier ones of the same places are added, in the order in which they lie, `step` numbers from one to the next.
+struct sums_to {
+    float* first;
+    std::int64_t pixel;
+    const float* earlier;
+    std::int64_t step;
+    int count;
+
+    GRAFT_VECTOR sums_to from_pixel(std::int64_t p) const { return {first + p * pixel, pixel, count ? earlier + p * pixel : nullptr, step, count}; }
+};
 
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
 constexpr int room_of_sums = bfloat16_block + 1;
@@ -58886,7 +58944,7 @@ struct pair_unit {
 // registers. `pair_step`: numbers from a pair to the next.
 template <int Pixels, int PixelStep>
 inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
-                                              float* to, std::int64_t to_pixel) {
+                                              const sums_to& to) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
     V sum[Pixels][vectors];
     GRAFT_UNROLL
@@ -58916,9 +58974,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
             }
         }
     }
+    for (int i = 0; i < to.count; ++i) {
+        const float* const earlier = to.earlier + i * to.step;
+        GRAFT_UNROLL
+        for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
+        for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(earlier + p * to.pixel + v * V::W) + sum[p][v];
+    }
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
+    for (int v = 0; v < vectors; ++v) sum[p][v].store(to.first + p * to.pixel + v * V::W);
 }
 
 inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start, pixel_sums& to,
@@ -58930,7 +58994,7 @@ inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, c
         const auto sum = n == few     ? &sum_pairs_bfloat16<few, bfloat16_block>
                          : n == fewer ? &sum_pairs_bfloat16<fewer, bfloat16_block>
                                       : &sum_pairs_bfloat16<many, bfloat16_block>;
-        sum(a, x + p * bfloat16_block, 2, w, {start, 0}, to.sum[p], bfloat16_block);
+        sum(a, x + p * bfloat16_block, 2, w, {start, 0}, {to.sum[p], bfloat16_block, nullptr, 0, 0});
         p += n;
     }
 }
@@ -60037,6 +60101,16 @@ struct sums_from {
     const float* first;
     std::int64_t pixel;
 };
+// Where sums go; `count` earlier ones of the same places are added, in the order in which they lie, `step` numbers from one to the next.
+struct sums_to {
+    float* first;
+    std::int64_t pixel;
+    const float* earlier;
+    std::int64_t step;
+    int count;
+
+    GRAFT_VECTOR sums_to from_pixel(std::int64_t p) const { return {first + p * pixel, pixel, count ? earlier + p * pixel : nullptr, step, count}; }
+};
 
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
 constexpr int room_of_sums = bfloat16_block + 1;
@@ -60623,7 +60697,7 @@ struct pair_unit {
 // registers. `pair_step`: numbers from a pair to the next.
 template <int Pixels, int PixelStep>
 inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
-                                              float* to, std::int64_t to_pixel) {
+                                              const sums_to& to) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
     V sum[Pixels][vectors];
     GRAFT_UNROLL
@@ -60653,9 +60727,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
             }
         }
     }
+    for (int i = 0; i < to.count; ++i) {
+        const float* const earlier = to.earlier + i * to.step;
+        GRAFT_UNROLL
+        for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
+        for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(earlier + p * to.pixel + v * V::W) + sum[p][v];
+    }
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
+    for (int v = 0; v < vectors; ++v) sum[p][v].store(to.first + p * to.pixel + v * V::W);
 }
 
 inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start, pixel_sums& to,
@@ -60667,7 +60747,7 @@ inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, c
         const auto sum = n == few     ? &sum_pairs_bfloat16<few, bfloat16_block>
                          : n == fewer ? &sum_pairs_bfloat16<fewer, bfloat16_block>
                                       : &sum_pairs_bfloat16<many, bfloat16_block>;
-        sum(a, x + p * bfloat16_block, 2, w, {start, 0}, to.sum[p], bfloat16_block);
+        sum(a, x + p * bfloat16_block, 2, w, {start, 0}, {to.sum[p], bfloat16_block, nullptr, 0, 0});
         p += n;
     }
 }
@@ -61170,6 +61250,16 @@ struct sums_from {
     const float* first;
     std::int64_t pixel;
 };
+// Where sums go; `count` earlier ones of the same places are added, in the order in which they lie, `step` numbers from one to the next.
+struct sums_to {
+    float* first;
+    std::int64_t pixel;
+    const float* earlier;
+    std::int64_t step;
+    int count;
+
+    GRAFT_VECTOR sums_to from_pixel(std::int64_t p) const { return {first + p * pixel, pixel, count ? earlier + p * pixel : nullptr, step, count}; }
+};
 
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
 constexpr int room_of_sums = bfloat16_block + 1;
@@ -61756,7 +61846,7 @@ struct pair_unit {
 // registers. `pair_step`: numbers from a pair to the next.
 template <int Pixels, int PixelStep>
 inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
-                                              float* to, std::int64_t to_pixel) {
+                                              const sums_to& to) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
     V sum[Pixels][vectors];
     GRAFT_UNROLL
@@ -61786,9 +61876,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
             }
         }
     }
+    for (int i = 0; i < to.count; ++i) {
+        const float* const earlier = to.earlier + i * to.step;
+        GRAFT_UNROLL
+        for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
+        for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(earlier + p * to.pixel + v * V::W) + sum[p][v];
+    }
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
+    for (int v = 0; v < vectors; ++v) sum[p][v].store(to.first + p * to.pixel + v * V::W);
 }
 
 inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start, pixel_sums& to,
@@ -61800,7 +61896,7 @@ inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, c
         const auto sum = n == few     ? &sum_pairs_bfloat16<few, bfloat16_block>
                          : n == fewer ? &sum_pairs_bfloat16<fewer, bfloat16_block>
                                       : &sum_pairs_bfloat16<many, bfloat16_block>;
-        sum(a, x + p * bfloat16_block, 2, w, {start, 0}, to.sum[p], bfloat16_block);
+        sum(a, x + p * bfloat16_block, 2, w, {start, 0}, {to.sum[p], bfloat16_block, nullptr, 0, 0});
         p += n;
     }
 }

@@ -6879,7 +6879,7 @@ struct bfloat16_grad_args {
     std::int64_t rows = 0;                     // of a band, with room for a whole tile
     std::int64_t blocks_at_once = 1;           // of pixels that a task gathers
     std::uint16_t* gathered = nullptr;         // of each task: 32 pixels of [blocks at once][rows], and, where dy is not packed before, room for that
-    float* sums = nullptr;                     // of each task: [levels][rows][output channels of a group]
+    float* sums = nullptr;                     // of each task: [levels][blocks of output channels of a group][rows][32]
     float* out = nullptr;
     std::int64_t out_row = 0, out_column = 0;  // floats from one row to the next, and from one output channel to the next: one of them is 1
 
@@ -17798,13 +17798,13 @@ inline float* grad_level(const bfloat16_grad_args& a, std::int64_t chunk, std::i
     return a.sums + (((chunk - a.first_chunk) * a.parts + part) * a.levels + level) * a.level_floats();
 }
 // to = from + to.
-inline void grad_add_level(const float* from, float* to, std::int64_t floats) {
+inline void grad_add_sums(const float* from, float* to, std::int64_t floats) {
     for (std::int64_t i = 0; i < floats; i += V::W) (V::load(from + i) + V::load(to + i)).store(to + i);
 }
 
 template <class Unit, bool Tiles>
 inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, out_floats = a.rows * bfloat16_block,
                        each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
@@ -17821,21 +17821,26 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
         const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
         float* const sums = grad_level(a, chunk, part, merges);
-        if (count == 0) std::memset(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof *sums);
+        const float* const earlier = merges ? grad_level(a, chunk, part, 0) : nullptr;
+        if (count == 0) {
+            std::memset(sums, 0, static_cast<std::size_t>(outs * out_floats) * sizeof *sums);
+            for (int level = 0; level < merges; ++level) grad_add_sums(grad_level(a, chunk, part, level), sums, outs * out_floats);
+        }
         for (std::int64_t block = 0; block < count; block += of.steps) {
             const std::int64_t left = count - block;
             of.steps = left < a.blocks_at_once ? left : a.blocks_at_once;
-            of.last_pairs = of.steps == left ? last_pairs : bfloat16_block / 2;
+            const bool last = of.steps == left;
+            of.last_pairs = last ? last_pairs : bfloat16_block / 2;
             for (std::int64_t k = 0; k < of.steps; ++k)
                 gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
             for (std::int64_t o = 0; o < outs; ++o) {
-                float* const to = sums + o * bfloat16_block;
+                const std::int64_t place = o * out_floats;
+                const sums_to to{sums + place, bfloat16_block, merges ? earlier + place : nullptr, a.level_floats(), last ? merges : 0};
                 const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
                 if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
-                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to, columns}, to, columns, {pitch, channels, rows});
+                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
             }
         }
-        for (int level = 0; level < merges; ++level) grad_add_level(grad_level(a, chunk, part, level), sums, rows * columns);
     }
 }
 
@@ -17844,15 +17849,20 @@ inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
     const std::int64_t column = chunk / a.bands * columns, count = a.p.oc - column < columns ? a.p.oc - column : columns;
     float* const sums = grad_level(a, chunk, 0, last);
-    training::grad_join(sums, a.levels * a.level_floats(), a.parts, pitch * taps * columns);
+    for (std::int64_t o = 0; o < count; o += bfloat16_block)
+        training::grad_join(sums + o * a.rows, a.levels * a.level_floats(), a.parts, pitch * taps * bfloat16_block);
     float* const out = a.out + chunk % a.bands * a.lanes * taps * a.out_row + column * a.out_column;
     if (a.out_column == 1) {
-        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(count) * sizeof *out);
+        for (std::int64_t o = 0; o < count; o += bfloat16_block) {
+            const float* const of_block = sums + o * a.rows;
+            const std::size_t bytes = static_cast<std::size_t>(count - o < bfloat16_block ? count - o : bfloat16_block) * sizeof *out;
+            for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row + o, of_block + c * bfloat16_block, bytes);
+        }
         return;
     }
     for (std::int64_t o = 0; o < count; o += V::W)
-        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(count - o < V::W ? count - o : V::W), out + o * a.out_column,
-                                 a.out_column, taps, pitch * columns);
+        training::grad_transpose(sums + o / bfloat16_block * bfloat16_block * a.rows + o % bfloat16_block, bfloat16_block, channels * taps,
+                                 static_cast<int>(count - o < V::W ? count - o : V::W), out + o * a.out_column, a.out_column, taps, pitch * bfloat16_block);
 }
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
 // Rows of gradients by vectors: text, included for each set that multiplies pairs.
@@ -17867,8 +17877,8 @@ inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int sh
 }
 
 // Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
-GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
-                                    std::int64_t to_row, const bfloat16_rows& of) {
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, const sums_to& to,
+                                    const bfloat16_rows& of) {
     constexpr int many = 11;
     using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
     static constexpr sum_run sums[many] = {&sum_pairs_bfloat16<1, 2>, &sum_pairs_bfloat16<2, 2>,  &sum_pairs_bfloat16<3, 2>, &sum_pairs_bfloat16<4, 2>,
@@ -17879,7 +17889,7 @@ GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::
     for (std::int64_t first = 0; first < of.rows; first += all ? of.rows : of.pitch)
         for (std::int64_t run = 0; run < runs; ++run) {
             const std::int64_t r = first + rows * run / runs, count = first + rows * (run + 1) / runs - r;
-            sums[count - 1](a, x + r * 2, a.block_pixels * 2, w, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row);
+            sums[count - 1](a, x + r * 2, a.block_pixels * 2, w, {start.first + r * start.pixel, start.pixel}, to.from_pixel(r));
         }
 }
 
@@ -17907,16 +17917,18 @@ inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, i
 }
 
 // Whole tiles: there is room behind the last row.
-GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
-                                    std::int64_t to_row, const bfloat16_rows& of) {
+GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start,
+                                    const sums_to& to, const bfloat16_rows& of) {
     constexpr int half = bfloat16_block / 2;
     const bfloat16_end nothing{&a, 0, false, true, false, 0, 0, {}, 0};
     pixel_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
         const auto sum = of.rows - r > half ? &sum_tiles<2, bfloat16_tiles, bfloat16_end> : &sum_tiles<1, bfloat16_tiles, bfloat16_end>;
-        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
+        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to.first + r * to.pixel, to.pixel, nothing,
+            before);
     }
+    for (int i = 0; i < to.count; ++i) grad_add_sums(to.earlier + i * to.step, to.first, of.rows * bfloat16_block);
 }
 
 inline const bfloat16_grad_kernels* bfloat16_grad_by_tiles() {
@@ -18061,13 +18073,13 @@ inline float* grad_level(const bfloat16_grad_args& a, std::int64_t chunk, std::i
     return a.sums + (((chunk - a.first_chunk) * a.parts + part) * a.levels + level) * a.level_floats();
 }
 // to = from + to.
-inline void grad_add_level(const float* from, float* to, std::int64_t floats) {
+inline void grad_add_sums(const float* from, float* to, std::int64_t floats) {
     for (std::int64_t i = 0; i < floats; i += V::W) (V::load(from + i) + V::load(to + i)).store(to + i);
 }
 
 template <class Unit, bool Tiles>
 inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, out_floats = a.rows * bfloat16_block,
                        each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
@@ -18084,21 +18096,26 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
         const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
         float* const sums = grad_level(a, chunk, part, merges);
-        if (count == 0) std::memset(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof *sums);
+        const float* const earlier = merges ? grad_level(a, chunk, part, 0) : nullptr;
+        if (count == 0) {
+            std::memset(sums, 0, static_cast<std::size_t>(outs * out_floats) * sizeof *sums);
+            for (int level = 0; level < merges; ++level) grad_add_sums(grad_level(a, chunk, part, level), sums, outs * out_floats);
+        }
         for (std::int64_t block = 0; block < count; block += of.steps) {
             const std::int64_t left = count - block;
             of.steps = left < a.blocks_at_once ? left : a.blocks_at_once;
-            of.last_pairs = of.steps == left ? last_pairs : bfloat16_block / 2;
+            const bool last = of.steps == left;
+            of.last_pairs = last ? last_pairs : bfloat16_block / 2;
             for (std::int64_t k = 0; k < of.steps; ++k)
                 gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
             for (std::int64_t o = 0; o < outs; ++o) {
-                float* const to = sums + o * bfloat16_block;
+                const std::int64_t place = o * out_floats;
+                const sums_to to{sums + place, bfloat16_block, merges ? earlier + place : nullptr, a.level_floats(), last ? merges : 0};
                 const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
                 if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
-                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to, columns}, to, columns, {pitch, channels, rows});
+                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
             }
         }
-        for (int level = 0; level < merges; ++level) grad_add_level(grad_level(a, chunk, part, level), sums, rows * columns);
     }
 }
 
@@ -18107,15 +18124,20 @@ inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
     const std::int64_t column = chunk / a.bands * columns, count = a.p.oc - column < columns ? a.p.oc - column : columns;
     float* const sums = grad_level(a, chunk, 0, last);
-    training::grad_join(sums, a.levels * a.level_floats(), a.parts, pitch * taps * columns);
+    for (std::int64_t o = 0; o < count; o += bfloat16_block)
+        training::grad_join(sums + o * a.rows, a.levels * a.level_floats(), a.parts, pitch * taps * bfloat16_block);
     float* const out = a.out + chunk % a.bands * a.lanes * taps * a.out_row + column * a.out_column;
     if (a.out_column == 1) {
-        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(count) * sizeof *out);
+        for (std::int64_t o = 0; o < count; o += bfloat16_block) {
+            const float* const of_block = sums + o * a.rows;
+            const std::size_t bytes = static_cast<std::size_t>(count - o < bfloat16_block ? count - o : bfloat16_block) * sizeof *out;
+            for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row + o, of_block + c * bfloat16_block, bytes);
+        }
         return;
     }
     for (std::int64_t o = 0; o < count; o += V::W)
-        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(count - o < V::W ? count - o : V::W), out + o * a.out_column,
-                                 a.out_column, taps, pitch * columns);
+        training::grad_transpose(sums + o / bfloat16_block * bfloat16_block * a.rows + o % bfloat16_block, bfloat16_block, channels * taps,
+                                 static_cast<int>(count - o < V::W ? count - o : V::W), out + o * a.out_column, a.out_column, taps, pitch * bfloat16_block);
 }
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
 // Rows of gradients by vectors: text, included for each set that multiplies pairs.
@@ -18130,8 +18152,8 @@ inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int sh
 }
 
 // Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
-GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
-                                    std::int64_t to_row, const bfloat16_rows& of) {
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, const sums_to& to,
+                                    const bfloat16_rows& of) {
     constexpr int many = 11;
     using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
     static constexpr sum_run sums[many] = {&sum_pairs_bfloat16<1, 2>, &sum_pairs_bfloat16<2, 2>,  &sum_pairs_bfloat16<3, 2>, &sum_pairs_bfloat16<4, 2>,
@@ -18142,7 +18164,7 @@ GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::
     for (std::int64_t first = 0; first < of.rows; first += all ? of.rows : of.pitch)
         for (std::int64_t run = 0; run < runs; ++run) {
             const std::int64_t r = first + rows * run / runs, count = first + rows * (run + 1) / runs - r;
-            sums[count - 1](a, x + r * 2, a.block_pixels * 2, w, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row);
+            sums[count - 1](a, x + r * 2, a.block_pixels * 2, w, {start.first + r * start.pixel, start.pixel}, to.from_pixel(r));
         }
 }
 
@@ -18170,16 +18192,18 @@ inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, i
 }
 
 // Whole tiles: there is room behind the last row.
-GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
-                                    std::int64_t to_row, const bfloat16_rows& of) {
+GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start,
+                                    const sums_to& to, const bfloat16_rows& of) {
     constexpr int half = bfloat16_block / 2;
     const bfloat16_end nothing{&a, 0, false, true, false, 0, 0, {}, 0};
     pixel_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
         const auto sum = of.rows - r > half ? &sum_tiles<2, bfloat16_tiles, bfloat16_end> : &sum_tiles<1, bfloat16_tiles, bfloat16_end>;
-        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
+        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to.first + r * to.pixel, to.pixel, nothing,
+            before);
     }
+    for (int i = 0; i < to.count; ++i) grad_add_sums(to.earlier + i * to.step, to.first, of.rows * bfloat16_block);
 }
 
 inline const bfloat16_grad_kernels* bfloat16_grad_by_tiles() {
@@ -18325,13 +18349,13 @@ inline float* grad_level(const bfloat16_grad_args& a, std::int64_t chunk, std::i
     return a.sums + (((chunk - a.first_chunk) * a.parts + part) * a.levels + level) * a.level_floats();
 }
 // to = from + to.
-inline void grad_add_level(const float* from, float* to, std::int64_t floats) {
+inline void grad_add_sums(const float* from, float* to, std::int64_t floats) {
     for (std::int64_t i = 0; i < floats; i += V::W) (V::load(from + i) + V::load(to + i)).store(to + i);
 }
 
 template <class Unit, bool Tiles>
 inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, out_floats = a.rows * bfloat16_block,
                        each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
@@ -18348,21 +18372,26 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
         const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
         float* const sums = grad_level(a, chunk, part, merges);
-        if (count == 0) std::memset(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof *sums);
+        const float* const earlier = merges ? grad_level(a, chunk, part, 0) : nullptr;
+        if (count == 0) {
+            std::memset(sums, 0, static_cast<std::size_t>(outs * out_floats) * sizeof *sums);
+            for (int level = 0; level < merges; ++level) grad_add_sums(grad_level(a, chunk, part, level), sums, outs * out_floats);
+        }
         for (std::int64_t block = 0; block < count; block += of.steps) {
             const std::int64_t left = count - block;
             of.steps = left < a.blocks_at_once ? left : a.blocks_at_once;
-            of.last_pairs = of.steps == left ? last_pairs : bfloat16_block / 2;
+            const bool last = of.steps == left;
+            of.last_pairs = last ? last_pairs : bfloat16_block / 2;
             for (std::int64_t k = 0; k < of.steps; ++k)
                 gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
             for (std::int64_t o = 0; o < outs; ++o) {
-                float* const to = sums + o * bfloat16_block;
+                const std::int64_t place = o * out_floats;
+                const sums_to to{sums + place, bfloat16_block, merges ? earlier + place : nullptr, a.level_floats(), last ? merges : 0};
                 const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
                 if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
-                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to, columns}, to, columns, {pitch, channels, rows});
+                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
             }
         }
-        for (int level = 0; level < merges; ++level) grad_add_level(grad_level(a, chunk, part, level), sums, rows * columns);
     }
 }
 
@@ -18371,15 +18400,20 @@ inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
     const std::int64_t column = chunk / a.bands * columns, count = a.p.oc - column < columns ? a.p.oc - column : columns;
     float* const sums = grad_level(a, chunk, 0, last);
-    training::grad_join(sums, a.levels * a.level_floats(), a.parts, pitch * taps * columns);
+    for (std::int64_t o = 0; o < count; o += bfloat16_block)
+        training::grad_join(sums + o * a.rows, a.levels * a.level_floats(), a.parts, pitch * taps * bfloat16_block);
     float* const out = a.out + chunk % a.bands * a.lanes * taps * a.out_row + column * a.out_column;
     if (a.out_column == 1) {
-        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(count) * sizeof *out);
+        for (std::int64_t o = 0; o < count; o += bfloat16_block) {
+            const float* const of_block = sums + o * a.rows;
+            const std::size_t bytes = static_cast<std::size_t>(count - o < bfloat16_block ? count - o : bfloat16_block) * sizeof *out;
+            for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row + o, of_block + c * bfloat16_block, bytes);
+        }
         return;
     }
     for (std::int64_t o = 0; o < count; o += V::W)
-        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(count - o < V::W ? count - o : V::W), out + o * a.out_column,
-                                 a.out_column, taps, pitch * columns);
+        training::grad_transpose(sums + o / bfloat16_block * bfloat16_block * a.rows + o % bfloat16_block, bfloat16_block, channels * taps,
+                                 static_cast<int>(count - o < V::W ? count - o : V::W), out + o * a.out_column, a.out_column, taps, pitch * bfloat16_block);
 }
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
 // Rows of gradients by vectors: text, included for each set that multiplies pairs.
@@ -18394,8 +18428,8 @@ inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int sh
 }
 
 // Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
-GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
-                                    std::int64_t to_row, const bfloat16_rows& of) {
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, const sums_to& to,
+                                    const bfloat16_rows& of) {
     constexpr int many = 11;
     using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
     static constexpr sum_run sums[many] = {&sum_pairs_bfloat16<1, 2>, &sum_pairs_bfloat16<2, 2>,  &sum_pairs_bfloat16<3, 2>, &sum_pairs_bfloat16<4, 2>,
@@ -18406,7 +18440,7 @@ GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::
     for (std::int64_t first = 0; first < of.rows; first += all ? of.rows : of.pitch)
         for (std::int64_t run = 0; run < runs; ++run) {
             const std::int64_t r = first + rows * run / runs, count = first + rows * (run + 1) / runs - r;
-            sums[count - 1](a, x + r * 2, a.block_pixels * 2, w, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row);
+            sums[count - 1](a, x + r * 2, a.block_pixels * 2, w, {start.first + r * start.pixel, start.pixel}, to.from_pixel(r));
         }
 }
 
@@ -18434,16 +18468,18 @@ inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, i
 }
 
 // Whole tiles: there is room behind the last row.
-GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
-                                    std::int64_t to_row, const bfloat16_rows& of) {
+GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start,
+                                    const sums_to& to, const bfloat16_rows& of) {
     constexpr int half = bfloat16_block / 2;
     const bfloat16_end nothing{&a, 0, false, true, false, 0, 0, {}, 0};
     pixel_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
         const auto sum = of.rows - r > half ? &sum_tiles<2, bfloat16_tiles, bfloat16_end> : &sum_tiles<1, bfloat16_tiles, bfloat16_end>;
-        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
+        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to.first + r * to.pixel, to.pixel, nothing,
+            before);
     }
+    for (int i = 0; i < to.count; ++i) grad_add_sums(to.earlier + i * to.step, to.first, of.rows * bfloat16_block);
 }
 
 inline const bfloat16_grad_kernels* bfloat16_grad_by_tiles() {
@@ -18589,13 +18625,13 @@ inline float* grad_level(const bfloat16_grad_args& a, std::int64_t chunk, std::i
     return a.sums + (((chunk - a.first_chunk) * a.parts + part) * a.levels + level) * a.level_floats();
 }
 // to = from + to.
-inline void grad_add_level(const float* from, float* to, std::int64_t floats) {
+inline void grad_add_sums(const float* from, float* to, std::int64_t floats) {
     for (std::int64_t i = 0; i < floats; i += V::W) (V::load(from + i) + V::load(to + i)).store(to + i);
 }
 
 template <class Unit, bool Tiles>
 inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, out_floats = a.rows * bfloat16_block,
                        each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
@@ -18612,21 +18648,26 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
         const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
         float* const sums = grad_level(a, chunk, part, merges);
-        if (count == 0) std::memset(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof *sums);
+        const float* const earlier = merges ? grad_level(a, chunk, part, 0) : nullptr;
+        if (count == 0) {
+            std::memset(sums, 0, static_cast<std::size_t>(outs * out_floats) * sizeof *sums);
+            for (int level = 0; level < merges; ++level) grad_add_sums(grad_level(a, chunk, part, level), sums, outs * out_floats);
+        }
         for (std::int64_t block = 0; block < count; block += of.steps) {
             const std::int64_t left = count - block;
             of.steps = left < a.blocks_at_once ? left : a.blocks_at_once;
-            of.last_pairs = of.steps == left ? last_pairs : bfloat16_block / 2;
+            const bool last = of.steps == left;
+            of.last_pairs = last ? last_pairs : bfloat16_block / 2;
             for (std::int64_t k = 0; k < of.steps; ++k)
                 gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
             for (std::int64_t o = 0; o < outs; ++o) {
-                float* const to = sums + o * bfloat16_block;
+                const std::int64_t place = o * out_floats;
+                const sums_to to{sums + place, bfloat16_block, merges ? earlier + place : nullptr, a.level_floats(), last ? merges : 0};
                 const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
                 if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
-                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to, columns}, to, columns, {pitch, channels, rows});
+                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
             }
         }
-        for (int level = 0; level < merges; ++level) grad_add_level(grad_level(a, chunk, part, level), sums, rows * columns);
     }
 }
 
@@ -18635,15 +18676,20 @@ inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
     const std::int64_t column = chunk / a.bands * columns, count = a.p.oc - column < columns ? a.p.oc - column : columns;
     float* const sums = grad_level(a, chunk, 0, last);
-    training::grad_join(sums, a.levels * a.level_floats(), a.parts, pitch * taps * columns);
+    for (std::int64_t o = 0; o < count; o += bfloat16_block)
+        training::grad_join(sums + o * a.rows, a.levels * a.level_floats(), a.parts, pitch * taps * bfloat16_block);
     float* const out = a.out + chunk % a.bands * a.lanes * taps * a.out_row + column * a.out_column;
     if (a.out_column == 1) {
-        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(count) * sizeof *out);
+        for (std::int64_t o = 0; o < count; o += bfloat16_block) {
+            const float* const of_block = sums + o * a.rows;
+            const std::size_t bytes = static_cast<std::size_t>(count - o < bfloat16_block ? count - o : bfloat16_block) * sizeof *out;
+            for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row + o, of_block + c * bfloat16_block, bytes);
+        }
         return;
     }
     for (std::int64_t o = 0; o < count; o += V::W)
-        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(count - o < V::W ? count - o : V::W), out + o * a.out_column,
-                                 a.out_column, taps, pitch * columns);
+        training::grad_transpose(sums + o / bfloat16_block * bfloat16_block * a.rows + o % bfloat16_block, bfloat16_block, channels * taps,
+                                 static_cast<int>(count - o < V::W ? count - o : V::W), out + o * a.out_column, a.out_column, taps, pitch * bfloat16_block);
 }
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
 // Rows of gradients by vectors: text, included for each set that multiplies pairs.
@@ -18658,8 +18704,8 @@ inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int sh
 }
 
 // Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
-GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
-                                    std::int64_t to_row, const bfloat16_rows& of) {
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, const sums_to& to,
+                                    const bfloat16_rows& of) {
     constexpr int many = 11;
     using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
     static constexpr sum_run sums[many] = {&sum_pairs_bfloat16<1, 2>, &sum_pairs_bfloat16<2, 2>,  &sum_pairs_bfloat16<3, 2>, &sum_pairs_bfloat16<4, 2>,
@@ -18670,7 +18716,7 @@ GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::
     for (std::int64_t first = 0; first < of.rows; first += all ? of.rows : of.pitch)
         for (std::int64_t run = 0; run < runs; ++run) {
             const std::int64_t r = first + rows * run / runs, count = first + rows * (run + 1) / runs - r;
-            sums[count - 1](a, x + r * 2, a.block_pixels * 2, w, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row);
+            sums[count - 1](a, x + r * 2, a.block_pixels * 2, w, {start.first + r * start.pixel, start.pixel}, to.from_pixel(r));
         }
 }
 
@@ -18698,16 +18744,18 @@ inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, i
 }
 
 // Whole tiles: there is room behind the last row.
-GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
-                                    std::int64_t to_row, const bfloat16_rows& of) {
+GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start,
+                                    const sums_to& to, const bfloat16_rows& of) {
     constexpr int half = bfloat16_block / 2;
     const bfloat16_end nothing{&a, 0, false, true, false, 0, 0, {}, 0};
     pixel_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
         const auto sum = of.rows - r > half ? &sum_tiles<2, bfloat16_tiles, bfloat16_end> : &sum_tiles<1, bfloat16_tiles, bfloat16_end>;
-        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
+        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to.first + r * to.pixel, to.pixel, nothing,
+            before);
     }
+    for (int i = 0; i < to.count; ++i) grad_add_sums(to.earlier + i * to.step, to.first, of.rows * bfloat16_block);
 }
 
 inline const bfloat16_grad_kernels* bfloat16_grad_by_tiles() {
@@ -18851,13 +18899,13 @@ inline float* grad_level(const bfloat16_grad_args& a, std::int64_t chunk, std::i
     return a.sums + (((chunk - a.first_chunk) * a.parts + part) * a.levels + level) * a.level_floats();
 }
 // to = from + to.
-inline void grad_add_level(const float* from, float* to, std::int64_t floats) {
+inline void grad_add_sums(const float* from, float* to, std::int64_t floats) {
     for (std::int64_t i = 0; i < floats; i += V::W) (V::load(from + i) + V::load(to + i)).store(to + i);
 }
 
 template <class Unit, bool Tiles>
 inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, out_floats = a.rows * bfloat16_block,
                        each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
@@ -18874,21 +18922,26 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
         const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
         float* const sums = grad_level(a, chunk, part, merges);
-        if (count == 0) std::memset(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof *sums);
+        const float* const earlier = merges ? grad_level(a, chunk, part, 0) : nullptr;
+        if (count == 0) {
+            std::memset(sums, 0, static_cast<std::size_t>(outs * out_floats) * sizeof *sums);
+            for (int level = 0; level < merges; ++level) grad_add_sums(grad_level(a, chunk, part, level), sums, outs * out_floats);
+        }
         for (std::int64_t block = 0; block < count; block += of.steps) {
             const std::int64_t left = count - block;
             of.steps = left < a.blocks_at_once ? left : a.blocks_at_once;
-            of.last_pairs = of.steps == left ? last_pairs : bfloat16_block / 2;
+            const bool last = of.steps == left;
+            of.last_pairs = last ? last_pairs : bfloat16_block / 2;
             for (std::int64_t k = 0; k < of.steps; ++k)
                 gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
             for (std::int64_t o = 0; o < outs; ++o) {
-                float* const to = sums + o * bfloat16_block;
+                const std::int64_t place = o * out_floats;
+                const sums_to to{sums + place, bfloat16_block, merges ? earlier + place : nullptr, a.level_floats(), last ? merges : 0};
                 const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
                 if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
-                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to, columns}, to, columns, {pitch, channels, rows});
+                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
             }
         }
-        for (int level = 0; level < merges; ++level) grad_add_level(grad_level(a, chunk, part, level), sums, rows * columns);
     }
 }
 
@@ -18897,15 +18950,20 @@ inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
     const std::int64_t column = chunk / a.bands * columns, count = a.p.oc - column < columns ? a.p.oc - column : columns;
     float* const sums = grad_level(a, chunk, 0, last);
-    training::grad_join(sums, a.levels * a.level_floats(), a.parts, pitch * taps * columns);
+    for (std::int64_t o = 0; o < count; o += bfloat16_block)
+        training::grad_join(sums + o * a.rows, a.levels * a.level_floats(), a.parts, pitch * taps * bfloat16_block);
     float* const out = a.out + chunk % a.bands * a.lanes * taps * a.out_row + column * a.out_column;
     if (a.out_column == 1) {
-        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(count) * sizeof *out);
+        for (std::int64_t o = 0; o < count; o += bfloat16_block) {
+            const float* const of_block = sums + o * a.rows;
+            const std::size_t bytes = static_cast<std::size_t>(count - o < bfloat16_block ? count - o : bfloat16_block) * sizeof *out;
+            for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row + o, of_block + c * bfloat16_block, bytes);
+        }
         return;
     }
     for (std::int64_t o = 0; o < count; o += V::W)
-        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(count - o < V::W ? count - o : V::W), out + o * a.out_column,
-                                 a.out_column, taps, pitch * columns);
+        training::grad_transpose(sums + o / bfloat16_block * bfloat16_block * a.rows + o % bfloat16_block, bfloat16_block, channels * taps,
+                                 static_cast<int>(count - o < V::W ? count - o : V::W), out + o * a.out_column, a.out_column, taps, pitch * bfloat16_block);
 }
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
 // Rows of gradients by vectors: text, included for each set that multiplies pairs.
@@ -18920,8 +18978,8 @@ inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int sh
 }
 
 // Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
-GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
-                                    std::int64_t to_row, const bfloat16_rows& of) {
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, const sums_to& to,
+                                    const bfloat16_rows& of) {
     constexpr int many = 11;
     using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
     static constexpr sum_run sums[many] = {&sum_pairs_bfloat16<1, 2>, &sum_pairs_bfloat16<2, 2>,  &sum_pairs_bfloat16<3, 2>, &sum_pairs_bfloat16<4, 2>,
@@ -18932,7 +18990,7 @@ GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::
     for (std::int64_t first = 0; first < of.rows; first += all ? of.rows : of.pitch)
         for (std::int64_t run = 0; run < runs; ++run) {
             const std::int64_t r = first + rows * run / runs, count = first + rows * (run + 1) / runs - r;
-            sums[count - 1](a, x + r * 2, a.block_pixels * 2, w, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row);
+            sums[count - 1](a, x + r * 2, a.block_pixels * 2, w, {start.first + r * start.pixel, start.pixel}, to.from_pixel(r));
         }
 }
 
@@ -18960,16 +19018,18 @@ inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, i
 }
 
 // Whole tiles: there is room behind the last row.
-GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
-                                    std::int64_t to_row, const bfloat16_rows& of) {
+GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start,
+                                    const sums_to& to, const bfloat16_rows& of) {
     constexpr int half = bfloat16_block / 2;
     const bfloat16_end nothing{&a, 0, false, true, false, 0, 0, {}, 0};
     pixel_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
         const auto sum = of.rows - r > half ? &sum_tiles<2, bfloat16_tiles, bfloat16_end> : &sum_tiles<1, bfloat16_tiles, bfloat16_end>;
-        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
+        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to.first + r * to.pixel, to.pixel, nothing,
+            before);
     }
+    for (int i = 0; i < to.count; ++i) grad_add_sums(to.earlier + i * to.step, to.first, of.rows * bfloat16_block);
 }
 
 inline const bfloat16_grad_kernels* bfloat16_grad_by_tiles() {
@@ -19113,13 +19173,13 @@ inline float* grad_level(const bfloat16_grad_args& a, std::int64_t chunk, std::i
     return a.sums + (((chunk - a.first_chunk) * a.parts + part) * a.levels + level) * a.level_floats();
 }
 // to = from + to.
-inline void grad_add_level(const float* from, float* to, std::int64_t floats) {
+inline void grad_add_sums(const float* from, float* to, std::int64_t floats) {
     for (std::int64_t i = 0; i < floats; i += V::W) (V::load(from + i) + V::load(to + i)).store(to + i);
 }
 
 template <class Unit, bool Tiles>
 inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, out_floats = a.rows * bfloat16_block,
                        each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
@@ -19136,21 +19196,26 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
         const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
         float* const sums = grad_level(a, chunk, part, merges);
-        if (count == 0) std::memset(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof *sums);
+        const float* const earlier = merges ? grad_level(a, chunk, part, 0) : nullptr;
+        if (count == 0) {
+            std::memset(sums, 0, static_cast<std::size_t>(outs * out_floats) * sizeof *sums);
+            for (int level = 0; level < merges; ++level) grad_add_sums(grad_level(a, chunk, part, level), sums, outs * out_floats);
+        }
         for (std::int64_t block = 0; block < count; block += of.steps) {
             const std::int64_t left = count - block;
             of.steps = left < a.blocks_at_once ? left : a.blocks_at_once;
-            of.last_pairs = of.steps == left ? last_pairs : bfloat16_block / 2;
+            const bool last = of.steps == left;
+            of.last_pairs = last ? last_pairs : bfloat16_block / 2;
             for (std::int64_t k = 0; k < of.steps; ++k)
                 gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
             for (std::int64_t o = 0; o < outs; ++o) {
-                float* const to = sums + o * bfloat16_block;
+                const std::int64_t place = o * out_floats;
+                const sums_to to{sums + place, bfloat16_block, merges ? earlier + place : nullptr, a.level_floats(), last ? merges : 0};
                 const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
                 if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
-                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to, columns}, to, columns, {pitch, channels, rows});
+                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
             }
         }
-        for (int level = 0; level < merges; ++level) grad_add_level(grad_level(a, chunk, part, level), sums, rows * columns);
     }
 }
 
@@ -19159,15 +19224,20 @@ inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
     const std::int64_t column = chunk / a.bands * columns, count = a.p.oc - column < columns ? a.p.oc - column : columns;
     float* const sums = grad_level(a, chunk, 0, last);
-    training::grad_join(sums, a.levels * a.level_floats(), a.parts, pitch * taps * columns);
+    for (std::int64_t o = 0; o < count; o += bfloat16_block)
+        training::grad_join(sums + o * a.rows, a.levels * a.level_floats(), a.parts, pitch * taps * bfloat16_block);
     float* const out = a.out + chunk % a.bands * a.lanes * taps * a.out_row + column * a.out_column;
     if (a.out_column == 1) {
-        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(count) * sizeof *out);
+        for (std::int64_t o = 0; o < count; o += bfloat16_block) {
+            const float* const of_block = sums + o * a.rows;
+            const std::size_t bytes = static_cast<std::size_t>(count - o < bfloat16_block ? count - o : bfloat16_block) * sizeof *out;
+            for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row + o, of_block + c * bfloat16_block, bytes);
+        }
         return;
     }
     for (std::int64_t o = 0; o < count; o += V::W)
-        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(count - o < V::W ? count - o : V::W), out + o * a.out_column,
-                                 a.out_column, taps, pitch * columns);
+        training::grad_transpose(sums + o / bfloat16_block * bfloat16_block * a.rows + o % bfloat16_block, bfloat16_block, channels * taps,
+                                 static_cast<int>(count - o < V::W ? count - o : V::W), out + o * a.out_column, a.out_column, taps, pitch * bfloat16_block);
 }
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
 // Rows of gradients by vectors: text, included for each set that multiplies pairs.
@@ -19182,8 +19252,8 @@ inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int sh
 }
 
 // Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
-GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
-                                    std::int64_t to_row, const bfloat16_rows& of) {
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, const sums_to& to,
+                                    const bfloat16_rows& of) {
     constexpr int many = 11;
     using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
     static constexpr sum_run sums[many] = {&sum_pairs_bfloat16<1, 2>, &sum_pairs_bfloat16<2, 2>,  &sum_pairs_bfloat16<3, 2>, &sum_pairs_bfloat16<4, 2>,
@@ -19194,7 +19264,7 @@ GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::
     for (std::int64_t first = 0; first < of.rows; first += all ? of.rows : of.pitch)
         for (std::int64_t run = 0; run < runs; ++run) {
             const std::int64_t r = first + rows * run / runs, count = first + rows * (run + 1) / runs - r;
-            sums[count - 1](a, x + r * 2, a.block_pixels * 2, w, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row);
+            sums[count - 1](a, x + r * 2, a.block_pixels * 2, w, {start.first + r * start.pixel, start.pixel}, to.from_pixel(r));
         }
 }
 
@@ -19224,16 +19294,18 @@ inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, i
 }
 
 // Whole tiles: there is room behind the last row.
-GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
-                                    std::int64_t to_row, const bfloat16_rows& of) {
+GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start,
+                                    const sums_to& to, const bfloat16_rows& of) {
     constexpr int half = bfloat16_block / 2;
     const bfloat16_end nothing{&a, 0, false, true, false, 0, 0, {}, 0};
     pixel_sums before;
     before.next = before.pixels = 0;
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
         const auto sum = of.rows - r > half ? &sum_tiles<2, bfloat16_tiles, bfloat16_end> : &sum_tiles<1, bfloat16_tiles, bfloat16_end>;
-        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row, nothing, before);
+        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to.first + r * to.pixel, to.pixel, nothing,
+            before);
     }
+    for (int i = 0; i < to.count; ++i) grad_add_sums(to.earlier + i * to.step, to.first, of.rows * bfloat16_block);
 }
 
 inline const bfloat16_grad_kernels* bfloat16_grad_by_tiles() {

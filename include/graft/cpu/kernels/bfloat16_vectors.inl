@@ -8,7 +8,7 @@ struct pair_unit {
 // registers. `pair_step`: numbers from a pair to the next.
 template <int Pixels, int PixelStep>
 inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
-                                              float* to, std::int64_t to_pixel) {
+                                              const sums_to& to) {
     constexpr int vectors = bfloat16_block / V::W, half = bfloat16_block / 2;
     V sum[Pixels][vectors];
     GRAFT_UNROLL
@@ -38,9 +38,15 @@ inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::ui
             }
         }
     }
+    for (int i = 0; i < to.count; ++i) {
+        const float* const earlier = to.earlier + i * to.step;
+        GRAFT_UNROLL
+        for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
+        for (int v = 0; v < vectors; ++v) sum[p][v] = V::load(earlier + p * to.pixel + v * V::W) + sum[p][v];
+    }
     GRAFT_UNROLL
     for (int p = 0; p < Pixels; ++p) GRAFT_UNROLL
-    for (int v = 0; v < vectors; ++v) sum[p][v].store(to + p * to_pixel + v * V::W);
+    for (int v = 0; v < vectors; ++v) sum[p][v].store(to.first + p * to.pixel + v * V::W);
 }
 
 inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, weights_ahead, const float* start, pixel_sums& to,
@@ -52,7 +58,7 @@ inline void sum_block(pair_unit&, const pixel_args& a, const std::uint16_t* x, c
         const auto sum = n == few     ? &sum_pairs_bfloat16<few, bfloat16_block>
                          : n == fewer ? &sum_pairs_bfloat16<fewer, bfloat16_block>
                                       : &sum_pairs_bfloat16<many, bfloat16_block>;
-        sum(a, x + p * bfloat16_block, 2, w, {start, 0}, to.sum[p], bfloat16_block);
+        sum(a, x + p * bfloat16_block, 2, w, {start, 0}, {to.sum[p], bfloat16_block, nullptr, 0, 0});
         p += n;
     }
 }

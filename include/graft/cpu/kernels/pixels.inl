@@ -23,6 +23,16 @@ struct sums_from {
     const float* first;
     std::int64_t pixel;
 };
+// Where sums go; `count` earlier ones of the same places are added, in the order in which they lie, `step` numbers from one to the next.
+struct sums_to {
+    float* first;
+    std::int64_t pixel;
+    const float* earlier;
+    std::int64_t step;
+    int count;
+
+    GRAFT_VECTOR sums_to from_pixel(std::int64_t p) const { return {first + p * pixel, pixel, count ? earlier + p * pixel : nullptr, step, count}; }
+};
 
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
 constexpr int room_of_sums = bfloat16_block + 1;

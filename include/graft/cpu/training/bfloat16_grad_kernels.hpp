@@ -30,7 +30,7 @@ struct bfloat16_grad_args {
     std::int64_t rows = 0;                     // of a band, with room for a whole tile
     std::int64_t blocks_at_once = 1;           // of pixels that a task gathers
     std::uint16_t* gathered = nullptr;         // of each task: 32 pixels of [blocks at once][rows], and, where dy is not packed before, room for that
-    float* sums = nullptr;                     // of each task: [levels][rows][output channels of a group]
+    float* sums = nullptr;                     // of each task: [levels][blocks of output channels of a group][rows][32]
     float* out = nullptr;
     std::int64_t out_row = 0, out_column = 0;  // floats from one row to the next, and from one output channel to the next: one of them is 1
 

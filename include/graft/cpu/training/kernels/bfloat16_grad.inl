@@ -120,13 +120,13 @@ inline float* grad_level(const bfloat16_grad_args& a, std::int64_t chunk, std::i
     return a.sums + (((chunk - a.first_chunk) * a.parts + part) * a.levels + level) * a.level_floats();
 }
 // to = from + to.
-inline void grad_add_level(const float* from, float* to, std::int64_t floats) {
+inline void grad_add_sums(const float* from, float* to, std::int64_t floats) {
     for (std::int64_t i = 0; i < floats; i += V::W) (V::load(from + i) + V::load(to + i)).store(to + i);
 }
 
 template <class Unit, bool Tiles>
 inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, columns = a.columns(),
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, out_floats = a.rows * bfloat16_block,
                        each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
@@ -143,21 +143,26 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
         const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
         float* const sums = grad_level(a, chunk, part, merges);
-        if (count == 0) std::memset(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof *sums);
+        const float* const earlier = merges ? grad_level(a, chunk, part, 0) : nullptr;
+        if (count == 0) {
+            std::memset(sums, 0, static_cast<std::size_t>(outs * out_floats) * sizeof *sums);
+            for (int level = 0; level < merges; ++level) grad_add_sums(grad_level(a, chunk, part, level), sums, outs * out_floats);
+        }
         for (std::int64_t block = 0; block < count; block += of.steps) {
             const std::int64_t left = count - block;
             of.steps = left < a.blocks_at_once ? left : a.blocks_at_once;
-            of.last_pairs = of.steps == left ? last_pairs : bfloat16_block / 2;
+            const bool last = of.steps == left;
+            of.last_pairs = last ? last_pairs : bfloat16_block / 2;
             for (std::int64_t k = 0; k < of.steps; ++k)
                 gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
             for (std::int64_t o = 0; o < outs; ++o) {
-                float* const to = sums + o * bfloat16_block;
+                const std::int64_t place = o * out_floats;
+                const sums_to to{sums + place, bfloat16_block, merges ? earlier + place : nullptr, a.level_floats(), last ? merges : 0};
                 const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
                 if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
-                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to, columns}, to, columns, {pitch, channels, rows});
+                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
             }
         }
-        for (int level = 0; level < merges; ++level) grad_add_level(grad_level(a, chunk, part, level), sums, rows * columns);
     }
 }
 
@@ -166,13 +171,18 @@ inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
     const std::int64_t column = chunk / a.bands * columns, count = a.p.oc - column < columns ? a.p.oc - column : columns;
     float* const sums = grad_level(a, chunk, 0, last);
-    training::grad_join(sums, a.levels * a.level_floats(), a.parts, pitch * taps * columns);
+    for (std::int64_t o = 0; o < count; o += bfloat16_block)
+        training::grad_join(sums + o * a.rows, a.levels * a.level_floats(), a.parts, pitch * taps * bfloat16_block);
     float* const out = a.out + chunk % a.bands * a.lanes * taps * a.out_row + column * a.out_column;
     if (a.out_column == 1) {
-        for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row, sums + c * columns, static_cast<std::size_t>(count) * sizeof *out);
+        for (std::int64_t o = 0; o < count; o += bfloat16_block) {
+            const float* const of_block = sums + o * a.rows;
+            const std::size_t bytes = static_cast<std::size_t>(count - o < bfloat16_block ? count - o : bfloat16_block) * sizeof *out;
+            for (std::int64_t c = 0; c < channels; ++c) std::memcpy(out + c * a.out_row + o, of_block + c * bfloat16_block, bytes);
+        }
         return;
     }
     for (std::int64_t o = 0; o < count; o += V::W)
-        training::grad_transpose(sums + o, columns, channels * taps, static_cast<int>(count - o < V::W ? count - o : V::W), out + o * a.out_column,
-                                 a.out_column, taps, pitch * columns);
+        training::grad_transpose(sums + o / bfloat16_block * bfloat16_block * a.rows + o % bfloat16_block, bfloat16_block, channels * taps,
+                                 static_cast<int>(count - o < V::W ? count - o : V::W), out + o * a.out_column, a.out_column, taps, pitch * bfloat16_block);
 }

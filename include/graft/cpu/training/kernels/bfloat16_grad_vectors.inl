@@ -10,8 +10,8 @@ inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int sh
 }
 
 // Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
-GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, float* to,
-                                    std::int64_t to_row, const bfloat16_rows& of) {
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, const sums_to& to,
+                                    const bfloat16_rows& of) {
     constexpr int many = 11;
     using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
     static constexpr sum_run sums[many] = {&sum_pairs_bfloat16<1, 2>, &sum_pairs_bfloat16<2, 2>,  &sum_pairs_bfloat16<3, 2>, &sum_pairs_bfloat16<4, 2>,
@@ -22,7 +22,7 @@ GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::
     for (std::int64_t first = 0; first < of.rows; first += all ? of.rows : of.pitch)
         for (std::int64_t run = 0; run < runs; ++run) {
             const std::int64_t r = first + rows * run / runs, count = first + rows * (run + 1) / runs - r;
-            sums[count - 1](a, x + r * 2, a.block_pixels * 2, w, {start.first + r * start.pixel, start.pixel}, to + r * to_row, to_row);
+            sums[count - 1](a, x + r * 2, a.block_pixels * 2, w, {start.first + r * start.pixel, start.pixel}, to.from_pixel(r));
         }
 }
 
