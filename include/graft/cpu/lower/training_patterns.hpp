@@ -20,11 +20,13 @@ public:
         static constexpr rewrite<training_fuser> masks[] = {{"BatchNormalizationGrad", "graft", &training_fuser::mask_normalised}};
         static constexpr rewrite<training_fuser> joined_masks[] = {{"Concat", "", &training_fuser::join_masks}};
         static constexpr rewrite<training_fuser> biases[] = {{"SumTo", "graft", &training_fuser::sum_bias}};
+        static constexpr rewrite<training_fuser> turned[] = {{"Transpose", "", &training_fuser::sum_turned}};
         sweep(*this, pooled_masks);
         sweep(*this, places);
         sweep(*this, masks);
         sweep(*this, joined_masks);
         sweep(*this, biases);
+        sweep(*this, turned);
     }
 
 private:
@@ -158,6 +160,15 @@ private:
             edit(w, [&] { w.outputs.push_back(sum); });
             break;
         }
+    }
+    // The gradient of a weight that a product read turned is summed as the weight lies.
+    void sum_turned(node& n) {
+        node* sum = used_once(n.inputs[0]) ? maker(n.inputs[0]) : nullptr;
+        if (!sum || !is(*sum, "MatMulGradWeight", "graft") || at(n.inputs[0]).extents.rank() != 2) return;
+        const attribute* perm = n.find("perm");
+        if (perm && !perm->integers.empty() && perm->integers != std::vector<std::int64_t>{1, 0} && perm->integers != std::vector<std::int64_t>{-1, -2}) return;
+        set(*sum, "transposed", std::int64_t(integer(*sum, "transposed", 0) == 0));
+        replace(n, *sum);
     }
 };
 
