@@ -98,6 +98,21 @@ graft::graph normalised() {
     return small_steps::finished(b, y, 4);
 }
 
+// A branch that is scaled by a number for each channel, which learns, and added to what it was made of: [32, 1, 1], or [1, 32, 1, 1].
+graft::graph scaled(bool four_axes) {
+    graft::builder b("scaled", 5);
+    const auto layer = [&](value_id x, const char* name, std::int64_t inputs) {
+        return b.apply("Conv", {x, b.constant(name, numbered(static_cast<std::uint64_t>(inputs), {32, inputs, 3, 3}, 0.2))},
+                       {graft::integers_attribute("kernel_shape", {3, 3}), graft::integers_attribute("pads", {1, 1, 1, 1})});
+    };
+    const value_id x = layer(b.input("input", graft::dtype::float32, {"N", 3, 9, 9}), "first.weight", 3);
+    const value_id scale = b.constant("scale", numbered(50, four_axes ? graft::shape{1, 32, 1, 1} : graft::shape{32, 1, 1}, 0.5));
+    value_id y = b.apply("Add", {b.apply("Mul", {scale, layer(x, "second.weight", 32)}), x});
+    y = b.apply("Flatten", {b.apply("GlobalAveragePool", {y})});
+    y = b.apply("Gemm", {y, b.constant("fc.weight", numbered(72, {4, 32}, 0.5))}, {graft::integer_attribute("transB", 1)});
+    return small_steps::finished(b, y, 4);
+}
+
 std::ptrdiff_t count(const graft::graph& g, const char* op) {
     return std::count_if(g.nodes.begin(), g.nodes.end(), [&](const graft::node& n) { return n.op_type == op; });
 }
@@ -202,4 +217,12 @@ TEST_CASE("a step through normalisations makes masks of what was normalised, whe
     CHECK(step.count("BatchNormalizationGrad") == 3);
     CHECK(step.count("BatchNormalizationGrad", "float32[2,20]") == 2);
     CHECK(step.count("BatchNormalizationTraining", "float32[2,20]") == 2);
+}
+
+TEST_CASE("a step through numbers that scale each channel leaves images where they lie") {
+    for (bool four_axes : {false, true}) {
+        const made_step step = like_the_reference(scaled(four_axes), 2e-6);
+        CHECK(step.count("Mul", "float32[6,32,9,9]") == 3);
+        CHECK(step.count("Reorder", "float32[6,32,9,9]") == 0);
+    }
 }

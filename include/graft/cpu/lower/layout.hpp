@@ -220,13 +220,15 @@ protected:
         const value_id y = n.outputs[0];
         return !is_output(y) || at(y).extents.elements() <= at(n.inputs[0]).extents.elements();
     }
-    // [N,C,H,W] with [N,C,H,W], [N,C,1,1], or one number, in either order.
+    // [N,C,H,W] with [N,C,H,W], [N,C,1,1], [1,C,1,1], [C,1,1] in whole blocks, or one number, in either order.
     bool binary_on_blocks(const node& n) {
         if (n.inputs.size() != 2) return false;
         const shape& y = at(n.outputs[0]).extents;
         for (value_id id : n.inputs) {
             const shape& s = at(id).extents;
-            const bool number = s.elements() == 1, per_channel = s.rank() == 4 && s[0] == y[0] && s[1] == y[1] && s[2] == 1 && s[3] == 1;
+            const int r = s.rank();
+            const bool number = s.elements() == 1, per_channel = r >= 3 && s[r - 3] == y[1] && s[r - 2] == 1 && s[r - 1] == 1 &&
+                                                                 (r == 3 ? y[1] % blocks_.channels == 0 : s[0] == y[0] || s[0] == 1);
             if (s != y && !number && !per_channel) return false;
         }
         return true;

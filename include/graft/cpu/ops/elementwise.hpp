@@ -54,6 +54,11 @@ inline GRAFT_COLD const char* choose_binary_kernel(const kernel_query& q, kernel
                 s = {};
                 continue;
             }
+            // [C, 1, 1] lies in blocks as it is where these are whole.
+            if (s.rank() == 3 && q.in_layout[i] == layout::row_major && s[1] * s[2] == 1 && s[0] % lies.channels == 0) {
+                s = {s[0] / lies.channels, 1, 1, lies.channels};
+                continue;
+            }
             if (q.in_layout[i] != lies) return "its operands lie differently";
             // [N, C, H, W] in blocks is [N, C / c, H, W, c].
             const std::int64_t channels = s[1];
