@@ -8577,7 +8577,8 @@ inline void activation_grad_of(activation kind, float alpha, float beta, const T
         for (std::int64_t i = 0; i < n; i += V::W) { \
             const int lanes = lanes_from(n - i); \
             V made = V::zero(); \
-            const V by = slope<activation::id>(load_saved(x + i, lanes), alpha, beta, made); \
+            const V of = load_saved(x + i, lanes); \
+            const V by = sizeof(T) == 2 ? slope_near<activation::id>(of, alpha, beta, made) : slope<activation::id>(of, alpha, beta, made); \
             store_saved(load_saved(dy + i, lanes) * by, dx + i, lanes); \
             if (y) store_saved(made, y + i, lanes); \
         } \
@@ -10638,7 +10639,8 @@ inline void activation_grad_of(activation kind, float alpha, float beta, const T
         for (std::int64_t i = 0; i < n; i += V::W) { \
             const int lanes = lanes_from(n - i); \
             V made = V::zero(); \
-            const V by = slope<activation::id>(load_saved(x + i, lanes), alpha, beta, made); \
+            const V of = load_saved(x + i, lanes); \
+            const V by = sizeof(T) == 2 ? slope_near<activation::id>(of, alpha, beta, made) : slope<activation::id>(of, alpha, beta, made); \
             store_saved(load_saved(dy + i, lanes) * by, dx + i, lanes); \
             if (y) store_saved(made, y + i, lanes); \
         } \
@@ -12700,7 +12702,8 @@ inline void activation_grad_of(activation kind, float alpha, float beta, const T
         for (std::int64_t i = 0; i < n; i += V::W) { \
             const int lanes = lanes_from(n - i); \
             V made = V::zero(); \
-            const V by = slope<activation::id>(load_saved(x + i, lanes), alpha, beta, made); \
+            const V of = load_saved(x + i, lanes); \
+            const V by = sizeof(T) == 2 ? slope_near<activation::id>(of, alpha, beta, made) : slope<activation::id>(of, alpha, beta, made); \
             store_saved(load_saved(dy + i, lanes) * by, dx + i, lanes); \
             if (y) store_saved(made, y + i, lanes); \
         } \
@@ -14762,7 +14765,8 @@ inline void activation_grad_of(activation kind, float alpha, float beta, const T
         for (std::int64_t i = 0; i < n; i += V::W) { \
             const int lanes = lanes_from(n - i); \
             V made = V::zero(); \
-            const V by = slope<activation::id>(load_saved(x + i, lanes), alpha, beta, made); \
+            const V of = load_saved(x + i, lanes); \
+            const V by = sizeof(T) == 2 ? slope_near<activation::id>(of, alpha, beta, made) : slope<activation::id>(of, alpha, beta, made); \
             store_saved(load_saved(dy + i, lanes) * by, dx + i, lanes); \
             if (y) store_saved(made, y + i, lanes); \
         } \
@@ -16822,7 +16826,8 @@ inline void activation_grad_of(activation kind, float alpha, float beta, const T
         for (std::int64_t i = 0; i < n; i += V::W) { \
             const int lanes = lanes_from(n - i); \
             V made = V::zero(); \
-            const V by = slope<activation::id>(load_saved(x + i, lanes), alpha, beta, made); \
+            const V of = load_saved(x + i, lanes); \
+            const V by = sizeof(T) == 2 ? slope_near<activation::id>(of, alpha, beta, made) : slope<activation::id>(of, alpha, beta, made); \
             store_saved(load_saved(dy + i, lanes) * by, dx + i, lanes); \
             if (y) store_saved(made, y + i, lanes); \
         } \

@@ -130,6 +130,7 @@ TEST_CASE("gradients of activations by what was kept in bfloat16 are those by th
             const std::vector<float> wide = widened(kept), dy = numbers(n, 5);
             std::vector<float> want(wide.size()), got(wide.size());
             for (activation kind : {activation::leaky_relu, activation::silu, activation::gelu, activation::hard_swish}) {
+                const bool near = kind == activation::gelu;  // which has a form of its own for results in bfloat16
                 run_activation_grad(set, kind, 0.1f, 0, dy.data(), wide.data(), want.data(), nullptr, n, three);
                 run_activation_grad(set, kind, 0.1f, 0, dy.data(), kept.data(), got.data(), nullptr, n, three);
                 CHECK(same(got, want));
@@ -138,9 +139,9 @@ TEST_CASE("gradients of activations by what was kept in bfloat16 are those by th
                 std::vector<std::uint16_t> narrow(wide.size()), again(wide.size()), beside(wide.size());
                 run_activation_grad(set, kind, 0.1f, 0, widened(narrow_dy).data(), wide.data(), want.data(), nullptr, n, three);
                 run_activation_grad(set, kind, 0.1f, 0, narrow_dy.data(), kept.data(), narrow.data(), again.data(), n, three);
-                CHECK(narrow == narrowed(want));
+                if (!near) CHECK(narrow == narrowed(want));
                 run_activation_grad(set, kind, 0.1f, 0, dy.data(), kept.data(), got.data(), beside.data(), n, three);
-                CHECK(beside == again);
+                if (!near) CHECK(beside == again);
                 run_activation_again(set, kind, 0.1f, 0, kept.data(), want.data(), nullptr, n, three);
                 const std::vector<float> made = widened(again);
                 double most = 0;
@@ -154,6 +155,46 @@ TEST_CASE("gradients of activations by what was kept in bfloat16 are those by th
                 CHECK(same(got, want));
             }
         }
+}
+
+TEST_CASE("GELU's slope, and GELU beside it, are rounded to bfloat16 within 9/16 of a step of their formulas, at every number that has them") {
+    std::vector<std::uint16_t> x;
+    for (std::uint32_t bits = 0; bits < 0x10000; ++bits)
+        if ((bits & 0x7f80) != 0x7f80) x.push_back(static_cast<std::uint16_t>(bits));
+    const std::vector<float> wide = widened(x);
+    const std::vector<std::uint16_t> ones(x.size(), 0x3f80);
+    executor alone;
+    for (isa set : sets()) {
+        INFO("instruction set " << std::string(name(set)));
+        std::vector<std::uint16_t> dx(x.size()), y(x.size());
+        run_activation_grad(set, activation::gelu, 0, 0, ones.data(), x.data(), dx.data(), y.data(), static_cast<std::int64_t>(x.size()), alone);
+        const std::vector<float> slopes = widened(dx), made = widened(y);
+        double most = 0, most_made = 0;
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            const double at = static_cast<double>(wide[i]), below = 0.5 * std::erfc(-at / std::sqrt(2.0)), want = slope(activation::gelu, at, 0, 0);
+            // Where the slope is a difference of two numbers, of these.
+            const double of = std::max(std::fabs(want), std::min(below, 1 - below) / 16), off = std::fabs(static_cast<double>(slopes[i]) - want);
+            if (at > -12) most = larger_error(most, off / of);
+            if (at > -12 && at != 0)
+                most_made = larger_error(most_made, (std::fabs(static_cast<double>(made[i]) - at * below) - 1e-39) / std::fabs(at * below));
+            if (at <= -12) CHECK(std::fabs(slopes[i]) + std::fabs(made[i]) < 1e-29f);
+        }
+        CHECK(most < 9.0 / 16 / 128);
+        CHECK(most_made < 9.0 / 16 / 128);
+    }
+    // Infinite and no numbers.
+    const std::vector<std::uint16_t> rest = {0x7f80, 0xff80, 0x7fc0}, one(3, 0x3f80);
+    for (isa set : sets()) {
+        std::vector<std::uint16_t> dx(3), y(3);
+        run_activation_grad(set, activation::gelu, 0, 0, one.data(), rest.data(), dx.data(), y.data(), 3, alone);
+        const std::vector<float> slopes = widened(dx), made = widened(y);
+        CHECK(slopes[0] == 1);
+        CHECK(std::isinf(made[0]));
+        CHECK(std::fabs(slopes[1]) < 1e-35f);
+        CHECK(std::fabs(made[1]) < 1e-35f);
+        CHECK(std::isnan(slopes[2]));
+        CHECK(std::isnan(made[2]));
+    }
 }
 
 TEST_CASE("activations give what they read and make in bfloat16 as well, and of what was kept the same again, at any length") {

@@ -179,6 +179,23 @@ GRAFT_VECTOR V gelu_slope(V x, V& y) {
     y = max(V::set1(-14.0f), x) * cumulative;
     return fma(clamp(x, V::set1(-14.0f), V::set1(14.0f)) * V::set1(0.398942280f), gauss, cumulative);
 }
+// The same within 2e-4 of their values, which is a tenth of what rounding to bfloat16 costs, in two thirds of the time: Phi(-t) is exp(-t^2 / 2) times a
+// polynomial in 1 / (1 + 0.38 t).
+GRAFT_VECTOR V gelu_slope_near(V x, V& y) {
+    const V end = V::set1(13.0f), one = V::set1(1.0f), t = min(end, abs(x)), t2 = t * t, q = one / fma(t, V::set1(0.38f), one);
+    V p = fma(q, V::set1(-0.0899253786f), V::set1(0.188869581f));
+    p = fma(p, q, V::set1(0.0919854268f));
+    p = fma(p, q, V::set1(0.15782751f));
+    p = fma(p, q, V::set1(0.15122538f)) * q;
+    // 2^(n + r), n whole.
+    const V round = exp_round(0), power = V::set1(-0.721347520f);
+    const I bits = as_int(fma(t2, power, round));
+    const V r = fma(t2, power, round - as_float(bits));
+    const V mantissa = fma(r, fma(r, fma(r, V::set1(0.0551717728f), V::set1(0.242611587f)), V::set1(0.693261027f)), V::set1(0.999928057f));
+    const V gauss = mantissa * as_float(shift_left<23>(bits)), below = gauss * p, cumulative = select(x < V::zero(), below, one - below);
+    y = max(V::zero() - end, x) * cumulative;
+    return fma(clamp(x, V::zero() - end, end) * V::set1(0.398942280f), gauss, cumulative);
+}
 // d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
 GRAFT_VECTOR V gelu_tanh_slope(V x) {
     const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f)), c2 = c * c;
@@ -231,6 +248,13 @@ GRAFT_VECTOR V slope(V x, float alpha, float beta, V& made) {
     if constexpr (Kind == activation::softplus) return sigmoid(x);
     if constexpr (Kind == activation::mish) return mish_slope(x);
     return one;
+}
+
+/// The same for results that are rounded to bfloat16.
+template <activation Kind>
+GRAFT_VECTOR V slope_near(V x, float alpha, float beta, V& made) {
+    if constexpr (Kind == activation::gelu) return gelu_slope_near(x, made);
+    return slope<Kind>(x, alpha, beta, made);
 }
 
 /// y[i] = act(x[i]) for i in [0, n); x may be y.
