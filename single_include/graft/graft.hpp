@@ -12635,7 +12635,7 @@ inline status unique_infer(infer_context& c) {
     for (int i = 1; i < 4; ++i) GRAFT_TRY(c.set(i, dtype::int64, shape{shape::unknown}));
     return c.defer();
 }
-inline status unique_run(run_context& c) {
+inline GRAFT_COLD status unique_run(run_context& c) {
     const shape& s = c.in[0].extents;
     const bool flat = !c.has_attribute("axis");
     int axis = 0;
@@ -20608,7 +20608,7 @@ inline std::int64_t mel_edge(double low, double step, std::int64_t i, std::int64
     const double hertz = 700 * std::expm1((static_cast<double>(i) * step + low) / 2595 * std::log(10.0));
     return cut(std::floor(static_cast<double>(length + 1) * hertz / rate));
 }
-inline status mel_run(run_context& c) {
+inline GRAFT_COLD status mel_run(run_context& c) {
     const std::int64_t bands = c.in[0].integer(0), length = c.in[1].integer(0), bins = length / 2 + 1, rate = c.in[2].integer(0);
     if (is_empty(c.out[0])) return {};
     if (rate < 1) return c.fail(errc::op_value, "sample_rate is %lld", rate);
@@ -21104,7 +21104,7 @@ struct gram_table {
 };
 
 /// Checks the attributes and the input's shape; `columns` becomes the width of the output.
-GRAFT_NOINLINE inline status plan_tfidf(const op_context& c, std::int64_t& columns) {
+inline GRAFT_COLD status plan_tfidf(const op_context& c, std::int64_t& columns) {
     const shape& x = c.in[0].extents;
     const integer_list counts = c.integers("ngram_counts"), indexes = c.integers("ngram_indexes"), pool = c.integers("pool_int64s");
     const attribute *strings = c.n.find("pool_strings"), *weights = c.n.find("weights");
@@ -21144,7 +21144,7 @@ inline status tfidf_infer(infer_context& c) {
     const shape& x = c.in[0].extents;
     return c.set(0, dtype::float32, x.rank() == 2 ? shape{x[0], columns} : shape{columns});
 }
-inline status tfidf_run(run_context& c) {
+inline GRAFT_COLD status tfidf_run(run_context& c) {
     std::int64_t columns = 0;
     GRAFT_TRY(plan_tfidf(c, columns));
     const shape& x = c.in[0].extents;

@@ -139,7 +139,7 @@ inline status unique_infer(infer_context& c) {
     for (int i = 1; i < 4; ++i) GRAFT_TRY(c.set(i, dtype::int64, shape{shape::unknown}));
     return c.defer();
 }
-inline status unique_run(run_context& c) {
+inline GRAFT_COLD status unique_run(run_context& c) {
     const shape& s = c.in[0].extents;
     const bool flat = !c.has_attribute("axis");
     int axis = 0;

@@ -260,7 +260,7 @@ inline std::int64_t mel_edge(double low, double step, std::int64_t i, std::int64
     const double hertz = 700 * std::expm1((static_cast<double>(i) * step + low) / 2595 * std::log(10.0));
     return cut(std::floor(static_cast<double>(length + 1) * hertz / rate));
 }
-inline status mel_run(run_context& c) {
+inline GRAFT_COLD status mel_run(run_context& c) {
     const std::int64_t bands = c.in[0].integer(0), length = c.in[1].integer(0), bins = length / 2 + 1, rate = c.in[2].integer(0);
     if (is_empty(c.out[0])) return {};
     if (rate < 1) return c.fail(errc::op_value, "sample_rate is %lld", rate);

@@ -38,7 +38,7 @@ struct gram_table {
 };
 
 /// Checks the attributes and the input's shape; `columns` becomes the width of the output.
-GRAFT_NOINLINE inline status plan_tfidf(const op_context& c, std::int64_t& columns) {
+inline GRAFT_COLD status plan_tfidf(const op_context& c, std::int64_t& columns) {
     const shape& x = c.in[0].extents;
     const integer_list counts = c.integers("ngram_counts"), indexes = c.integers("ngram_indexes"), pool = c.integers("pool_int64s");
     const attribute *strings = c.n.find("pool_strings"), *weights = c.n.find("weights");
@@ -78,7 +78,7 @@ inline status tfidf_infer(infer_context& c) {
     const shape& x = c.in[0].extents;
     return c.set(0, dtype::float32, x.rank() == 2 ? shape{x[0], columns} : shape{columns});
 }
-inline status tfidf_run(run_context& c) {
+inline GRAFT_COLD status tfidf_run(run_context& c) {
     std::int64_t columns = 0;
     GRAFT_TRY(plan_tfidf(c, columns));
     const shape& x = c.in[0].extents;
