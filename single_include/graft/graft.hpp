@@ -21305,6 +21305,7 @@ inline status call_run(run_context& c) {
 ///   Reorder(X)                         between row-major and the blocked layout
 ///   Concat(X...)                       along the channels, blocked
 ///   SliceChannels(X)                   channels [start, start + channels of the output), blocked
+///   GatherChannels(places, X...)       output channel c is channel places[c] of all images, counted from one to the next; blocked or not
 ///   QuantizedConv(X, packed W, scale, bias, B?)  of 8-bit images or rows, requantised, and the sum with B of that; its parameters are the integers "problem"
 ///   QuantizedSum(A, B)                 of 8-bit tensors of equal shapes, requantised; likewise
 ///   QuantizedProduct(A, B)             likewise, of equal shapes or by one code a channel
@@ -21322,6 +21323,7 @@ inline op_table lowered_ops() {
         own("Reorder").inputs_from(0).outputs_from(0),
         own("Concat").inputs_from(0).outputs_from(0),
         own("SliceChannels").inputs_from(0).outputs_from(0),
+        own("GatherChannels").inputs_from(0).outputs_from(0),
         own("QuantizedConv").inputs_from(0).outputs_from(0),
         own("QuantizedSum").inputs_from(0).outputs_from(0),
         own("QuantizedProduct").inputs_from(0).outputs_from(0),
@@ -35121,6 +35123,18 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
+/// A block of output channels that is brought together lane by lane, out of blocks of inputs. Lanes that no source has are 0.
+struct channel_gather {
+    static constexpr int most = 16;  // lanes of a block, and so sources
+    int sources = 0;
+    const float* from[most];        // each source's block of the first pixel
+    std::int32_t lane[most][most];  // of a source, for each lane of the output: which of its lanes is brought there
+    float taken[most][most];        // and 1 where it is, else 0
+};
+
+/// Whether this build joins, cuts or mixes images along their channels.
+constexpr bool channels_wanted() noexcept { return wanted("Conv") && (wanted("Concat") || wanted("Split") || wanted("Slice") || wanted("Transpose")); }
+
 /// The moving kernels of one instruction set.
 struct move_kernels {
     /// y[j * y_row + i] = x[i * x_row + j] for i < rows, j < columns; elements of `size` 1, 2, 4 or 8 bytes.
@@ -35133,6 +35147,8 @@ struct move_kernels {
     void (*quantize)(const float* x, void* y, std::int64_t n, float scale, int zero, bool is_signed);
     /// y = (x - zero) * scale.
     void (*dequantize)(const void* x, float* y, std::int64_t n, float scale, int zero, bool is_signed);
+    /// y[pixel] = the lanes of the sources' blocks of that pixel; 0 where none is named.
+    void (*gather_channels)(const channel_gather& of, float* y, std::int64_t pixels);
 };
 
 }  // namespace cpu
@@ -36819,6 +36835,24 @@ inline void dequantize_run(const void* x, float* y, std::int64_t n, float scale,
     }
 }
 
+// Two sources at a time, which are most of what splits, joins and shuffles make: some pixels at a time where there are more.
+inline void gather_channels(const channel_gather& of, float* y, std::int64_t pixels) {
+    constexpr std::int64_t together = 64 * V::W;
+    for (std::int64_t first = 0, end = 0; first < pixels * V::W; first = end) {
+        end = of.sources <= 2 || pixels * V::W - first < together ? pixels * V::W : first + together;
+        for (int s = 0; s < of.sources; s += 2) {
+            const int t = s + 1 < of.sources ? s + 1 : s;
+            const float *const a = of.from[s], *const b = of.from[t];
+            const I of_a = I::load(of.lane[s]), of_b = I::load(of.lane[t]);
+            const M in_a = V::zero() < V::load(of.taken[s]), in_b = V::zero() < V::load(of.taken[t]);
+            for (std::int64_t i = first; i < end; i += V::W) {
+                const V others = s ? V::load(y + i) : V::zero();
+                select(in_b, permute(V::load(b + i), of_b), select(in_a, permute(V::load(a + i), of_a), others)).store(y + i);
+            }
+        }
+    }
+}
+
 inline const move_kernels* move_table() {
     static constexpr move_kernels all = {&transpose_run,
                                          &from_float16,
@@ -36826,7 +36860,8 @@ inline const move_kernels* move_table() {
                                          &from_bfloat16,
                                          &to_bfloat16,
                                          wanted("QuantizeLinear") ? &quantize_run : nullptr,
-                                         wanted("DequantizeLinear") ? &dequantize_run : nullptr};
+                                         wanted("DequantizeLinear") ? &dequantize_run : nullptr,
+                                         channels_wanted() ? &gather_channels : nullptr};
     return &all;
 }
 // ---- graft/cpu/kernels/gemm.inl
@@ -39848,6 +39883,24 @@ inline void dequantize_run(const void* x, float* y, std::int64_t n, float scale,
     }
 }
 
+// Two sources at a time, which are most of what splits, joins and shuffles make: some pixels at a time where there are more.
+inline void gather_channels(const channel_gather& of, float* y, std::int64_t pixels) {
+    constexpr std::int64_t together = 64 * V::W;
+    for (std::int64_t first = 0, end = 0; first < pixels * V::W; first = end) {
+        end = of.sources <= 2 || pixels * V::W - first < together ? pixels * V::W : first + together;
+        for (int s = 0; s < of.sources; s += 2) {
+            const int t = s + 1 < of.sources ? s + 1 : s;
+            const float *const a = of.from[s], *const b = of.from[t];
+            const I of_a = I::load(of.lane[s]), of_b = I::load(of.lane[t]);
+            const M in_a = V::zero() < V::load(of.taken[s]), in_b = V::zero() < V::load(of.taken[t]);
+            for (std::int64_t i = first; i < end; i += V::W) {
+                const V others = s ? V::load(y + i) : V::zero();
+                select(in_b, permute(V::load(b + i), of_b), select(in_a, permute(V::load(a + i), of_a), others)).store(y + i);
+            }
+        }
+    }
+}
+
 inline const move_kernels* move_table() {
     static constexpr move_kernels all = {&transpose_run,
                                          &from_float16,
@@ -39855,7 +39908,8 @@ inline const move_kernels* move_table() {
                                          &from_bfloat16,
                                          &to_bfloat16,
                                          wanted("QuantizeLinear") ? &quantize_run : nullptr,
-                                         wanted("DequantizeLinear") ? &dequantize_run : nullptr};
+                                         wanted("DequantizeLinear") ? &dequantize_run : nullptr,
+                                         channels_wanted() ? &gather_channels : nullptr};
     return &all;
 }
 // ---- graft/cpu/kernels/gemm.inl
@@ -42897,6 +42951,24 @@ inline void dequantize_run(const void* x, float* y, std::int64_t n, float scale,
     }
 }
 
+// Two sources at a time, which are most of what splits, joins and shuffles make: some pixels at a time where there are more.
+inline void gather_channels(const channel_gather& of, float* y, std::int64_t pixels) {
+    constexpr std::int64_t together = 64 * V::W;
+    for (std::int64_t first = 0, end = 0; first < pixels * V::W; first = end) {
+        end = of.sources <= 2 || pixels * V::W - first < together ? pixels * V::W : first + together;
+        for (int s = 0; s < of.sources; s += 2) {
+            const int t = s + 1 < of.sources ? s + 1 : s;
+            const float *const a = of.from[s], *const b = of.from[t];
+            const I of_a = I::load(of.lane[s]), of_b = I::load(of.lane[t]);
+            const M in_a = V::zero() < V::load(of.taken[s]), in_b = V::zero() < V::load(of.taken[t]);
+            for (std::int64_t i = first; i < end; i += V::W) {
+                const V others = s ? V::load(y + i) : V::zero();
+                select(in_b, permute(V::load(b + i), of_b), select(in_a, permute(V::load(a + i), of_a), others)).store(y + i);
+            }
+        }
+    }
+}
+
 inline const move_kernels* move_table() {
     static constexpr move_kernels all = {&transpose_run,
                                          &from_float16,
@@ -42904,7 +42976,8 @@ inline const move_kernels* move_table() {
                                          &from_bfloat16,
                                          &to_bfloat16,
                                          wanted("QuantizeLinear") ? &quantize_run : nullptr,
-                                         wanted("DequantizeLinear") ? &dequantize_run : nullptr};
+                                         wanted("DequantizeLinear") ? &dequantize_run : nullptr,
+                                         channels_wanted() ? &gather_channels : nullptr};
     return &all;
 }
 // ---- graft/cpu/kernels/gemm.inl
@@ -45917,6 +45990,24 @@ inline void dequantize_run(const void* x, float* y, std::int64_t n, float scale,
     }
 }
 
+// Two sources at a time, which are most of what splits, joins and shuffles make: some pixels at a time where there are more.
+inline void gather_channels(const channel_gather& of, float* y, std::int64_t pixels) {
+    constexpr std::int64_t together = 64 * V::W;
+    for (std::int64_t first = 0, end = 0; first < pixels * V::W; first = end) {
+        end = of.sources <= 2 || pixels * V::W - first < together ? pixels * V::W : first + together;
+        for (int s = 0; s < of.sources; s += 2) {
+            const int t = s + 1 < of.sources ? s + 1 : s;
+            const float *const a = of.from[s], *const b = of.from[t];
+            const I of_a = I::load(of.lane[s]), of_b = I::load(of.lane[t]);
+            const M in_a = V::zero() < V::load(of.taken[s]), in_b = V::zero() < V::load(of.taken[t]);
+            for (std::int64_t i = first; i < end; i += V::W) {
+                const V others = s ? V::load(y + i) : V::zero();
+                select(in_b, permute(V::load(b + i), of_b), select(in_a, permute(V::load(a + i), of_a), others)).store(y + i);
+            }
+        }
+    }
+}
+
 inline const move_kernels* move_table() {
     static constexpr move_kernels all = {&transpose_run,
                                          &from_float16,
@@ -45924,7 +46015,8 @@ inline const move_kernels* move_table() {
                                          &from_bfloat16,
                                          &to_bfloat16,
                                          wanted("QuantizeLinear") ? &quantize_run : nullptr,
-                                         wanted("DequantizeLinear") ? &dequantize_run : nullptr};
+                                         wanted("DequantizeLinear") ? &dequantize_run : nullptr,
+                                         channels_wanted() ? &gather_channels : nullptr};
     return &all;
 }
 // ---- graft/cpu/kernels/gemm.inl
@@ -48929,6 +49021,24 @@ inline void dequantize_run(const void* x, float* y, std::int64_t n, float scale,
     }
 }
 
+// Two sources at a time, which are most of what splits, joins and shuffles make: some pixels at a time where there are more.
+inline void gather_channels(const channel_gather& of, float* y, std::int64_t pixels) {
+    constexpr std::int64_t together = 64 * V::W;
+    for (std::int64_t first = 0, end = 0; first < pixels * V::W; first = end) {
+        end = of.sources <= 2 || pixels * V::W - first < together ? pixels * V::W : first + together;
+        for (int s = 0; s < of.sources; s += 2) {
+            const int t = s + 1 < of.sources ? s + 1 : s;
+            const float *const a = of.from[s], *const b = of.from[t];
+            const I of_a = I::load(of.lane[s]), of_b = I::load(of.lane[t]);
+            const M in_a = V::zero() < V::load(of.taken[s]), in_b = V::zero() < V::load(of.taken[t]);
+            for (std::int64_t i = first; i < end; i += V::W) {
+                const V others = s ? V::load(y + i) : V::zero();
+                select(in_b, permute(V::load(b + i), of_b), select(in_a, permute(V::load(a + i), of_a), others)).store(y + i);
+            }
+        }
+    }
+}
+
 inline const move_kernels* move_table() {
     static constexpr move_kernels all = {&transpose_run,
                                          &from_float16,
@@ -48936,7 +49046,8 @@ inline const move_kernels* move_table() {
                                          &from_bfloat16,
                                          &to_bfloat16,
                                          wanted("QuantizeLinear") ? &quantize_run : nullptr,
-                                         wanted("DequantizeLinear") ? &dequantize_run : nullptr};
+                                         wanted("DequantizeLinear") ? &dequantize_run : nullptr,
+                                         channels_wanted() ? &gather_channels : nullptr};
     return &all;
 }
 // ---- graft/cpu/kernels/gemm.inl
@@ -62765,6 +62876,158 @@ inline result<std::shared_ptr<device>> open(const std::string& name, const devic
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_CHANNEL_SHUFFLES_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_CHANNEL_SHUFFLES_HPP
+// ---- graft/cpu/lower/channel_shuffles.hpp
+// Channels that are shuffled between groups, with what joins them before and cuts them behind.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_CHANNEL_PLACES_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_CHANNEL_PLACES_HPP
+// ---- graft/cpu/lower/channel_places.hpp
+// What cutting, joining and mixing images along their channels is: a list of which channel each one comes from.
+
+
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// The first channel of each output of a Split or a Slice that leaves the other axes of an image alone; false where it is none.
+GRAFT_COLD inline bool cuts_channels(rewriter& r, const node& n, const limits& limit, std::vector<std::int64_t>& starts) {
+    starts.clear();
+    std::int64_t start = 0;
+    if (r.is(n, "Slice")) {
+        std::vector<tensor_view> in;
+        for (value_id id : n.inputs) {
+            if (!in.empty() && id != no_value && !r.is_constant(id)) return false;
+            in.push_back(id == no_value ? tensor_view{} : view_at_hand(r.at(id)));
+        }
+        ops::slice_range range;
+        if (!ops::read_slice({n, in.data(), static_cast<int>(in.size()), nullptr, 0, limit}, range).ok()) return false;
+        for (int d = 0; d < range.n.rank(); ++d)
+            if (range.step[d] != 1 || (d != 1 && range.n[d] != in[0].extents[d])) return false;
+        start = range.first[1];
+    } else {
+        const std::int64_t axis = rewriter::integer(n, "axis", 0);
+        if (!r.is(n, "Split") || (axis != 1 && axis != -3)) return false;
+    }
+    for (value_id id : n.outputs) {
+        if (id == no_value || r.at(id).extents.rank() != 4 || r.at(id).extents.elements() == 0) return false;
+        starts.push_back(start);
+        start += r.at(id).extents[1];
+    }
+    return true;
+}
+
+// A node that makes `to` of images: its channel c is channel from[c] of them, counted from one to the next. Those of which it takes none are left out. Errors:
+// memory.oom.
+GRAFT_COLD inline result<node> gather_channels(rewriter& r, std::vector<value_id> images, std::vector<std::int64_t> from, value_id to) {
+    std::int64_t before = 0;
+    for (std::size_t i = 0; i < images.size();) {
+        const std::int64_t end = before + r.at(images[i]).extents[1];
+        bool any = false;
+        for (std::int64_t c : from) any |= c >= before && c < end;
+        if (any) {
+            before = end, ++i;
+            continue;
+        }
+        for (std::int64_t& c : from)
+            if (c >= end) c -= end - before;
+        images.erase(images.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    node n;
+    r.become(n, "GatherChannels", "graft");
+    n.name = r.at(to).name;
+    tensor places;
+    GRAFT_TRY_ASSIGN(places, tensor::from(from.data(), {static_cast<std::int64_t>(from.size())}));
+    n.inputs = std::move(images);
+    n.inputs.insert(n.inputs.begin(), r.g.add_constant(n.name + "_places", std::move(places)));
+    n.outputs = {to};
+    return n;
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+//   Split(Reshape(Transpose(Reshape(Concat(a, b), N g C/g H W), 0 2 1 3 4), N C H W))    GatherChannels(places, a, b), GatherChannels(places, a, b)
+// as ShuffleNet has them between its units: each part is brought together out of the images, in blocks of channels where these lie so, and nothing in between
+// is made.
+class channel_shuffles : public rewriter {
+public:
+    channel_shuffles(graph& target, const lowering& with) : rewriter(target, with.on), limit_(with.limit) {}
+
+    // Errors: memory.oom; the graph is of no use then.
+    GRAFT_COLD status run() {
+        static constexpr rewrite<channel_shuffles> rows[] = {{"Transpose", "", &channel_shuffles::shuffle}};
+        sweep(*this, rows);
+        return std::move(failure_);
+    }
+
+private:
+    GRAFT_COLD void shuffle(node& turn) {
+        node* const before = used_once(turn.inputs[0]) ? maker(turn.inputs[0]) : nullptr;
+        node* const behind = only_reader(turn.outputs[0]);
+        if (!before || !behind || !row(*before).is(op_flag::view) || !row(*behind).is(op_flag::view) || !swaps_groups(turn)) return;
+        const value_id x = before->inputs[0], y = behind->outputs[0];
+        const shape image = at(x).extents, groups = at(turn.inputs[0]).extents;
+        if (!is_float32(x) || image.rank() != 4 || image.elements() == 0 || at(y).extents != image || groups[0] != image[0] ||
+            groups[1] * groups[2] != image[1])
+            return;
+        std::vector<std::int64_t> from;
+        for (std::int64_t c = 0; c < image[1]; ++c) from.push_back(c % groups[1] * groups[2] + c / groups[1]);
+        node* const join = used_once(x) ? maker(x) : nullptr;
+        const bool joined = join && is(*join, "Concat") && (integer(*join, "axis", 1) == 1 || integer(*join, "axis", 1) == -3);
+        const std::vector<value_id> images = joined ? join->inputs : std::vector<value_id>{x};
+
+        const std::vector<int> reading = readers(y);
+        std::vector<std::int64_t> starts;
+        bool cut = !is_output(y) && !reading.empty();
+        for (int i : reading) cut = cut && cuts_channels(*this, g.nodes[static_cast<std::size_t>(i)], limit_, starts);
+        if (cut)
+            for (int i : reading) {
+                node& part = g.nodes[static_cast<std::size_t>(i)];
+                cuts_channels(*this, part, limit_, starts);
+                for (std::size_t k = 0; k < starts.size(); ++k) {
+                    const auto first = from.begin() + static_cast<std::ptrdiff_t>(starts[k]);
+                    gather_before(part, images, {first, first + static_cast<std::ptrdiff_t>(at(part.outputs[k]).extents[1])}, part.outputs[k]);
+                }
+                drop(part);
+            }
+        else
+            gather_before(*behind, images, from, y);
+        if (joined) drop(*join);
+        drop(*before);
+        drop(turn);
+        drop(*behind);
+    }
+    void gather_before(const node& n, const std::vector<value_id>& images, std::vector<std::int64_t> from, value_id to) {
+        result<node> made = gather_channels(*this, images, std::move(from), to);
+        if (made.ok())
+            insert_before(n, std::move(made).value());
+        else
+            failure_ = made.take_status();
+    }
+    // 0 2 1, and the others as they are.
+    static bool swaps_groups(const node& transpose) {
+        const attribute* const perm = transpose.find("perm");
+        if (!perm || perm->integers.size() < 4) return false;
+        for (std::size_t d = 0; d < perm->integers.size(); ++d)
+            if (perm->integers[d] != static_cast<std::int64_t>(d == 1 ? 2 : d == 2 ? 1 : d)) return false;
+        return true;
+    }
+
+    const limits& limit_;
+    status failure_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_CONV_FORMS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_LOWER_CONV_FORMS_HPP
 // ---- graft/cpu/lower/conv_forms.hpp
@@ -66158,8 +66421,50 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_CHANNELS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_OPS_CHANNELS_HPP
 // ---- graft/cpu/ops/channels.hpp
-// Kernels of images in blocks of channels that are put together or cut along their channels: copies of runs of memory.
+// Kernels of images that are put together, cut or mixed along their channels: copies of runs of memory, or of lanes.
 
+#ifndef GRAFT_SINGLE_GRAFT_CPU_MOVE_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_MOVE_KERNELS_HPP
+// ---- graft/cpu/move_kernels.hpp
+// Kernels that move and convert elements: what each instruction set fills.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// A block of output channels that is brought together lane by lane, out of blocks of inputs. Lanes that no source has are 0.
+struct channel_gather {
+    static constexpr int most = 16;  // lanes of a block, and so sources
+    int sources = 0;
+    const float* from[most];        // each source's block of the first pixel
+    std::int32_t lane[most][most];  // of a source, for each lane of the output: which of its lanes is brought there
+    float taken[most][most];        // and 1 where it is, else 0
+};
+
+/// Whether this build joins, cuts or mixes images along their channels.
+constexpr bool channels_wanted() noexcept { return wanted("Conv") && (wanted("Concat") || wanted("Split") || wanted("Slice") || wanted("Transpose")); }
+
+/// The moving kernels of one instruction set.
+struct move_kernels {
+    /// y[j * y_row + i] = x[i * x_row + j] for i < rows, j < columns; elements of `size` 1, 2, 4 or 8 bytes.
+    void (*transpose)(int size, const void* x, std::int64_t x_row, void* y, std::int64_t y_row, std::int64_t rows, std::int64_t columns);
+    void (*from_float16)(const std::uint16_t* x, float* y, std::int64_t n);
+    void (*to_float16)(const float* x, std::uint16_t* y, std::int64_t n);
+    void (*from_bfloat16)(const std::uint16_t* x, float* y, std::int64_t n);
+    void (*to_bfloat16)(const float* x, std::uint16_t* y, std::int64_t n);
+    /// y = saturate(round(x / scale) + zero), half to even; NaN becomes `zero`. is_signed: int8, else uint8.
+    void (*quantize)(const float* x, void* y, std::int64_t n, float scale, int zero, bool is_signed);
+    /// y = (x - zero) * scale.
+    void (*dequantize)(const void* x, float* y, std::int64_t n, float scale, int zero, bool is_signed);
+    /// y[pixel] = the lanes of the sources' blocks of that pixel; 0 where none is named.
+    void (*gather_channels)(const channel_gather& of, float* y, std::int64_t pixels);
+};
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 
 #include <algorithm>
 #include <cstring>
@@ -66223,11 +66528,48 @@ inline void run_slice_channels(const kernel_call& c) {
     });
 }
 
+// In blocks, or in planes, which are copied whole.
+inline GRAFT_COLD const char* choose_gather_channels(const kernel_query& q, kernel_choice& choice) {
+    const layout lies = q.out_layout[0];
+    for (int i = 1; i < q.inputs; ++i)
+        if (q.in[i].type != dtype::float32 || q.in_layout[i] != lies) return "its images lie differently, or are not float32";
+    if (lies.channels && lies.channels != vector_width(q.level)) return "its blocks are no vectors";
+    choice.set(std::int64_t(lies.channels));
+    choice.note = lies.channels ? "lanes of blocks" : "copies of planes";
+    return nullptr;
+}
+inline void run_gather_channels(const kernel_call& c) {
+    const std::int64_t width = c.parameters<std::int64_t>(), block = std::max<std::int64_t>(1, width);
+    const std::int64_t* const places = c.in[0].as<const std::int64_t>();
+    const shape& y = c.out[0].extents;
+    const std::int64_t area = y[2] * y[3], blocks = (y[1] + block - 1) / block;
+    parallel_for(c.pool, y[0] * blocks, [&](std::int64_t task) {
+        const std::int64_t image = task / blocks, first = task % blocks * block, lanes = std::min(block, y[1] - first);
+        float* const to = c.output(0) + task * area * block;
+        channel_gather of{};
+        for (std::int64_t lane = 0; lane < lanes; ++lane) {
+            std::int64_t channel = places[first + lane];
+            int input = 1;
+            while (channel >= c.in[input].extents[1]) channel -= c.in[input++].extents[1];
+            const std::int64_t per_image = (c.in[input].extents[1] + block - 1) / block;
+            const float* const from = c.input(input) + (image * per_image + channel / block) * area * block;
+            if (width == 0) return void(std::memcpy(to, from, static_cast<std::size_t>(area) * sizeof *to));
+            int s = 0;
+            while (s < of.sources && of.from[s] != from) ++s;
+            if (s == of.sources) of.from[of.sources++] = from;
+            of.lane[s][lane] = static_cast<std::int32_t>(channel % block);
+            of.taken[s][lane] = 1;
+        }
+        kernels(c.level).move->gather_channels(of, to, area);
+    });
+}
+
 inline kernel_rows channel_kernel_rows() {
-    constexpr bool blocks = wanted("Conv");
+    constexpr bool blocks = channels_wanted();
     static constexpr kernel_row rows[] = {
         {"Concat", "graft", blocks ? choose_concat : nullptr, blocks ? run_concat : nullptr, false},
         {"SliceChannels", "graft", blocks ? choose_slice_channels : nullptr, blocks ? run_slice_channels : nullptr, false},
+        {"GatherChannels", "graft", blocks ? choose_gather_channels : nullptr, blocks ? run_gather_channels : nullptr, false},
     };
     return rows;
 }
@@ -66394,34 +66736,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/cpu/move.hpp
 // Moving elements of any type, converting narrow floats, and linear quantisation of float32.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_MOVE_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_MOVE_KERNELS_HPP
-// ---- graft/cpu/move_kernels.hpp
-// Kernels that move and convert elements: what each instruction set fills.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// The moving kernels of one instruction set.
-struct move_kernels {
-    /// y[j * y_row + i] = x[i * x_row + j] for i < rows, j < columns; elements of `size` 1, 2, 4 or 8 bytes.
-    void (*transpose)(int size, const void* x, std::int64_t x_row, void* y, std::int64_t y_row, std::int64_t rows, std::int64_t columns);
-    void (*from_float16)(const std::uint16_t* x, float* y, std::int64_t n);
-    void (*to_float16)(const float* x, std::uint16_t* y, std::int64_t n);
-    void (*from_bfloat16)(const std::uint16_t* x, float* y, std::int64_t n);
-    void (*to_bfloat16)(const float* x, std::uint16_t* y, std::int64_t n);
-    /// y = saturate(round(x / scale) + zero), half to even; NaN becomes `zero`. is_signed: int8, else uint8.
-    void (*quantize)(const float* x, void* y, std::int64_t n, float scale, int zero, bool is_signed);
-    /// y = (x - zero) * scale.
-    void (*dequantize)(const void* x, float* y, std::int64_t n, float scale, int zero, bool is_signed);
-};
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -68397,6 +68711,8 @@ inline GRAFT_COLD const kernel_row* choose_kernel(const kernel_query& q, kernel_
 GRAFT_END_NAMESPACE
 #endif
 
+#include <numeric>
+
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -68459,7 +68775,14 @@ protected:
         if (!here(n)) return place_other(n);
         if (is(n, "Conv", "graft")) return place_conv(n);
         if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
-        if ((is(n, "Split") || is(n, "Slice")) && channel_parts(n)) return {};
+        if constexpr (cpu::channels_wanted()) {
+            if (std::vector<std::int64_t> starts; !n.inputs.empty() && blocked(n.inputs[0]) && cuts_channels(*this, n, with_.limit, starts)) {
+                bool cut = false;
+                GRAFT_TRY(cut_channels(n, starts, cut));
+                if (cut) return {};
+            }
+            if (is(n, "Concat")) GRAFT_TRY(join_channels(n));
+        }
         const layout lies = takes_blocks(n) ? blocks_ : layout_of_codes(n);
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const value_id id = n.inputs[i];
@@ -68581,6 +68904,7 @@ protected:
         } rows[] = {{"Activation", "graft", nullptr},
                     {"ScaleShift", "graft", nullptr},
                     {"Sum", "graft", nullptr},
+                    {"GatherChannels", "graft", nullptr},
                     {"GlobalAveragePool", "", nullptr},
                     {"GlobalMaxPool", "", nullptr},
                     {"MaxPool", "", &layouter::pool_on_blocks},
@@ -68631,44 +68955,44 @@ protected:
         return true;
     }
 
-    // Whole blocks of channels cut out of a blocked value: each part is a copy of runs of memory.
-    GRAFT_COLD bool channel_parts(const node& n) {
+    // Channels cut out of a blocked value: copies of runs of memory where they are whole blocks, else of lanes.
+    GRAFT_COLD status cut_channels(const node& n, const std::vector<std::int64_t>& starts, bool& cut) {
         const value_id source = n.inputs[0];
-        if (!blocked(source)) return false;
-        std::int64_t start = 0;
-        if (is(n, "Slice")) {
-            std::vector<tensor_view> in;
-            for (value_id id : n.inputs) {
-                if (!in.empty() && id != no_value && !is_constant(id)) return false;
-                in.push_back(id == no_value ? tensor_view{} : view_at_hand(at(id)));
-            }
-            ops::slice_range range;
-            if (!ops::read_slice({n, in.data(), static_cast<int>(in.size()), nullptr, 0, with_.limit}, range).ok()) return false;
-            for (int d = 0; d < range.n.rank(); ++d)
-                if (range.step[d] != 1 || (d != 1 && range.n[d] != in[0].extents[d])) return false;
-            start = range.first[1];
-        } else {
-            const std::int64_t axis = integer(n, "axis", 0);
-            if (axis != 1 && axis != -3) return false;
-        }
+        const layout lies = at(source).layout;
         std::vector<node> parts;
-        for (value_id id : n.outputs) {
-            if (id == no_value || at(id).extents.rank() != 4 || at(id).extents.elements() == 0) return false;
+        for (std::size_t i = 0; i < starts.size(); ++i) {
+            const value_id id = n.outputs[i];
             node part;
             become(part, "SliceChannels", "graft");
             part.name = at(id).name;
             part.inputs = {source};
             part.outputs = {id};
-            set(part, "start", start);
-            if (!kernel_for(part, {at(source).layout, at(source).layout}, cpu::choose_kernel)) return false;
-            start += at(id).extents[1];
+            set(part, "start", starts[i]);
+            if (!kernel_for(part, {lies, lies}, cpu::choose_kernel)) {
+                if (lies != blocks_) return {};
+                std::vector<std::int64_t> from(static_cast<std::size_t>(at(id).extents[1]));
+                std::iota(from.begin(), from.end(), starts[i]);
+                GRAFT_TRY_ASSIGN(part, gather_channels(*this, {source}, std::move(from), id));
+            }
             parts.push_back(std::move(part));
         }
         for (node& part : parts) {
-            at(part.outputs[0]).layout = at(source).layout;
+            at(part.outputs[0]).layout = lies;
             g.nodes.push_back(std::move(part));
         }
-        return true;
+        cut = true;
+        return {};
+    }
+    // Images in blocks that are put together where blocks are not whole.
+    GRAFT_COLD status join_channels(node& n) {
+        const std::int64_t axis = integer(n, "axis", 1);
+        if ((axis != 1 && axis != -3) || concat_on_blocks(n) || is_output(n.outputs[0])) return {};
+        for (value_id id : n.inputs)
+            if (at(id).layout != blocks_ || !is_float32(id)) return {};
+        std::vector<std::int64_t> from(static_cast<std::size_t>(at(n.outputs[0]).extents[1]));
+        std::iota(from.begin(), from.end(), std::int64_t(0));
+        GRAFT_TRY_ASSIGN(n, gather_channels(*this, n.inputs, std::move(from), n.outputs[0]));
+        return {};
     }
 
     // Between blocks of channels and channels last, pixels are copied in whole blocks, with no planes in between.
@@ -69857,8 +70181,10 @@ inline const kernel_set& inference_set() noexcept {
                                         [](graph& g, const lowering& with, const arithmetic& by) {
                                             if constexpr (wanted("Conv")) GRAFT_TRY(graft::detail::conv_forms(g, with, by.level).run());
                                             if constexpr (wanted("MatMul") && wanted("Transpose")) graft::detail::strided_products(g, with, by).run();
-                                            if constexpr (wanted("Conv") && wanted("Transpose") && wanted("Reshape"))
+                                            if constexpr (wanted("Conv") && wanted("Transpose") && wanted("Reshape")) {
+                                                GRAFT_TRY(graft::detail::channel_shuffles(g, with).run());
                                                 GRAFT_TRY(graft::detail::image_rows(g, with).run());
+                                            }
                                             const bool images = by.bfloat16 && bfloat16_products(by.level)->tiles;
                                             return images ? graft::detail::narrow_layouter(g, with, by).run() : graft::detail::layouter(g, with, by).run();
                                         },

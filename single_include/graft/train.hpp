@@ -23540,6 +23540,8 @@ namespace cpu {
 inline const kernel_set& training_set() noexcept {
     static constexpr kernel_set self = {choose_training_kernel, [](graph& g, place_id on) { graft::detail::training_fuser(g, on).run(); },
                                         [](graph& g, const lowering& with, const arithmetic& by) {
+                                            if constexpr (wanted("Conv") && wanted("Transpose") && wanted("Reshape"))
+                                                GRAFT_TRY(graft::detail::channel_shuffles(g, with).run());
                                             if constexpr (wanted("MatMul") && wanted("Transpose")) {
                                                 graft::detail::strided_products(g, with, by).run();
                                                 graft::detail::attention_heads(g, with.on, by).run();

@@ -436,3 +436,86 @@ TEST_CASE("rewritten: images in blocks are cut along their channels where they l
         if (whole && c.parts[0] % block == 0) CHECK(count(found, "graft.Reorder") == 1);  // what the caller reads
     }
 }
+
+TEST_CASE("rewritten: images in blocks are joined and cut where blocks are not whole") {
+    const int block = graft::cpu::vector_width(graft::cpu::active_isa().value());
+    for (const list& parts : {list{24, 40}, {20, 12, 7}, {5, 3, 2, 30}, {1, 1}, {17, 64, 16}, {32, 16, 5}}) {
+        CAPTURE(parts[0]);
+        std::int64_t channels = 0;
+        bool whole = true;
+        for (std::int64_t part : parts) {
+            whole = whole && channels % block == 0;
+            channels += part;
+        }
+        const auto joined = kernels(
+            {3, 3, 9, 7},
+            [&](network& n, value_id x) {
+                std::vector<value_id> images;
+                for (std::int64_t part : parts) images.push_back(n.conv(x, {part, 3, 3, 3}));
+                return n.conv(n.apply("Concat", images, {integer_attribute("axis", -3)}), {16, channels, 1, 1});
+            },
+            1e-5);
+        CHECK(count(joined, "graft.GatherChannels: lanes of blocks") == (whole ? 0 : 1));
+        CHECK(count(joined, "graft.Reorder") == 1);  // what the caller reads
+        const auto cut = kernels(
+            {3, 3, 9, 7},
+            [&](network& n, value_id x) {
+                std::vector<value_id> images =
+                    n.b.apply_all("Split", {n.conv(x, {channels, 3, 3, 3}), n.integers(parts)}, {integer_attribute("axis", 1)}, static_cast<int>(parts.size()));
+                value_id sum = n.conv(images[0], {16, parts[0], 1, 1});
+                for (std::size_t i = 1; i < images.size(); ++i) sum = n.apply("Add", {sum, n.conv(images[i], {16, parts[i], 1, 1})});
+                return sum;
+            },
+            1e-5);
+        CHECK(count(cut, "graft.GatherChannels: lanes of blocks") + count(cut, "graft.SliceChannels") == static_cast<int>(parts.size()));
+        CHECK(count(cut, "graft.Reorder") == 1);
+    }
+}
+
+TEST_CASE("rewritten: channels that are shuffled between groups are brought together at once, with the join before and the cuts behind") {
+    enum cutting { none, slices, split, one_part };
+    struct shuffle {
+        list images;
+        std::int64_t groups;
+        cutting cut;
+        bool planes;  // of the caller's images, not of convolutions
+    };
+    const shuffle all[] = {{{58, 58}, 2, slices, false}, {{24, 24}, 2, split, false},    {{116, 116}, 2, none, false}, {{30}, 3, none, false},
+                           {{30}, 5, slices, false},     {{20, 12}, 4, one_part, false}, {{7, 5, 8}, 2, split, false}, {{64, 64}, 2, slices, false},
+                           {{3}, 3, none, true},         {{3, 3}, 2, split, true}};
+    for (const shuffle& s : all) {
+        CAPTURE(s.images[0]);
+        CAPTURE(s.groups);
+        std::int64_t channels = 0;
+        for (std::int64_t c : s.images) channels += c;
+        const std::int64_t half = channels / 2;
+        const auto found = kernels(
+            {2, 3, 9, 7},
+            [&](network& n, value_id x) {
+                std::vector<value_id> images;
+                for (std::int64_t c : s.images) images.push_back(s.planes ? x : n.conv(x, {c, 3, 3, 3}));
+                const list image = s.planes ? list{2, channels, 9, 7} : list{2, channels, 7, 5};
+                value_id v = images.size() > 1 ? n.apply("Concat", images, {integer_attribute("axis", 1)}) : images[0];
+                v = n.apply("Reshape", {v, n.integers({2, s.groups, channels / s.groups, image[2], image[3]})});
+                v = n.apply("Reshape", {n.apply("Transpose", {v}, {integers_attribute("perm", {0, 2, 1, 3, 4})}), n.integers(image)});
+                if (s.cut == none) return n.conv(v, {16, channels, 1, 1});
+                const auto slice = [&](std::int64_t from, std::int64_t to) {
+                    return n.apply("Slice", {v, n.integers({from}), n.integers({to}), n.integers({1})});
+                };
+                std::vector<value_id> parts;
+                if (s.cut == split)
+                    parts = n.b.apply_all("Split", {v, n.integers({half, channels - half})}, {integer_attribute("axis", 1)}, 2);
+                else
+                    parts = {slice(0, half), slice(half, channels)};
+                parts[1] = n.conv(parts[1], {half, channels - half, 1, 1});
+                // The whole is read beside its parts, so it is made.
+                if (s.cut == one_part) parts[0] = n.conv(v, {half, channels, 1, 1});
+                return n.apply("Add", {parts[0], parts[1]});
+            },
+            1e-5);
+        const int parts = s.cut == none || s.cut == one_part ? 1 : 2;
+        if (s.cut != one_part) CHECK(count(found, s.planes ? "graft.GatherChannels: copies of planes" : "graft.GatherChannels: lanes of blocks") == parts);
+        CHECK(count(found, "graft.GatherChannels") >= parts);
+        CHECK(count(found, "Transpose") + count(found, "Concat") == 0);
+    }
+}

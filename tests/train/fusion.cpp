@@ -113,6 +113,32 @@ graft::graph scaled(bool four_axes) {
     return small_steps::finished(b, y, 4);
 }
 
+// Two units whose channels are shuffled between: half of 20 channels is convolved and joined to the others.
+graft::graph shuffled() {
+    graft::builder b("shuffled", 5);
+    int lists = 0;
+    const auto integers = [&](std::vector<std::int64_t> v) {
+        const std::string name = "integers" + std::to_string(++lists);
+        return b.constant(name, graft::tensor::from(v.data(), {static_cast<std::int64_t>(v.size())}));
+    };
+    const auto layer = [&](value_id x, std::int64_t inputs, std::int64_t outputs) {
+        const std::string name = "layer" + std::to_string(++lists) + ".weight";
+        return b.relu(b.apply("Conv", {x, b.constant(name, numbered(static_cast<std::uint64_t>(lists), {outputs, inputs, 3, 3}, 0.3))},
+                              {graft::integers_attribute("kernel_shape", {3, 3}), graft::integers_attribute("pads", {1, 1, 1, 1})}));
+    };
+    value_id x = layer(b.input("input", graft::dtype::float32, {"N", 3, 9, 9}), 3, 20);
+    for (int unit = 0; unit < 2; ++unit) {
+        const auto part = [&](std::int64_t from, std::int64_t to) { return b.apply("Slice", {x, integers({from}), integers({to}), integers({1})}); };
+        const value_id left = part(0, 10), right = layer(part(10, 20), 10, 10);
+        x = b.apply("Concat", {left, right}, {graft::integer_attribute("axis", 1)});
+        x = b.apply("Reshape", {x, integers({0, 2, 10, 9, 9})});
+        x = b.apply("Reshape", {b.apply("Transpose", {x}, {graft::integers_attribute("perm", {0, 2, 1, 3, 4})}), integers({0, 20, 9, 9})});
+    }
+    x = b.apply("Flatten", {b.apply("GlobalAveragePool", {x})});
+    x = b.apply("Gemm", {x, b.constant("fc.weight", numbered(72, {4, 20}, 0.5))}, {graft::integer_attribute("transB", 1)});
+    return small_steps::finished(b, x, 4);
+}
+
 std::ptrdiff_t count(const graft::graph& g, const char* op) {
     return std::count_if(g.nodes.begin(), g.nodes.end(), [&](const graft::node& n) { return n.op_type == op; });
 }
@@ -225,4 +251,10 @@ TEST_CASE("a step through numbers that scale each channel leaves images where th
         CHECK(step.count("Mul", "float32[6,32,9,9]") == 3);
         CHECK(step.count("Reorder", "float32[6,32,9,9]") == 0);
     }
+}
+
+TEST_CASE("a step through shuffled channels brings them together at once, both ways") {
+    const made_step step = like_the_reference(shuffled(), 2e-6);
+    CHECK(step.count("GatherChannels") > 0);
+    CHECK(step.count("Transpose") == 0);
 }

@@ -16,6 +16,7 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "device.hpp"
+#include "lower/channel_shuffles.hpp"
 #include "lower/conv_forms.hpp"
 #include "lower/image_rows.hpp"
 #include "lower/lookup_tables.hpp"
@@ -51,8 +52,10 @@ inline const kernel_set& inference_set() noexcept {
                                         [](graph& g, const lowering& with, const arithmetic& by) {
                                             if constexpr (wanted("Conv")) GRAFT_TRY(graft::detail::conv_forms(g, with, by.level).run());
                                             if constexpr (wanted("MatMul") && wanted("Transpose")) graft::detail::strided_products(g, with, by).run();
-                                            if constexpr (wanted("Conv") && wanted("Transpose") && wanted("Reshape"))
+                                            if constexpr (wanted("Conv") && wanted("Transpose") && wanted("Reshape")) {
+                                                GRAFT_TRY(graft::detail::channel_shuffles(g, with).run());
                                                 GRAFT_TRY(graft::detail::image_rows(g, with).run());
+                                            }
                                             const bool images = by.bfloat16 && bfloat16_products(by.level)->tiles;
                                             return images ? graft::detail::narrow_layouter(g, with, by).run() : graft::detail::layouter(g, with, by).run();
                                         },

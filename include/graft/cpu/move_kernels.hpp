@@ -1,12 +1,24 @@
 // Kernels that move and convert elements: what each instruction set fills.
 #pragma once
 
-#include "../config.hpp"
+#include "../core/wanted.hpp"
 
 #include <cstdint>
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
+
+/// A block of output channels that is brought together lane by lane, out of blocks of inputs. Lanes that no source has are 0.
+struct channel_gather {
+    static constexpr int most = 16;  // lanes of a block, and so sources
+    int sources = 0;
+    const float* from[most];        // each source's block of the first pixel
+    std::int32_t lane[most][most];  // of a source, for each lane of the output: which of its lanes is brought there
+    float taken[most][most];        // and 1 where it is, else 0
+};
+
+/// Whether this build joins, cuts or mixes images along their channels.
+constexpr bool channels_wanted() noexcept { return wanted("Conv") && (wanted("Concat") || wanted("Split") || wanted("Slice") || wanted("Transpose")); }
 
 /// The moving kernels of one instruction set.
 struct move_kernels {
@@ -20,6 +32,8 @@ struct move_kernels {
     void (*quantize)(const float* x, void* y, std::int64_t n, float scale, int zero, bool is_signed);
     /// y = (x - zero) * scale.
     void (*dequantize)(const void* x, float* y, std::int64_t n, float scale, int zero, bool is_signed);
+    /// y[pixel] = the lanes of the sources' blocks of that pixel; 0 where none is named.
+    void (*gather_channels)(const channel_gather& of, float* y, std::int64_t pixels);
 };
 
 }  // namespace cpu

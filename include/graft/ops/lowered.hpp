@@ -29,6 +29,7 @@ inline status call_run(run_context& c) {
 ///   Reorder(X)                         between row-major and the blocked layout
 ///   Concat(X...)                       along the channels, blocked
 ///   SliceChannels(X)                   channels [start, start + channels of the output), blocked
+///   GatherChannels(places, X...)       output channel c is channel places[c] of all images, counted from one to the next; blocked or not
 ///   QuantizedConv(X, packed W, scale, bias, B?)  of 8-bit images or rows, requantised, and the sum with B of that; its parameters are the integers "problem"
 ///   QuantizedSum(A, B)                 of 8-bit tensors of equal shapes, requantised; likewise
 ///   QuantizedProduct(A, B)             likewise, of equal shapes or by one code a channel
@@ -46,6 +47,7 @@ inline op_table lowered_ops() {
         own("Reorder").inputs_from(0).outputs_from(0),
         own("Concat").inputs_from(0).outputs_from(0),
         own("SliceChannels").inputs_from(0).outputs_from(0),
+        own("GatherChannels").inputs_from(0).outputs_from(0),
         own("QuantizedConv").inputs_from(0).outputs_from(0),
         own("QuantizedSum").inputs_from(0).outputs_from(0),
         own("QuantizedProduct").inputs_from(0).outputs_from(0),

@@ -111,6 +111,24 @@ inline void dequantize_run(const void* x, float* y, std::int64_t n, float scale,
     }
 }
 
+// Two sources at a time, which are most of what splits, joins and shuffles make: some pixels at a time where there are more.
+inline void gather_channels(const channel_gather& of, float* y, std::int64_t pixels) {
+    constexpr std::int64_t together = 64 * V::W;
+    for (std::int64_t first = 0, end = 0; first < pixels * V::W; first = end) {
+        end = of.sources <= 2 || pixels * V::W - first < together ? pixels * V::W : first + together;
+        for (int s = 0; s < of.sources; s += 2) {
+            const int t = s + 1 < of.sources ? s + 1 : s;
+            const float *const a = of.from[s], *const b = of.from[t];
+            const I of_a = I::load(of.lane[s]), of_b = I::load(of.lane[t]);
+            const M in_a = V::zero() < V::load(of.taken[s]), in_b = V::zero() < V::load(of.taken[t]);
+            for (std::int64_t i = first; i < end; i += V::W) {
+                const V others = s ? V::load(y + i) : V::zero();
+                select(in_b, permute(V::load(b + i), of_b), select(in_a, permute(V::load(a + i), of_a), others)).store(y + i);
+            }
+        }
+    }
+}
+
 inline const move_kernels* move_table() {
     static constexpr move_kernels all = {&transpose_run,
                                          &from_float16,
@@ -118,6 +136,7 @@ inline const move_kernels* move_table() {
                                          &from_bfloat16,
                                          &to_bfloat16,
                                          wanted("QuantizeLinear") ? &quantize_run : nullptr,
-                                         wanted("DequantizeLinear") ? &dequantize_run : nullptr};
+                                         wanted("DequantizeLinear") ? &dequantize_run : nullptr,
+                                         channels_wanted() ? &gather_channels : nullptr};
     return &all;
 }

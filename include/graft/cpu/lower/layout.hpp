@@ -7,8 +7,9 @@
 #include "../ops/matmul.hpp"
 #include "../ops/ops.hpp"
 #include "../ops/quantized.hpp"
-#include "../../lower/rewriter.hpp"
-#include "../../ops/slice.hpp"
+#include "channel_places.hpp"
+
+#include <numeric>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -72,7 +73,14 @@ protected:
         if (!here(n)) return place_other(n);
         if (is(n, "Conv", "graft")) return place_conv(n);
         if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
-        if ((is(n, "Split") || is(n, "Slice")) && channel_parts(n)) return {};
+        if constexpr (cpu::channels_wanted()) {
+            if (std::vector<std::int64_t> starts; !n.inputs.empty() && blocked(n.inputs[0]) && cuts_channels(*this, n, with_.limit, starts)) {
+                bool cut = false;
+                GRAFT_TRY(cut_channels(n, starts, cut));
+                if (cut) return {};
+            }
+            if (is(n, "Concat")) GRAFT_TRY(join_channels(n));
+        }
         const layout lies = takes_blocks(n) ? blocks_ : layout_of_codes(n);
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const value_id id = n.inputs[i];
@@ -194,6 +202,7 @@ protected:
         } rows[] = {{"Activation", "graft", nullptr},
                     {"ScaleShift", "graft", nullptr},
                     {"Sum", "graft", nullptr},
+                    {"GatherChannels", "graft", nullptr},
                     {"GlobalAveragePool", "", nullptr},
                     {"GlobalMaxPool", "", nullptr},
                     {"MaxPool", "", &layouter::pool_on_blocks},
@@ -244,44 +253,44 @@ protected:
         return true;
     }
 
-    // Whole blocks of channels cut out of a blocked value: each part is a copy of runs of memory.
-    GRAFT_COLD bool channel_parts(const node& n) {
+    // Channels cut out of a blocked value: copies of runs of memory where they are whole blocks, else of lanes.
+    GRAFT_COLD status cut_channels(const node& n, const std::vector<std::int64_t>& starts, bool& cut) {
         const value_id source = n.inputs[0];
-        if (!blocked(source)) return false;
-        std::int64_t start = 0;
-        if (is(n, "Slice")) {
-            std::vector<tensor_view> in;
-            for (value_id id : n.inputs) {
-                if (!in.empty() && id != no_value && !is_constant(id)) return false;
-                in.push_back(id == no_value ? tensor_view{} : view_at_hand(at(id)));
-            }
-            ops::slice_range range;
-            if (!ops::read_slice({n, in.data(), static_cast<int>(in.size()), nullptr, 0, with_.limit}, range).ok()) return false;
-            for (int d = 0; d < range.n.rank(); ++d)
-                if (range.step[d] != 1 || (d != 1 && range.n[d] != in[0].extents[d])) return false;
-            start = range.first[1];
-        } else {
-            const std::int64_t axis = integer(n, "axis", 0);
-            if (axis != 1 && axis != -3) return false;
-        }
+        const layout lies = at(source).layout;
         std::vector<node> parts;
-        for (value_id id : n.outputs) {
-            if (id == no_value || at(id).extents.rank() != 4 || at(id).extents.elements() == 0) return false;
+        for (std::size_t i = 0; i < starts.size(); ++i) {
+            const value_id id = n.outputs[i];
             node part;
             become(part, "SliceChannels", "graft");
             part.name = at(id).name;
             part.inputs = {source};
             part.outputs = {id};
-            set(part, "start", start);
-            if (!kernel_for(part, {at(source).layout, at(source).layout}, cpu::choose_kernel)) return false;
-            start += at(id).extents[1];
+            set(part, "start", starts[i]);
+            if (!kernel_for(part, {lies, lies}, cpu::choose_kernel)) {
+                if (lies != blocks_) return {};
+                std::vector<std::int64_t> from(static_cast<std::size_t>(at(id).extents[1]));
+                std::iota(from.begin(), from.end(), starts[i]);
+                GRAFT_TRY_ASSIGN(part, gather_channels(*this, {source}, std::move(from), id));
+            }
             parts.push_back(std::move(part));
         }
         for (node& part : parts) {
-            at(part.outputs[0]).layout = at(source).layout;
+            at(part.outputs[0]).layout = lies;
             g.nodes.push_back(std::move(part));
         }
-        return true;
+        cut = true;
+        return {};
+    }
+    // Images in blocks that are put together where blocks are not whole.
+    GRAFT_COLD status join_channels(node& n) {
+        const std::int64_t axis = integer(n, "axis", 1);
+        if ((axis != 1 && axis != -3) || concat_on_blocks(n) || is_output(n.outputs[0])) return {};
+        for (value_id id : n.inputs)
+            if (at(id).layout != blocks_ || !is_float32(id)) return {};
+        std::vector<std::int64_t> from(static_cast<std::size_t>(at(n.outputs[0]).extents[1]));
+        std::iota(from.begin(), from.end(), std::int64_t(0));
+        GRAFT_TRY_ASSIGN(n, gather_channels(*this, n.inputs, std::move(from), n.outputs[0]));
+        return {};
     }
 
     // Between blocks of channels and channels last, pixels are copied in whole blocks, with no planes in between.

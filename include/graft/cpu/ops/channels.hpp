@@ -1,6 +1,8 @@
-// Kernels of images in blocks of channels that are put together or cut along their channels: copies of runs of memory.
+// Kernels of images that are put together, cut or mixed along their channels: copies of runs of memory, or of lanes.
 #pragma once
 
+#include "../dispatch.hpp"
+#include "../move_kernels.hpp"
 #include "attributes.hpp"
 
 #include <algorithm>
@@ -65,11 +67,48 @@ inline void run_slice_channels(const kernel_call& c) {
     });
 }
 
+// In blocks, or in planes, which are copied whole.
+inline GRAFT_COLD const char* choose_gather_channels(const kernel_query& q, kernel_choice& choice) {
+    const layout lies = q.out_layout[0];
+    for (int i = 1; i < q.inputs; ++i)
+        if (q.in[i].type != dtype::float32 || q.in_layout[i] != lies) return "its images lie differently, or are not float32";
+    if (lies.channels && lies.channels != vector_width(q.level)) return "its blocks are no vectors";
+    choice.set(std::int64_t(lies.channels));
+    choice.note = lies.channels ? "lanes of blocks" : "copies of planes";
+    return nullptr;
+}
+inline void run_gather_channels(const kernel_call& c) {
+    const std::int64_t width = c.parameters<std::int64_t>(), block = std::max<std::int64_t>(1, width);
+    const std::int64_t* const places = c.in[0].as<const std::int64_t>();
+    const shape& y = c.out[0].extents;
+    const std::int64_t area = y[2] * y[3], blocks = (y[1] + block - 1) / block;
+    parallel_for(c.pool, y[0] * blocks, [&](std::int64_t task) {
+        const std::int64_t image = task / blocks, first = task % blocks * block, lanes = std::min(block, y[1] - first);
+        float* const to = c.output(0) + task * area * block;
+        channel_gather of{};
+        for (std::int64_t lane = 0; lane < lanes; ++lane) {
+            std::int64_t channel = places[first + lane];
+            int input = 1;
+            while (channel >= c.in[input].extents[1]) channel -= c.in[input++].extents[1];
+            const std::int64_t per_image = (c.in[input].extents[1] + block - 1) / block;
+            const float* const from = c.input(input) + (image * per_image + channel / block) * area * block;
+            if (width == 0) return void(std::memcpy(to, from, static_cast<std::size_t>(area) * sizeof *to));
+            int s = 0;
+            while (s < of.sources && of.from[s] != from) ++s;
+            if (s == of.sources) of.from[of.sources++] = from;
+            of.lane[s][lane] = static_cast<std::int32_t>(channel % block);
+            of.taken[s][lane] = 1;
+        }
+        kernels(c.level).move->gather_channels(of, to, area);
+    });
+}
+
 inline kernel_rows channel_kernel_rows() {
-    constexpr bool blocks = wanted("Conv");
+    constexpr bool blocks = channels_wanted();
     static constexpr kernel_row rows[] = {
         {"Concat", "graft", blocks ? choose_concat : nullptr, blocks ? run_concat : nullptr, false},
         {"SliceChannels", "graft", blocks ? choose_slice_channels : nullptr, blocks ? run_slice_channels : nullptr, false},
+        {"GatherChannels", "graft", blocks ? choose_gather_channels : nullptr, blocks ? run_gather_channels : nullptr, false},
     };
     return rows;
 }

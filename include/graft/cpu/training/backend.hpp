@@ -17,6 +17,7 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include "../device.hpp"
 #include "../lower/attention_heads.hpp"
+#include "../lower/channel_shuffles.hpp"
 #include "../lower/masks_of_inputs.hpp"
 #include "../lower/narrow_steps.hpp"
 #include "../lower/saved_activations.hpp"
@@ -31,6 +32,8 @@ namespace cpu {
 inline const kernel_set& training_set() noexcept {
     static constexpr kernel_set self = {choose_training_kernel, [](graph& g, place_id on) { graft::detail::training_fuser(g, on).run(); },
                                         [](graph& g, const lowering& with, const arithmetic& by) {
+                                            if constexpr (wanted("Conv") && wanted("Transpose") && wanted("Reshape"))
+                                                GRAFT_TRY(graft::detail::channel_shuffles(g, with).run());
                                             if constexpr (wanted("MatMul") && wanted("Transpose")) {
                                                 graft::detail::strided_products(g, with, by).run();
                                                 graft::detail::attention_heads(g, with.on, by).run();
