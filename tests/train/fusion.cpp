@@ -256,5 +256,5 @@ TEST_CASE("a step through numbers that scale each channel leaves images where th
 TEST_CASE("a step through shuffled channels brings them together at once, both ways") {
     const made_step step = like_the_reference(shuffled(), 2e-6);
     CHECK(step.count("GatherChannels") > 0);
-    CHECK(step.count("Transpose") == 0);
+    for (const char* gone : {"Transpose", "Concat", "SliceGrad"}) CHECK(step.count(gone) == 0);
 }

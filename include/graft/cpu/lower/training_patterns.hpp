@@ -20,7 +20,7 @@ public:
         static constexpr rewrite<training_fuser> masks[] = {{"BatchNormalizationGrad", "graft", &training_fuser::mask_normalised}};
         static constexpr rewrite<training_fuser> joined_masks[] = {{"Concat", "", &training_fuser::join_masks}};
         static constexpr rewrite<training_fuser> biases[] = {{"SumTo", "graft", &training_fuser::sum_bias}};
-        static constexpr rewrite<training_fuser> turned[] = {{"Transpose", "", &training_fuser::sum_turned}};
+        static constexpr rewrite<training_fuser> turned[] = {{"Transpose", "", &training_fuser::sum_turned}, {"Sum", "graft", &training_fuser::join_slices}};
         sweep(*this, pooled_masks);
         sweep(*this, places);
         sweep(*this, masks);
@@ -169,6 +169,30 @@ private:
         if (perm && !perm->integers.empty() && perm->integers != std::vector<std::int64_t>{1, 0} && perm->integers != std::vector<std::int64_t>{-1, -2}) return;
         set(*sum, "transposed", std::int64_t(integer(*sum, "transposed", 0) == 0));
         replace(n, *sum);
+    }
+    // Gradients of two slices that are all of a value lie one behind the other: nothing is added but zeros.
+    void join_slices(node& n) {
+        if (n.inputs.size() != 2 || n.find("activation") || n.inputs[0] == n.inputs[1]) return;
+        node* parts[2];
+        std::int64_t starts[2], axis = 0;
+        for (int i = 0; i < 2; ++i) {
+            const value_id part = n.inputs[static_cast<std::size_t>(i)];
+            parts[i] = used_once(part) ? maker(part) : nullptr;
+            if (!parts[i] || !is(*parts[i], "SliceGrad", "graft")) return;
+            const attribute *axes = parts[i]->find("axes"), *steps = parts[i]->find("steps"), *from = parts[i]->find("starts");
+            if (axes->integers.size() != 1 || steps->integers[0] != 1 || (i && axes->integers[0] != axis)) return;
+            axis = axes->integers[0], starts[i] = from->integers[0];
+        }
+        const int first = starts[0] == 0 ? 0 : 1, d = static_cast<int>(axis);
+        const auto extent = [&](int i) { return at(parts[i]->inputs[0]).extents[d]; };
+        if (starts[first] != 0 || starts[1 - first] != extent(first) || extent(0) + extent(1) != at(n.outputs[0]).extents[d]) return;
+        edit(n, [&] {
+            become(n, "Concat", "");
+            n.inputs = {parts[first]->inputs[0], parts[1 - first]->inputs[0]};
+            n.attributes = {integer_attribute("axis", axis)};
+        });
+        drop(*parts[0]);
+        drop(*parts[1]);
     }
 };
 
