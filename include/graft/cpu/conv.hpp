@@ -186,7 +186,7 @@ inline double winograd_cost(const conv_problem& p, int m, std::int64_t width) {
     const double reading = winograd_reading(p, m, width, ceil_div(all, room));
     const double blocks = double(ceil_div(p.ic, width) + ceil_div(p.oc, width));
     const double products = elements * double(all) * rows * channels / products_per_ns;
-    return (products > reading ? products : reading) + double(all) * blocks * (m == 4 ? 100 : 28);
+    return (products > reading ? products : reading) + double(all) * blocks * (m == 4 ? 55 : 15);
 }
 
 inline bool may_be_winograd(const conv_problem& p) {
@@ -195,7 +195,7 @@ inline bool may_be_winograd(const conv_problem& p) {
 
 // 4, 2 or 0: the fastest size. Winograd rounds more, so it has to be clearly faster.
 inline int winograd_size(const conv_problem& p, std::int64_t width) {
-    if (p.ic < 2 * width || p.oc < width) return 0;
+    if (p.ic <= 4) return 0;  // which are read from planes
     const double direct = winograd_cost(p, 0, width), two = winograd_cost(p, 2, width), four = winograd_cost(p, 4, width);
     if (two > 0.9 * direct && four > 0.9 * direct) return 0;
     return two < four ? 2 : 4;
