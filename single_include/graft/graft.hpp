@@ -53908,7 +53908,8 @@ struct pair_unit {
 };
 
 // Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
-// registers. `pair_step`: numbers from a pair to the next.
+// registers. `pair_step`: numbers from a pair to the next. `to` is told by reference: a copy would be one wide load of what narrow stores have just written,
+// and wait for all stores before them.
 template <int Pixels, int PixelStep>
 inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
                                               const sums_to& to) {
@@ -55662,7 +55663,8 @@ struct pair_unit {
 };
 
 // Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
-// registers. `pair_step`: numbers from a pair to the next.
+// registers. `pair_step`: numbers from a pair to the next. `to` is told by reference: a copy would be one wide load of what narrow stores have just written,
+// and wait for all stores before them.
 template <int Pixels, int PixelStep>
 inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
                                               const sums_to& to) {
@@ -57417,7 +57419,8 @@ struct pair_unit {
 };
 
 // Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
-// registers. `pair_step`: numbers from a pair to the next.
+// registers. `pair_step`: numbers from a pair to the next. `to` is told by reference: a copy would be one wide load of what narrow stores have just written,
+// and wait for all stores before them.
 template <int Pixels, int PixelStep>
 inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
                                               const sums_to& to) {
@@ -59172,7 +59175,8 @@ struct pair_unit {
 };
 
 // Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
-// registers. `pair_step`: numbers from a pair to the next.
+// registers. `pair_step`: numbers from a pair to the next. `to` is told by reference: a copy would be one wide load of what narrow stores have just written,
+// and wait for all stores before them.
 template <int Pixels, int PixelStep>
 inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
                                               const sums_to& to) {
@@ -60925,7 +60929,8 @@ struct pair_unit {
 };
 
 // Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
-// registers. `pair_step`: numbers from a pair to the next.
+// registers. `pair_step`: numbers from a pair to the next. `to` is told by reference: a copy would be one wide load of what narrow stores have just written,
+// and wait for all stores before them.
 template <int Pixels, int PixelStep>
 inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
                                               const sums_to& to) {
@@ -62074,7 +62079,8 @@ struct pair_unit {
 };
 
 // Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
-// registers. `pair_step`: numbers from a pair to the next.
+// registers. `pair_step`: numbers from a pair to the next. `to` is told by reference: a copy would be one wide load of what narrow stores have just written,
+// and wait for all stores before them.
 template <int Pixels, int PixelStep>
 inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
                                               const sums_to& to) {
@@ -62894,7 +62900,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 // The first channel of each output of a Split or a Slice that leaves the other axes of an image alone; false where it is none.
-GRAFT_COLD inline bool cuts_channels(rewriter& r, const node& n, const limits& limit, std::vector<std::int64_t>& starts) {
+inline GRAFT_COLD bool cuts_channels(rewriter& r, const node& n, const limits& limit, std::vector<std::int64_t>& starts) {
     starts.clear();
     std::int64_t start = 0;
     if (r.is(n, "Slice")) {
@@ -62922,7 +62928,7 @@ GRAFT_COLD inline bool cuts_channels(rewriter& r, const node& n, const limits& l
 
 // A node that makes `to` of images: its channel c is channel from[c] of them, counted from one to the next. Those of which it takes none are left out. Errors:
 // memory.oom.
-GRAFT_COLD inline result<node> gather_channels(rewriter& r, std::vector<value_id> images, std::vector<std::int64_t> from, value_id to) {
+inline GRAFT_COLD result<node> gather_channels(rewriter& r, std::vector<value_id> images, std::vector<std::int64_t> from, value_id to) {
     std::int64_t before = 0;
     for (std::size_t i = 0; i < images.size();) {
         const std::int64_t end = before + r.at(images[i]).extents[1];

@@ -5,7 +5,8 @@ struct pair_unit {
 };
 
 // Some neighbouring pixels, PixelStep numbers apart, by 32 output channels: with two vectors of weights, 22 sums and a pair of a pixel's channels fill 25 of 32
-// registers. `pair_step`: numbers from a pair to the next.
+// registers. `pair_step`: numbers from a pair to the next. `to` is told by reference: a copy would be one wide load of what narrow stores have just written,
+// and wait for all stores before them.
 template <int Pixels, int PixelStep>
 inline GRAFT_NOINLINE void sum_pairs_bfloat16(const pixel_args& a, const std::uint16_t* x, std::int64_t pair_step, const std::uint16_t* w, sums_from start,
                                               const sums_to& to) {

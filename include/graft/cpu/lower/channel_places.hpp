@@ -11,7 +11,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 // The first channel of each output of a Split or a Slice that leaves the other axes of an image alone; false where it is none.
-GRAFT_COLD inline bool cuts_channels(rewriter& r, const node& n, const limits& limit, std::vector<std::int64_t>& starts) {
+inline GRAFT_COLD bool cuts_channels(rewriter& r, const node& n, const limits& limit, std::vector<std::int64_t>& starts) {
     starts.clear();
     std::int64_t start = 0;
     if (r.is(n, "Slice")) {
@@ -39,7 +39,7 @@ GRAFT_COLD inline bool cuts_channels(rewriter& r, const node& n, const limits& l
 
 // A node that makes `to` of images: its channel c is channel from[c] of them, counted from one to the next. Those of which it takes none are left out. Errors:
 // memory.oom.
-GRAFT_COLD inline result<node> gather_channels(rewriter& r, std::vector<value_id> images, std::vector<std::int64_t> from, value_id to) {
+inline GRAFT_COLD result<node> gather_channels(rewriter& r, std::vector<value_id> images, std::vector<std::int64_t> from, value_id to) {
     std::int64_t before = 0;
     for (std::size_t i = 0; i < images.size();) {
         const std::int64_t end = before + r.at(images[i]).extents[1];
