@@ -26591,6 +26591,11 @@ public:
         static constexpr op_row none = make_op("");
         return here(n) ? ops::row_of(n) : none;
     }
+    // Whether it is a Transpose of a matrix that turns it.
+    bool turns_matrix(const node& n) {
+        const attribute* const perm = n.find("perm");
+        return is(n, "Transpose") && at(n.outputs[0]).extents.rank() == 2 && (!perm || (perm->integers.size() == 2 && perm->integers[0] == 1));
+    }
     bool is_float32(value_id id) { return id != no_value && at(id).type == dtype::float32; }
     bool is_constant(value_id id) { return id != no_value && static_cast<bool>(at(id).constant); }
     // The one element of a float constant.
@@ -33911,9 +33916,7 @@ private:
     // A matrix B that was turned just before is read as it lay.
     GRAFT_COLD void turned_weight(node& n) {
         const node* const turn = maker(n.inputs[1]);
-        if (!turn || !is(*turn, "Transpose") || at(n.inputs[1]).extents.rank() != 2) return;
-        const attribute* const perm = turn->find("perm");
-        if (perm && !(perm->integers.size() == 2 && perm->integers[0] == 1)) return;
+        if (!turn || !turns_matrix(*turn)) return;
         const value_id as_it_lay = turn->inputs[0];
         edit(n, [&] { n.inputs[1] = as_it_lay; });
         set(n, "transB", std::int64_t(integer(n, "transB", 0) ? 0 : 1));
@@ -53323,7 +53326,7 @@ struct sums_to {
     std::int64_t step;
     int count;
 
-    GRAFT_VECTOR sums_to from_pixel(std::int64_t p) const { return {first + p * pixel, pixel, count ? earlier + p * pixel : nullptr, step, count}; }
+    GRAFT_VECTOR sums_to from_pixel(std::int64_t p) const { return {first + p * pixel, pixel, earlier + p * pixel, step, count}; }
 };
 
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
@@ -55078,7 +55081,7 @@ struct sums_to {
     std::int64_t step;
     int count;
 
-    GRAFT_VECTOR sums_to from_pixel(std::int64_t p) const { return {first + p * pixel, pixel, count ? earlier + p * pixel : nullptr, step, count}; }
+    GRAFT_VECTOR sums_to from_pixel(std::int64_t p) const { return {first + p * pixel, pixel, earlier + p * pixel, step, count}; }
 };
 
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
@@ -56834,7 +56837,7 @@ struct sums_to {
     std::int64_t step;
     int count;
 
-    GRAFT_VECTOR sums_to from_pixel(std::int64_t p) const { return {first + p * pixel, pixel, count ? earlier + p * pixel : nullptr, step, count}; }
+    GRAFT_VECTOR sums_to from_pixel(std::int64_t p) const { return {first + p * pixel, pixel, earlier + p * pixel, step, count}; }
 };
 
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
@@ -58590,7 +58593,7 @@ struct sums_to {
     std::int64_t step;
     int count;
 
-    GRAFT_VECTOR sums_to from_pixel(std::int64_t p) const { return {first + p * pixel, pixel, count ? earlier + p * pixel : nullptr, step, count}; }
+    GRAFT_VECTOR sums_to from_pixel(std::int64_t p) const { return {first + p * pixel, pixel, earlier + p * pixel, step, count}; }
 };
 
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
@@ -60344,7 +60347,7 @@ struct sums_to {
     std::int64_t step;
     int count;
 
-    GRAFT_VECTOR sums_to from_pixel(std::int64_t p) const { return {first + p * pixel, pixel, count ? earlier + p * pixel : nullptr, step, count}; }
+    GRAFT_VECTOR sums_to from_pixel(std::int64_t p) const { return {first + p * pixel, pixel, earlier + p * pixel, step, count}; }
 };
 
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
@@ -61494,7 +61497,7 @@ struct sums_to {
     std::int64_t step;
     int count;
 
-    GRAFT_VECTOR sums_to from_pixel(std::int64_t p) const { return {first + p * pixel, pixel, count ? earlier + p * pixel : nullptr, step, count}; }
+    GRAFT_VECTOR sums_to from_pixel(std::int64_t p) const { return {first + p * pixel, pixel, earlier + p * pixel, step, count}; }
 };
 
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.
@@ -62899,6 +62902,12 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
+// Whether a Split or a Concat goes along the channels of images; `otherwise` is its axis where none is given.
+inline bool along_channels(const node& n, std::int64_t otherwise) {
+    const std::int64_t axis = rewriter::integer(n, "axis", otherwise);
+    return axis == 1 || axis == -3;
+}
+
 // The first channel of each output of a Split or a Slice that leaves the other axes of an image alone; false where it is none.
 inline GRAFT_COLD bool cuts_channels(rewriter& r, const node& n, const limits& limit, std::vector<std::int64_t>& starts) {
     starts.clear();
@@ -62914,9 +62923,8 @@ inline GRAFT_COLD bool cuts_channels(rewriter& r, const node& n, const limits& l
         for (int d = 0; d < range.n.rank(); ++d)
             if (range.step[d] != 1 || (d != 1 && range.n[d] != in[0].extents[d])) return false;
         start = range.first[1];
-    } else {
-        const std::int64_t axis = rewriter::integer(n, "axis", 0);
-        if (!r.is(n, "Split") || (axis != 1 && axis != -3)) return false;
+    } else if (!r.is(n, "Split") || !along_channels(n, 0)) {
+        return false;
     }
     for (value_id id : n.outputs) {
         if (id == no_value || r.at(id).extents.rank() != 4 || r.at(id).extents.elements() == 0) return false;
@@ -62987,7 +62995,7 @@ private:
         std::vector<std::int64_t> from;
         for (std::int64_t c = 0; c < image[1]; ++c) from.push_back(c % groups[1] * groups[2] + c / groups[1]);
         node* const join = used_once(x) ? maker(x) : nullptr;
-        const bool joined = join && is(*join, "Concat") && (integer(*join, "axis", 1) == 1 || integer(*join, "axis", 1) == -3);
+        const bool joined = join && is(*join, "Concat") && along_channels(*join, 1);
         const std::vector<value_id> images = joined ? join->inputs : std::vector<value_id>{x};
 
         const std::vector<int> reading = readers(y);
@@ -68786,11 +68794,9 @@ protected:
         if (is(n, "Conv", "graft")) return place_conv(n);
         if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
         if constexpr (cpu::channels_wanted()) {
-            if (std::vector<std::int64_t> starts; !n.inputs.empty() && blocked(n.inputs[0]) && cuts_channels(*this, n, with_.limit, starts)) {
-                bool cut = false;
-                GRAFT_TRY(cut_channels(n, starts, cut));
-                if (cut) return {};
-            }
+            bool cut = false;
+            GRAFT_TRY(cut_channels(n, cut));
+            if (cut) return {};
             if (is(n, "Concat")) GRAFT_TRY(join_channels(n));
         }
         const layout lies = takes_blocks(n) ? blocks_ : layout_of_codes(n);
@@ -68956,8 +68962,7 @@ protected:
     }
     bool concat_on_blocks(const node& n) { return concat_on(n, blocks_); }
     bool concat_on(const node& n, layout lies) {
-        const std::int64_t axis = integer(n, "axis", 1);
-        if (axis != 1 && axis != -3) return false;
+        if (!along_channels(n, 1)) return false;
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const shape& s = at(n.inputs[i]).extents;
             if (s.rank() != 4 || (i + 1 < n.inputs.size() && s[1] % lies.channels != 0)) return false;
@@ -68966,8 +68971,11 @@ protected:
     }
 
     // Channels cut out of a blocked value: copies of runs of memory where they are whole blocks, else of lanes.
-    GRAFT_COLD status cut_channels(const node& n, const std::vector<std::int64_t>& starts, bool& cut) {
-        const value_id source = n.inputs[0];
+    // `cut`: whether the node is one that does so, which its parts then stand for.
+    GRAFT_COLD status cut_channels(const node& n, bool& cut) {
+        std::vector<std::int64_t> starts;
+        const value_id source = n.inputs.empty() ? no_value : n.inputs[0];
+        if (!blocked(source) || !cuts_channels(*this, n, with_.limit, starts)) return {};
         const layout lies = at(source).layout;
         std::vector<node> parts;
         for (std::size_t i = 0; i < starts.size(); ++i) {
@@ -68995,8 +69003,7 @@ protected:
     }
     // Images in blocks that are put together where blocks are not whole.
     GRAFT_COLD status join_channels(node& n) {
-        const std::int64_t axis = integer(n, "axis", 1);
-        if ((axis != 1 && axis != -3) || concat_on_blocks(n) || is_output(n.outputs[0])) return {};
+        if (!along_channels(n, 1) || concat_on_blocks(n) || is_output(n.outputs[0])) return {};
         for (value_id id : n.inputs)
             if (at(id).layout != blocks_ || !is_float32(id)) return {};
         std::vector<std::int64_t> from(static_cast<std::size_t>(at(n.outputs[0]).extents[1]));

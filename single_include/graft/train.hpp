@@ -17826,7 +17826,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
         const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
         float* const sums = grad_level(a, chunk, part, merges);
-        const float* const earlier = merges ? grad_level(a, chunk, part, 0) : nullptr;
+        const float* const earlier = grad_level(a, chunk, part, 0);
         if (count == 0) {
             std::memset(sums, 0, static_cast<std::size_t>(outs * out_floats) * sizeof *sums);
             for (int level = 0; level < merges; ++level) grad_add_sums(grad_level(a, chunk, part, level), sums, outs * out_floats);
@@ -17840,7 +17840,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
                 gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
             for (std::int64_t o = 0; o < outs; ++o) {
                 const std::int64_t place = o * out_floats;
-                const sums_to to{sums + place, bfloat16_block, merges ? earlier + place : nullptr, a.level_floats(), last ? merges : 0};
+                const sums_to to{sums + place, bfloat16_block, earlier + place, a.level_floats(), last ? merges : 0};
                 const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
                 if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
                 sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
@@ -18101,7 +18101,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
         const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
         float* const sums = grad_level(a, chunk, part, merges);
-        const float* const earlier = merges ? grad_level(a, chunk, part, 0) : nullptr;
+        const float* const earlier = grad_level(a, chunk, part, 0);
         if (count == 0) {
             std::memset(sums, 0, static_cast<std::size_t>(outs * out_floats) * sizeof *sums);
             for (int level = 0; level < merges; ++level) grad_add_sums(grad_level(a, chunk, part, level), sums, outs * out_floats);
@@ -18115,7 +18115,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
                 gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
             for (std::int64_t o = 0; o < outs; ++o) {
                 const std::int64_t place = o * out_floats;
-                const sums_to to{sums + place, bfloat16_block, merges ? earlier + place : nullptr, a.level_floats(), last ? merges : 0};
+                const sums_to to{sums + place, bfloat16_block, earlier + place, a.level_floats(), last ? merges : 0};
                 const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
                 if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
                 sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
@@ -18377,7 +18377,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
         const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
         float* const sums = grad_level(a, chunk, part, merges);
-        const float* const earlier = merges ? grad_level(a, chunk, part, 0) : nullptr;
+        const float* const earlier = grad_level(a, chunk, part, 0);
         if (count == 0) {
             std::memset(sums, 0, static_cast<std::size_t>(outs * out_floats) * sizeof *sums);
             for (int level = 0; level < merges; ++level) grad_add_sums(grad_level(a, chunk, part, level), sums, outs * out_floats);
@@ -18391,7 +18391,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
                 gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
             for (std::int64_t o = 0; o < outs; ++o) {
                 const std::int64_t place = o * out_floats;
-                const sums_to to{sums + place, bfloat16_block, merges ? earlier + place : nullptr, a.level_floats(), last ? merges : 0};
+                const sums_to to{sums + place, bfloat16_block, earlier + place, a.level_floats(), last ? merges : 0};
                 const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
                 if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
                 sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
@@ -18653,7 +18653,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
         const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
         float* const sums = grad_level(a, chunk, part, merges);
-        const float* const earlier = merges ? grad_level(a, chunk, part, 0) : nullptr;
+        const float* const earlier = grad_level(a, chunk, part, 0);
         if (count == 0) {
             std::memset(sums, 0, static_cast<std::size_t>(outs * out_floats) * sizeof *sums);
             for (int level = 0; level < merges; ++level) grad_add_sums(grad_level(a, chunk, part, level), sums, outs * out_floats);
@@ -18667,7 +18667,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
                 gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
             for (std::int64_t o = 0; o < outs; ++o) {
                 const std::int64_t place = o * out_floats;
-                const sums_to to{sums + place, bfloat16_block, merges ? earlier + place : nullptr, a.level_floats(), last ? merges : 0};
+                const sums_to to{sums + place, bfloat16_block, earlier + place, a.level_floats(), last ? merges : 0};
                 const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
                 if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
                 sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
@@ -18927,7 +18927,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
         const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
         float* const sums = grad_level(a, chunk, part, merges);
-        const float* const earlier = merges ? grad_level(a, chunk, part, 0) : nullptr;
+        const float* const earlier = grad_level(a, chunk, part, 0);
         if (count == 0) {
             std::memset(sums, 0, static_cast<std::size_t>(outs * out_floats) * sizeof *sums);
             for (int level = 0; level < merges; ++level) grad_add_sums(grad_level(a, chunk, part, level), sums, outs * out_floats);
@@ -18941,7 +18941,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
                 gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
             for (std::int64_t o = 0; o < outs; ++o) {
                 const std::int64_t place = o * out_floats;
-                const sums_to to{sums + place, bfloat16_block, merges ? earlier + place : nullptr, a.level_floats(), last ? merges : 0};
+                const sums_to to{sums + place, bfloat16_block, earlier + place, a.level_floats(), last ? merges : 0};
                 const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
                 if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
                 sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
@@ -19201,7 +19201,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
         const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
         float* const sums = grad_level(a, chunk, part, merges);
-        const float* const earlier = merges ? grad_level(a, chunk, part, 0) : nullptr;
+        const float* const earlier = grad_level(a, chunk, part, 0);
         if (count == 0) {
             std::memset(sums, 0, static_cast<std::size_t>(outs * out_floats) * sizeof *sums);
             for (int level = 0; level < merges; ++level) grad_add_sums(grad_level(a, chunk, part, level), sums, outs * out_floats);
@@ -19215,7 +19215,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
                 gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
             for (std::int64_t o = 0; o < outs; ++o) {
                 const std::int64_t place = o * out_floats;
-                const sums_to to{sums + place, bfloat16_block, merges ? earlier + place : nullptr, a.level_floats(), last ? merges : 0};
+                const sums_to to{sums + place, bfloat16_block, earlier + place, a.level_floats(), last ? merges : 0};
                 const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
                 if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
                 sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
@@ -23521,9 +23521,7 @@ private:
     // The gradient of a weight that a product read turned is summed as the weight lies.
     void sum_turned(node& n) {
         node* sum = used_once(n.inputs[0]) ? maker(n.inputs[0]) : nullptr;
-        if (!sum || !is(*sum, "MatMulGradWeight", "graft") || at(n.inputs[0]).extents.rank() != 2) return;
-        const attribute* perm = n.find("perm");
-        if (perm && !perm->integers.empty() && perm->integers != std::vector<std::int64_t>{1, 0} && perm->integers != std::vector<std::int64_t>{-1, -2}) return;
+        if (!sum || !is(*sum, "MatMulGradWeight", "graft") || !turns_matrix(n)) return;
         set(*sum, "transposed", std::int64_t(integer(*sum, "transposed", 0) == 0));
         replace(n, *sum);
     }

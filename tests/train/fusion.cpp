@@ -19,6 +19,11 @@ using small_steps::trained;
 
 namespace {
 
+// A constant list of integers, which has a number in its name.
+value_id list(graft::builder& b, int number, std::vector<std::int64_t> v) {
+    return b.constant("integers" + std::to_string(number), graft::tensor::from(v.data(), {static_cast<std::int64_t>(v.size())}));
+}
+
 // Pictures [3, 19, 19]; convolutions with an activation, max pooling, two branches that are joined, and a global maximum.
 graft::graph two_branches(bool clipped, bool summed) {
     graft::builder b("net", 5);
@@ -50,10 +55,7 @@ graft::graph two_branches(bool clipped, bool summed) {
 graft::graph attention() {
     graft::builder b("attention", 5);
     int lists = 0;
-    const auto integers = [&](std::vector<std::int64_t> v) {
-        const std::string name = "integers" + std::to_string(++lists);
-        return b.constant(name, graft::tensor::from(v.data(), {static_cast<std::int64_t>(v.size())}));
-    };
+    const auto integers = [&](std::vector<std::int64_t> v) { return list(b, ++lists, std::move(v)); };
     const auto turned = [&](value_id x, std::vector<std::int64_t> perm) {
         return b.apply("Transpose", {x}, {graft::integers_attribute("perm", std::move(perm))});
     };
@@ -117,10 +119,7 @@ graft::graph scaled(bool four_axes) {
 graft::graph shuffled() {
     graft::builder b("shuffled", 5);
     int lists = 0;
-    const auto integers = [&](std::vector<std::int64_t> v) {
-        const std::string name = "integers" + std::to_string(++lists);
-        return b.constant(name, graft::tensor::from(v.data(), {static_cast<std::int64_t>(v.size())}));
-    };
+    const auto integers = [&](std::vector<std::int64_t> v) { return list(b, ++lists, std::move(v)); };
     const auto layer = [&](value_id x, std::int64_t inputs, std::int64_t outputs) {
         const std::string name = "layer" + std::to_string(++lists) + ".weight";
         return b.relu(b.apply("Conv", {x, b.constant(name, numbered(static_cast<std::uint64_t>(lists), {outputs, inputs, 3, 3}, 0.3))},

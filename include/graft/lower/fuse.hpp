@@ -205,9 +205,7 @@ private:
     // A matrix B that was turned just before is read as it lay.
     GRAFT_COLD void turned_weight(node& n) {
         const node* const turn = maker(n.inputs[1]);
-        if (!turn || !is(*turn, "Transpose") || at(n.inputs[1]).extents.rank() != 2) return;
-        const attribute* const perm = turn->find("perm");
-        if (perm && !(perm->integers.size() == 2 && perm->integers[0] == 1)) return;
+        if (!turn || !turns_matrix(*turn)) return;
         const value_id as_it_lay = turn->inputs[0];
         edit(n, [&] { n.inputs[1] = as_it_lay; });
         set(n, "transB", std::int64_t(integer(n, "transB", 0) ? 0 : 1));

@@ -119,6 +119,11 @@ public:
         static constexpr op_row none = make_op("");
         return here(n) ? ops::row_of(n) : none;
     }
+    // Whether it is a Transpose of a matrix that turns it.
+    bool turns_matrix(const node& n) {
+        const attribute* const perm = n.find("perm");
+        return is(n, "Transpose") && at(n.outputs[0]).extents.rank() == 2 && (!perm || (perm->integers.size() == 2 && perm->integers[0] == 1));
+    }
     bool is_float32(value_id id) { return id != no_value && at(id).type == dtype::float32; }
     bool is_constant(value_id id) { return id != no_value && static_cast<bool>(at(id).constant); }
     // The one element of a float constant.

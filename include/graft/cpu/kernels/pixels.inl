@@ -31,7 +31,7 @@ struct sums_to {
     std::int64_t step;
     int count;
 
-    GRAFT_VECTOR sums_to from_pixel(std::int64_t p) const { return {first + p * pixel, pixel, count ? earlier + p * pixel : nullptr, step, count}; }
+    GRAFT_VECTOR sums_to from_pixel(std::int64_t p) const { return {first + p * pixel, pixel, earlier + p * pixel, step, count}; }
 };
 
 // Sums of 32 pixels by 32 output channels, and where they go: handed out a few pixels at a time, between products, which vectors then overlap.

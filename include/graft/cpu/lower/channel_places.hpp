@@ -10,6 +10,12 @@
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
+// Whether a Split or a Concat goes along the channels of images; `otherwise` is its axis where none is given.
+inline bool along_channels(const node& n, std::int64_t otherwise) {
+    const std::int64_t axis = rewriter::integer(n, "axis", otherwise);
+    return axis == 1 || axis == -3;
+}
+
 // The first channel of each output of a Split or a Slice that leaves the other axes of an image alone; false where it is none.
 inline GRAFT_COLD bool cuts_channels(rewriter& r, const node& n, const limits& limit, std::vector<std::int64_t>& starts) {
     starts.clear();
@@ -25,9 +31,8 @@ inline GRAFT_COLD bool cuts_channels(rewriter& r, const node& n, const limits& l
         for (int d = 0; d < range.n.rank(); ++d)
             if (range.step[d] != 1 || (d != 1 && range.n[d] != in[0].extents[d])) return false;
         start = range.first[1];
-    } else {
-        const std::int64_t axis = rewriter::integer(n, "axis", 0);
-        if (!r.is(n, "Split") || (axis != 1 && axis != -3)) return false;
+    } else if (!r.is(n, "Split") || !along_channels(n, 0)) {
+        return false;
     }
     for (value_id id : n.outputs) {
         if (id == no_value || r.at(id).extents.rank() != 4 || r.at(id).extents.elements() == 0) return false;

@@ -33,7 +33,7 @@ private:
         std::vector<std::int64_t> from;
         for (std::int64_t c = 0; c < image[1]; ++c) from.push_back(c % groups[1] * groups[2] + c / groups[1]);
         node* const join = used_once(x) ? maker(x) : nullptr;
-        const bool joined = join && is(*join, "Concat") && (integer(*join, "axis", 1) == 1 || integer(*join, "axis", 1) == -3);
+        const bool joined = join && is(*join, "Concat") && along_channels(*join, 1);
         const std::vector<value_id> images = joined ? join->inputs : std::vector<value_id>{x};
 
         const std::vector<int> reading = readers(y);

@@ -74,11 +74,9 @@ protected:
         if (is(n, "Conv", "graft")) return place_conv(n);
         if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
         if constexpr (cpu::channels_wanted()) {
-            if (std::vector<std::int64_t> starts; !n.inputs.empty() && blocked(n.inputs[0]) && cuts_channels(*this, n, with_.limit, starts)) {
-                bool cut = false;
-                GRAFT_TRY(cut_channels(n, starts, cut));
-                if (cut) return {};
-            }
+            bool cut = false;
+            GRAFT_TRY(cut_channels(n, cut));
+            if (cut) return {};
             if (is(n, "Concat")) GRAFT_TRY(join_channels(n));
         }
         const layout lies = takes_blocks(n) ? blocks_ : layout_of_codes(n);
@@ -244,8 +242,7 @@ protected:
     }
     bool concat_on_blocks(const node& n) { return concat_on(n, blocks_); }
     bool concat_on(const node& n, layout lies) {
-        const std::int64_t axis = integer(n, "axis", 1);
-        if (axis != 1 && axis != -3) return false;
+        if (!along_channels(n, 1)) return false;
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {
             const shape& s = at(n.inputs[i]).extents;
             if (s.rank() != 4 || (i + 1 < n.inputs.size() && s[1] % lies.channels != 0)) return false;
@@ -254,8 +251,11 @@ protected:
     }
 
     // Channels cut out of a blocked value: copies of runs of memory where they are whole blocks, else of lanes.
-    GRAFT_COLD status cut_channels(const node& n, const std::vector<std::int64_t>& starts, bool& cut) {
-        const value_id source = n.inputs[0];
+    // `cut`: whether the node is one that does so, which its parts then stand for.
+    GRAFT_COLD status cut_channels(const node& n, bool& cut) {
+        std::vector<std::int64_t> starts;
+        const value_id source = n.inputs.empty() ? no_value : n.inputs[0];
+        if (!blocked(source) || !cuts_channels(*this, n, with_.limit, starts)) return {};
         const layout lies = at(source).layout;
         std::vector<node> parts;
         for (std::size_t i = 0; i < starts.size(); ++i) {
@@ -283,8 +283,7 @@ protected:
     }
     // Images in blocks that are put together where blocks are not whole.
     GRAFT_COLD status join_channels(node& n) {
-        const std::int64_t axis = integer(n, "axis", 1);
-        if ((axis != 1 && axis != -3) || concat_on_blocks(n) || is_output(n.outputs[0])) return {};
+        if (!along_channels(n, 1) || concat_on_blocks(n) || is_output(n.outputs[0])) return {};
         for (value_id id : n.inputs)
             if (at(id).layout != blocks_ || !is_float32(id)) return {};
         std::vector<std::int64_t> from(static_cast<std::size_t>(at(n.outputs[0]).extents[1]));

@@ -164,9 +164,7 @@ private:
     // The gradient of a weight that a product read turned is summed as the weight lies.
     void sum_turned(node& n) {
         node* sum = used_once(n.inputs[0]) ? maker(n.inputs[0]) : nullptr;
-        if (!sum || !is(*sum, "MatMulGradWeight", "graft") || at(n.inputs[0]).extents.rank() != 2) return;
-        const attribute* perm = n.find("perm");
-        if (perm && !perm->integers.empty() && perm->integers != std::vector<std::int64_t>{1, 0} && perm->integers != std::vector<std::int64_t>{-1, -2}) return;
+        if (!sum || !is(*sum, "MatMulGradWeight", "graft") || !turns_matrix(n)) return;
         set(*sum, "transposed", std::int64_t(integer(*sum, "transposed", 0) == 0));
         replace(n, *sum);
     }
