@@ -10582,7 +10582,7 @@ inline status scan_axis(const op_context& c, const scan_plan& p, int i, int& axi
     GRAFT_TRY(list_entry(c, "scan_input_axes", i, p.scans, entry));
     return c.axis(entry, c.in[p.first + p.states + i].extents.rank(), axis);
 }
-inline status read_scan(const op_context& c, scan_plan& p) {
+inline GRAFT_COLD status read_scan(const op_context& c, scan_plan& p) {
     GRAFT_TRY(find_body(c, "body", p.body));
     p.batched = c.version() < 9;
     p.first = p.batched ? 1 : 0;
@@ -10624,7 +10624,7 @@ inline status scan_infer(infer_context& c) {
     return c.defer();
 }
 // Output i of the node from its rows: [steps, ..] with the step axis put where it belongs, backwards where asked for.
-inline status give_scanned(run_context& c, const scan_plan& p, int i, const row_store& s) {
+inline GRAFT_COLD status give_scanned(run_context& c, const scan_plan& p, int i, const row_store& s) {
     shape rank_only = s.element;
     rank_only.insert(0, s.count);
     int axis = 0;
@@ -12087,7 +12087,7 @@ inline status col2im_run(run_context& c) {
 
 // MaxUnpool-9,11,22: pooled elements go back to their places (counted over the whole unpooled tensor), the rest is 0; a larger
 // output_shape adds zeros behind every axis.
-inline status read_unpooled(const op_context& c, shape& unpooled, shape& out) {
+inline GRAFT_COLD status read_unpooled(const op_context& c, shape& unpooled, shape& out) {
     const shape& s = c.in[0].extents;
     const int axes = s.rank() - 2;
     if (axes < 1 || c.in[1].extents != s) return c.fail_shapes("the input must have at least one spatial axis, and as many indices");
@@ -13438,7 +13438,7 @@ inline status einsum_gradient(gradient_context& c) {
 }
 
 // How they carry a batch: see batch_rules.hpp.
-inline bool carry_einsum(batch_carrier& c) {
+inline GRAFT_COLD bool carry_einsum(batch_carrier& c) {
     std::vector<tensor_view> in(c.n.inputs.size());
     for (int i = 0; i < c.inputs(); ++i) in[static_cast<std::size_t>(i)] = {c.value_in(i).type, c.extents(i), nullptr};
     tensor_view made;
@@ -15913,7 +15913,7 @@ inline std::int64_t gemm_work(const op_context& c) {
 
 // How they carry a batch: see batch_rules.hpp.
 // The product of two operands of numpy's matmul, at inputs a and b.
-inline bool carry_product(batch_carrier& c, int a, int b) {
+inline GRAFT_COLD bool carry_product(batch_carrier& c, int a, int b) {
     const int rank[] = {c.extents(a).rank(), c.extents(b).rank()}, out_rank = c.output_extents().rank();
     const bool vector[] = {rank[0] == 1, rank[1] == 1};
     if (c.carries(a) && (vector[0] || c.state(a).axis == rank[0] - 1)) return c.conflict("it sums over the samples");
@@ -20718,7 +20718,7 @@ inline status concat_run(run_context& c) {
 }
 
 // Split-1,2,11,13,18: cut along `axis` into the sizes listed, else into equal parts (18: the last may be smaller).
-inline status split_infer(infer_context& c) {
+inline GRAFT_COLD status split_infer(infer_context& c) {
     GRAFT_TRY(check_any_type(c, 0));
     const shape& s = c.in[0].extents;
     int axis = 0;

@@ -219,7 +219,7 @@ inline status scan_axis(const op_context& c, const scan_plan& p, int i, int& axi
     GRAFT_TRY(list_entry(c, "scan_input_axes", i, p.scans, entry));
     return c.axis(entry, c.in[p.first + p.states + i].extents.rank(), axis);
 }
-inline status read_scan(const op_context& c, scan_plan& p) {
+inline GRAFT_COLD status read_scan(const op_context& c, scan_plan& p) {
     GRAFT_TRY(find_body(c, "body", p.body));
     p.batched = c.version() < 9;
     p.first = p.batched ? 1 : 0;
@@ -261,7 +261,7 @@ inline status scan_infer(infer_context& c) {
     return c.defer();
 }
 // Output i of the node from its rows: [steps, ..] with the step axis put where it belongs, backwards where asked for.
-inline status give_scanned(run_context& c, const scan_plan& p, int i, const row_store& s) {
+inline GRAFT_COLD status give_scanned(run_context& c, const scan_plan& p, int i, const row_store& s) {
     shape rank_only = s.element;
     rank_only.insert(0, s.count);
     int axis = 0;

@@ -336,7 +336,7 @@ inline status einsum_gradient(gradient_context& c) {
 }
 
 // How they carry a batch: see batch_rules.hpp.
-inline bool carry_einsum(batch_carrier& c) {
+inline GRAFT_COLD bool carry_einsum(batch_carrier& c) {
     std::vector<tensor_view> in(c.n.inputs.size());
     for (int i = 0; i < c.inputs(); ++i) in[static_cast<std::size_t>(i)] = {c.value_in(i).type, c.extents(i), nullptr};
     tensor_view made;

@@ -246,7 +246,7 @@ inline std::int64_t gemm_work(const op_context& c) {
 
 // How they carry a batch: see batch_rules.hpp.
 // The product of two operands of numpy's matmul, at inputs a and b.
-inline bool carry_product(batch_carrier& c, int a, int b) {
+inline GRAFT_COLD bool carry_product(batch_carrier& c, int a, int b) {
     const int rank[] = {c.extents(a).rank(), c.extents(b).rank()}, out_rank = c.output_extents().rank();
     const bool vector[] = {rank[0] == 1, rank[1] == 1};
     if (c.carries(a) && (vector[0] || c.state(a).axis == rank[0] - 1)) return c.conflict("it sums over the samples");

@@ -44,7 +44,7 @@ inline status concat_run(run_context& c) {
 }
 
 // Split-1,2,11,13,18: cut along `axis` into the sizes listed, else into equal parts (18: the last may be smaller).
-inline status split_infer(infer_context& c) {
+inline GRAFT_COLD status split_infer(infer_context& c) {
     GRAFT_TRY(check_any_type(c, 0));
     const shape& s = c.in[0].extents;
     int axis = 0;

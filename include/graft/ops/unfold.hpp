@@ -89,7 +89,7 @@ inline status col2im_run(run_context& c) {
 
 // MaxUnpool-9,11,22: pooled elements go back to their places (counted over the whole unpooled tensor), the rest is 0; a larger
 // output_shape adds zeros behind every axis.
-inline status read_unpooled(const op_context& c, shape& unpooled, shape& out) {
+inline GRAFT_COLD status read_unpooled(const op_context& c, shape& unpooled, shape& out) {
     const shape& s = c.in[0].extents;
     const int axes = s.rank() - 2;
     if (axes < 1 || c.in[1].extents != s) return c.fail_shapes("the input must have at least one spatial axis, and as many indices");
