@@ -36875,6 +36875,7 @@ inline const move_kernels* move_table() {
 
 constexpr int gemm_rows = V::registers == 32 ? 14 : 6;
 constexpr int gemm_columns = 2 * V::W;
+constexpr int gemm_steps = 16;  // of k, between which weights are asked for
 
 // Asks for N vectors, a line of the cache at a time, that are wanted later.
 template <int N>
@@ -36883,11 +36884,26 @@ GRAFT_FORCE_INLINE void fetch(const float* at) {
     for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
 }
 
+// Weights that come next, some lines of which are asked for from time to time: those beyond the second cache are waited for as long as they are multiplied by.
+struct weight_lines {
+    const float* at;
+    int lines;
+};
+static constexpr int line_floats = 16;
+static constexpr bool asks_ahead = V::W > 4;
+// Those that tile `tile` of `tiles` asks for at each of so many `times`, of `lines` that the tiles ask for together. Where two tiles read all weights, they are
+// a stream that the machine fetches by itself as fast as memory gives it.
+inline GRAFT_NOINLINE weight_lines lines_ahead(const float* next, std::int64_t lines, std::int64_t times, std::int64_t tile, std::int64_t tiles) {
+    const std::int64_t each = tiles < 3 ? 0 : (lines + tiles - 1) / tiles;
+    return {next + tile * each * times * line_floats, static_cast<int>(each)};
+}
+
 // out = (init + A * B) * factor for R rows and one panel; null `init` is zero.
 // `Plain`: rows of A lie along k, and B is packed; what is known of distances leaves a step fewer registers to wait for.
 template <int R, bool Plain = false>
 inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
-                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next) {
+    constexpr bool asks = asks_ahead && (Plain || R == 8);
     if constexpr (Plain) a_step = 1, b_step = gemm_columns;
     // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
     const std::int64_t ahead = (R == 1 ? 128 : 16) * b_step;
@@ -36903,18 +36919,22 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::in
     const float* rows[(R + 3) / 4];
     GRAFT_UNROLL
     for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * a_row;
-    for (std::int64_t l = 0; l < length; ++l) {
-        const V b0 = V::load(b), b1 = V::load(b + V::W);
-        fetch<2>(b + ahead);
-        GRAFT_UNROLL
-        for (int r = 0; r < R; ++r) {
-            const V x = V::set1(rows[r / 4][r % 4 * a_row]);
-            acc[r][0] = fma(x, b0, acc[r][0]);
-            acc[r][1] = fma(x, b1, acc[r][1]);
+    for (std::int64_t l = 0; l < length;) {
+        const std::int64_t end = asks && l + gemm_steps < length ? l + gemm_steps : length;
+        for (int line = 0; asks && line < next.lines; ++line, next.at += line_floats) GRAFT_PREFETCH_FAR(next.at);
+        for (; l < end; ++l) {
+            const V b0 = V::load(b), b1 = V::load(b + V::W);
+            fetch<2>(b + ahead);
+            GRAFT_UNROLL
+            for (int r = 0; r < R; ++r) {
+                const V x = V::set1(rows[r / 4][r % 4 * a_row]);
+                acc[r][0] = fma(x, b0, acc[r][0]);
+                acc[r][1] = fma(x, b1, acc[r][1]);
+            }
+            b += b_step;
+            GRAFT_UNROLL
+            for (int q = 0; q < (R + 3) / 4; ++q) rows[q] += a_step;
         }
-        b += b_step;
-        GRAFT_UNROLL
-        for (int q = 0; q < (R + 3) / 4; ++q) rows[q] += a_step;
     }
     if (factor != 1.0f) {
         const V f = V::set1(factor);
@@ -36937,14 +36957,14 @@ GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, st
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
 GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
-                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next = {}) {
     if (rows == gemm_rows && a_step == 1 && b_step == gemm_columns)
-        return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 4) return gemm_tile<4>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 2) return gemm_tile<2>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    gemm_tile<1>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+        return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (rows == 4) return gemm_tile<4>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (rows == 2) return gemm_tile<2>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    gemm_tile<1>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
 }
 
 // rows x n elements from one place to another.
@@ -36998,6 +37018,11 @@ inline void gemm_run(const gemm_block& g) {
     // Parts of k whose panel stays in the first caches; one row tile streams B from memory, and reads it once anyway.
     const bool split = g.m > gemm_rows && !(residual && !residual_first);
     const std::int64_t parts = split && g.k > 640 ? (g.k + 511) / 512 : 1, part = (g.k + parts - 1) / parts;
+    const std::int64_t panels = (g.n + gemm_columns - 1) / gemm_columns, usual = gemm_tile_rows(g.m, 0, g.a_row),
+                       tiles = g.b_step == gemm_columns ? g.m / usual : 0;
+    const auto ahead = [&](const float* next, std::int64_t length, std::int64_t i) {
+        return asks_ahead ? lines_ahead(next, gemm_steps * gemm_columns / line_floats, (length + gemm_steps - 1) / gemm_steps, i, tiles) : weight_lines();
+    };
     alignas(64) float tile[gemm_rows * gemm_columns] = {};
     std::int64_t l = 0;
     do {
@@ -37025,8 +37050,10 @@ inline void gemm_run(const gemm_block& g) {
                     init = tile, init_row = gemm_columns;
                 }
                 float* c = g.c + i * g.ldc + j;
+                // Of the panels of the next part of k, or of the next block.
+                const float* const next = last ? b + panels * g.b_panel - l * step : b + length * step;
                 gemm_tile(height, g.a + top * g.a_row + l * g.a_step, g.a_row, g.a_step, b, step, length, init, init_row, direct ? c : tile,
-                          direct ? g.ldc : gemm_columns, last ? factor : 1.0f);
+                          direct ? g.ldc : gemm_columns, last ? factor : 1.0f, ahead(next, length, i / usual));
                 if (last && finish)
                     gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
                 else if (!direct)
@@ -37315,6 +37342,7 @@ struct tap_row {
 struct tile_job {
     const float* x;  // image, first block of the group
     const float* w;
+    weight_lines next;
     const float* bias;  // null, or the channels of the tile
     const float* residual;
     float* y;  // first pixel, first block
@@ -37336,6 +37364,12 @@ inline int tile_pixels(std::int64_t left) {
     return left < conv_small_tile ? static_cast<int>(left) : conv_small_tile;
 }
 static constexpr int conv_table_rows = 512;
+
+// What tile `tile` of `tiles` asks for of the next pair's weights, at each tap of each block of channels.
+GRAFT_FORCE_INLINE weight_lines lines_of_next_pair(const tile_job& job, std::int64_t tile, std::int64_t tiles) {
+    if (!asks_ahead) return {nullptr, 0};
+    return lines_ahead(job.w + 2 * V::W * job.ic * job.tap_count, V::W * 2 * V::W / line_floats, (job.ic + V::W - 1) / V::W * job.tap_count, tile, tiles);
+}
 
 // Padding reads these.
 GRAFT_VECTOR const float* zero_pixel() {
@@ -37458,7 +37492,7 @@ template <int M, int NV>
 GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
     V sum[M][NV];
     start_tile(sum, job);
-    const float *w = job.w, *x = job.x;
+    const float *w = job.w, *x = job.x, *next = job.next.at;
     const std::intptr_t zeros = reinterpret_cast<std::intptr_t>(zero_pixel());
     int lane = job.first_lane;
     for (std::int64_t left = job.ic; left > 0; x += job.in_plane, lane = 0) {
@@ -37466,6 +37500,7 @@ GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
         left -= channels;
         for (int t = 0; t < job.tap_count; ++t) {
             const tap_row& row = job.taps[t];
+            for (int line = 0; asks_ahead && NV == 2 && M > 1 && line < job.next.lines; ++line, next += line_floats) GRAFT_PREFETCH_FAR(next);
             if (!row.inside) {
                 w += channels * (NV * V::W);
             } else if (row.step) {
@@ -37635,9 +37670,10 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
     const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
     for (std::int64_t start = first; start < last; start += at_once * M) {
         const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
-        for (std::int64_t i = start, t = 0; i < stop; i += tile_pixels(stop - i), ++t) {
+        std::int64_t tiles = 0;
+        for (std::int64_t i = start; i < stop; i += tile_pixels(stop - i), ++tiles) {
             const int count = tile_pixels(stop - i);
-            fill_taps(p, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + t * taps);
+            fill_taps(p, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + tiles * taps);
         }
         for (std::int64_t pair = pair0; pair < pair1; ++pair) {
             const std::int64_t channel = pair * 2 * V::W;
@@ -37648,6 +37684,7 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
             for (std::int64_t i = start, t = 0; i < stop; i += job.pixels, ++t) {
                 job.pixels = tile_pixels(stop - i);
                 job.taps = rows + t * taps;
+                job.next = lines_of_next_pair(job, t, tiles);
                 job.y = a.scatter ? scattered : a.y + base + i * V::W;
                 job.residual = !a.residual ? nullptr : a.scatter ? gathered : a.residual + base + i * V::W;
                 if (a.scatter && a.residual) gather_tile(a, gathered, image, group * a.ocg + channel, job.channels, i, job.pixels);
@@ -38072,8 +38109,11 @@ inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int
         // The products of padded channels are zeros or rubbish, and are dropped with their lanes.
         job.channels = static_cast<int>(out_blocks * V::W - channel < 2 * V::W ? V::W : 2 * V::W);
         job.w = a.weight + element * a.group_weights + channel * p.ic;
-        for (std::int64_t i = 0; i < a.tile_count; i += job.pixels) {
+        std::int64_t tiles = 0, t = 0;
+        for (std::int64_t i = 0; i < a.tile_count; i += tile_pixels(a.tile_count - i)) ++tiles;
+        for (std::int64_t i = 0; i < a.tile_count; i += job.pixels, ++t) {
             job.pixels = tile_pixels(a.tile_count - i);
+            job.next = lines_of_next_pair(job, t, tiles);
             job.x = a.transformed + element * a.in_element + i * V::W;
             job.y = a.products + element * a.out_element + channel / V::W * room + i * V::W;
             run_tile(plain, job);
@@ -39923,6 +39963,7 @@ inline const move_kernels* move_table() {
 
 constexpr int gemm_rows = V::registers == 32 ? 14 : 6;
 constexpr int gemm_columns = 2 * V::W;
+constexpr int gemm_steps = 16;  // of k, between which weights are asked for
 
 // Asks for N vectors, a line of the cache at a time, that are wanted later.
 template <int N>
@@ -39931,11 +39972,26 @@ GRAFT_FORCE_INLINE void fetch(const float* at) {
     for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
 }
 
+// Weights that come next, some lines of which are asked for from time to time: those beyond the second cache are waited for as long as they are multiplied by.
+struct weight_lines {
+    const float* at;
+    int lines;
+};
+static constexpr int line_floats = 16;
+static constexpr bool asks_ahead = V::W > 4;
+// Those that tile `tile` of `tiles` asks for at each of so many `times`, of `lines` that the tiles ask for together. Where two tiles read all weights, they are
+// a stream that the machine fetches by itself as fast as memory gives it.
+inline GRAFT_NOINLINE weight_lines lines_ahead(const float* next, std::int64_t lines, std::int64_t times, std::int64_t tile, std::int64_t tiles) {
+    const std::int64_t each = tiles < 3 ? 0 : (lines + tiles - 1) / tiles;
+    return {next + tile * each * times * line_floats, static_cast<int>(each)};
+}
+
 // out = (init + A * B) * factor for R rows and one panel; null `init` is zero.
 // `Plain`: rows of A lie along k, and B is packed; what is known of distances leaves a step fewer registers to wait for.
 template <int R, bool Plain = false>
 inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
-                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next) {
+    constexpr bool asks = asks_ahead && (Plain || R == 8);
     if constexpr (Plain) a_step = 1, b_step = gemm_columns;
     // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
     const std::int64_t ahead = (R == 1 ? 128 : 16) * b_step;
@@ -39951,18 +40007,22 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::in
     const float* rows[(R + 3) / 4];
     GRAFT_UNROLL
     for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * a_row;
-    for (std::int64_t l = 0; l < length; ++l) {
-        const V b0 = V::load(b), b1 = V::load(b + V::W);
-        fetch<2>(b + ahead);
-        GRAFT_UNROLL
-        for (int r = 0; r < R; ++r) {
-            const V x = V::set1(rows[r / 4][r % 4 * a_row]);
-            acc[r][0] = fma(x, b0, acc[r][0]);
-            acc[r][1] = fma(x, b1, acc[r][1]);
+    for (std::int64_t l = 0; l < length;) {
+        const std::int64_t end = asks && l + gemm_steps < length ? l + gemm_steps : length;
+        for (int line = 0; asks && line < next.lines; ++line, next.at += line_floats) GRAFT_PREFETCH_FAR(next.at);
+        for (; l < end; ++l) {
+            const V b0 = V::load(b), b1 = V::load(b + V::W);
+            fetch<2>(b + ahead);
+            GRAFT_UNROLL
+            for (int r = 0; r < R; ++r) {
+                const V x = V::set1(rows[r / 4][r % 4 * a_row]);
+                acc[r][0] = fma(x, b0, acc[r][0]);
+                acc[r][1] = fma(x, b1, acc[r][1]);
+            }
+            b += b_step;
+            GRAFT_UNROLL
+            for (int q = 0; q < (R + 3) / 4; ++q) rows[q] += a_step;
         }
-        b += b_step;
-        GRAFT_UNROLL
-        for (int q = 0; q < (R + 3) / 4; ++q) rows[q] += a_step;
     }
     if (factor != 1.0f) {
         const V f = V::set1(factor);
@@ -39985,14 +40045,14 @@ GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, st
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
 GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
-                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next = {}) {
     if (rows == gemm_rows && a_step == 1 && b_step == gemm_columns)
-        return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 4) return gemm_tile<4>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 2) return gemm_tile<2>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    gemm_tile<1>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+        return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (rows == 4) return gemm_tile<4>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (rows == 2) return gemm_tile<2>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    gemm_tile<1>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
 }
 
 // rows x n elements from one place to another.
@@ -40046,6 +40106,11 @@ inline void gemm_run(const gemm_block& g) {
     // Parts of k whose panel stays in the first caches; one row tile streams B from memory, and reads it once anyway.
     const bool split = g.m > gemm_rows && !(residual && !residual_first);
     const std::int64_t parts = split && g.k > 640 ? (g.k + 511) / 512 : 1, part = (g.k + parts - 1) / parts;
+    const std::int64_t panels = (g.n + gemm_columns - 1) / gemm_columns, usual = gemm_tile_rows(g.m, 0, g.a_row),
+                       tiles = g.b_step == gemm_columns ? g.m / usual : 0;
+    const auto ahead = [&](const float* next, std::int64_t length, std::int64_t i) {
+        return asks_ahead ? lines_ahead(next, gemm_steps * gemm_columns / line_floats, (length + gemm_steps - 1) / gemm_steps, i, tiles) : weight_lines();
+    };
     alignas(64) float tile[gemm_rows * gemm_columns] = {};
     std::int64_t l = 0;
     do {
@@ -40073,8 +40138,10 @@ inline void gemm_run(const gemm_block& g) {
                     init = tile, init_row = gemm_columns;
                 }
                 float* c = g.c + i * g.ldc + j;
+                // Of the panels of the next part of k, or of the next block.
+                const float* const next = last ? b + panels * g.b_panel - l * step : b + length * step;
                 gemm_tile(height, g.a + top * g.a_row + l * g.a_step, g.a_row, g.a_step, b, step, length, init, init_row, direct ? c : tile,
-                          direct ? g.ldc : gemm_columns, last ? factor : 1.0f);
+                          direct ? g.ldc : gemm_columns, last ? factor : 1.0f, ahead(next, length, i / usual));
                 if (last && finish)
                     gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
                 else if (!direct)
@@ -40363,6 +40430,7 @@ struct tap_row {
 struct tile_job {
     const float* x;  // image, first block of the group
     const float* w;
+    weight_lines next;
     const float* bias;  // null, or the channels of the tile
     const float* residual;
     float* y;  // first pixel, first block
@@ -40384,6 +40452,12 @@ inline int tile_pixels(std::int64_t left) {
     return left < conv_small_tile ? static_cast<int>(left) : conv_small_tile;
 }
 static constexpr int conv_table_rows = 512;
+
+// What tile `tile` of `tiles` asks for of the next pair's weights, at each tap of each block of channels.
+GRAFT_FORCE_INLINE weight_lines lines_of_next_pair(const tile_job& job, std::int64_t tile, std::int64_t tiles) {
+    if (!asks_ahead) return {nullptr, 0};
+    return lines_ahead(job.w + 2 * V::W * job.ic * job.tap_count, V::W * 2 * V::W / line_floats, (job.ic + V::W - 1) / V::W * job.tap_count, tile, tiles);
+}
 
 // Padding reads these.
 GRAFT_VECTOR const float* zero_pixel() {
@@ -40506,7 +40580,7 @@ template <int M, int NV>
 GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
     V sum[M][NV];
     start_tile(sum, job);
-    const float *w = job.w, *x = job.x;
+    const float *w = job.w, *x = job.x, *next = job.next.at;
     const std::intptr_t zeros = reinterpret_cast<std::intptr_t>(zero_pixel());
     int lane = job.first_lane;
     for (std::int64_t left = job.ic; left > 0; x += job.in_plane, lane = 0) {
@@ -40514,6 +40588,7 @@ GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
         left -= channels;
         for (int t = 0; t < job.tap_count; ++t) {
             const tap_row& row = job.taps[t];
+            for (int line = 0; asks_ahead && NV == 2 && M > 1 && line < job.next.lines; ++line, next += line_floats) GRAFT_PREFETCH_FAR(next);
             if (!row.inside) {
                 w += channels * (NV * V::W);
             } else if (row.step) {
@@ -40683,9 +40758,10 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
     const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
     for (std::int64_t start = first; start < last; start += at_once * M) {
         const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
-        for (std::int64_t i = start, t = 0; i < stop; i += tile_pixels(stop - i), ++t) {
+        std::int64_t tiles = 0;
+        for (std::int64_t i = start; i < stop; i += tile_pixels(stop - i), ++tiles) {
             const int count = tile_pixels(stop - i);
-            fill_taps(p, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + t * taps);
+            fill_taps(p, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + tiles * taps);
         }
         for (std::int64_t pair = pair0; pair < pair1; ++pair) {
             const std::int64_t channel = pair * 2 * V::W;
@@ -40696,6 +40772,7 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
             for (std::int64_t i = start, t = 0; i < stop; i += job.pixels, ++t) {
                 job.pixels = tile_pixels(stop - i);
                 job.taps = rows + t * taps;
+                job.next = lines_of_next_pair(job, t, tiles);
                 job.y = a.scatter ? scattered : a.y + base + i * V::W;
                 job.residual = !a.residual ? nullptr : a.scatter ? gathered : a.residual + base + i * V::W;
                 if (a.scatter && a.residual) gather_tile(a, gathered, image, group * a.ocg + channel, job.channels, i, job.pixels);
@@ -41120,8 +41197,11 @@ inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int
         // The products of padded channels are zeros or rubbish, and are dropped with their lanes.
         job.channels = static_cast<int>(out_blocks * V::W - channel < 2 * V::W ? V::W : 2 * V::W);
         job.w = a.weight + element * a.group_weights + channel * p.ic;
-        for (std::int64_t i = 0; i < a.tile_count; i += job.pixels) {
+        std::int64_t tiles = 0, t = 0;
+        for (std::int64_t i = 0; i < a.tile_count; i += tile_pixels(a.tile_count - i)) ++tiles;
+        for (std::int64_t i = 0; i < a.tile_count; i += job.pixels, ++t) {
             job.pixels = tile_pixels(a.tile_count - i);
+            job.next = lines_of_next_pair(job, t, tiles);
             job.x = a.transformed + element * a.in_element + i * V::W;
             job.y = a.products + element * a.out_element + channel / V::W * room + i * V::W;
             run_tile(plain, job);
@@ -42991,6 +43071,7 @@ inline const move_kernels* move_table() {
 
 constexpr int gemm_rows = V::registers == 32 ? 14 : 6;
 constexpr int gemm_columns = 2 * V::W;
+constexpr int gemm_steps = 16;  // of k, between which weights are asked for
 
 // Asks for N vectors, a line of the cache at a time, that are wanted later.
 template <int N>
@@ -42999,11 +43080,26 @@ GRAFT_FORCE_INLINE void fetch(const float* at) {
     for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
 }
 
+// Weights that come next, some lines of which are asked for from time to time: those beyond the second cache are waited for as long as they are multiplied by.
+struct weight_lines {
+    const float* at;
+    int lines;
+};
+static constexpr int line_floats = 16;
+static constexpr bool asks_ahead = V::W > 4;
+// Those that tile `tile` of `tiles` asks for at each of so many `times`, of `lines` that the tiles ask for together. Where two tiles read all weights, they are
+// a stream that the machine fetches by itself as fast as memory gives it.
+inline GRAFT_NOINLINE weight_lines lines_ahead(const float* next, std::int64_t lines, std::int64_t times, std::int64_t tile, std::int64_t tiles) {
+    const std::int64_t each = tiles < 3 ? 0 : (lines + tiles - 1) / tiles;
+    return {next + tile * each * times * line_floats, static_cast<int>(each)};
+}
+
 // out = (init + A * B) * factor for R rows and one panel; null `init` is zero.
 // `Plain`: rows of A lie along k, and B is packed; what is known of distances leaves a step fewer registers to wait for.
 template <int R, bool Plain = false>
 inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
-                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next) {
+    constexpr bool asks = asks_ahead && (Plain || R == 8);
     if constexpr (Plain) a_step = 1, b_step = gemm_columns;
     // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
     const std::int64_t ahead = (R == 1 ? 128 : 16) * b_step;
@@ -43019,18 +43115,22 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::in
     const float* rows[(R + 3) / 4];
     GRAFT_UNROLL
     for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * a_row;
-    for (std::int64_t l = 0; l < length; ++l) {
-        const V b0 = V::load(b), b1 = V::load(b + V::W);
-        fetch<2>(b + ahead);
-        GRAFT_UNROLL
-        for (int r = 0; r < R; ++r) {
-            const V x = V::set1(rows[r / 4][r % 4 * a_row]);
-            acc[r][0] = fma(x, b0, acc[r][0]);
-            acc[r][1] = fma(x, b1, acc[r][1]);
+    for (std::int64_t l = 0; l < length;) {
+        const std::int64_t end = asks && l + gemm_steps < length ? l + gemm_steps : length;
+        for (int line = 0; asks && line < next.lines; ++line, next.at += line_floats) GRAFT_PREFETCH_FAR(next.at);
+        for (; l < end; ++l) {
+            const V b0 = V::load(b), b1 = V::load(b + V::W);
+            fetch<2>(b + ahead);
+            GRAFT_UNROLL
+            for (int r = 0; r < R; ++r) {
+                const V x = V::set1(rows[r / 4][r % 4 * a_row]);
+                acc[r][0] = fma(x, b0, acc[r][0]);
+                acc[r][1] = fma(x, b1, acc[r][1]);
+            }
+            b += b_step;
+            GRAFT_UNROLL
+            for (int q = 0; q < (R + 3) / 4; ++q) rows[q] += a_step;
         }
-        b += b_step;
-        GRAFT_UNROLL
-        for (int q = 0; q < (R + 3) / 4; ++q) rows[q] += a_step;
     }
     if (factor != 1.0f) {
         const V f = V::set1(factor);
@@ -43053,14 +43153,14 @@ GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, st
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
 GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
-                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next = {}) {
     if (rows == gemm_rows && a_step == 1 && b_step == gemm_columns)
-        return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 4) return gemm_tile<4>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 2) return gemm_tile<2>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    gemm_tile<1>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+        return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (rows == 4) return gemm_tile<4>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (rows == 2) return gemm_tile<2>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    gemm_tile<1>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
 }
 
 // rows x n elements from one place to another.
@@ -43114,6 +43214,11 @@ inline void gemm_run(const gemm_block& g) {
     // Parts of k whose panel stays in the first caches; one row tile streams B from memory, and reads it once anyway.
     const bool split = g.m > gemm_rows && !(residual && !residual_first);
     const std::int64_t parts = split && g.k > 640 ? (g.k + 511) / 512 : 1, part = (g.k + parts - 1) / parts;
+    const std::int64_t panels = (g.n + gemm_columns - 1) / gemm_columns, usual = gemm_tile_rows(g.m, 0, g.a_row),
+                       tiles = g.b_step == gemm_columns ? g.m / usual : 0;
+    const auto ahead = [&](const float* next, std::int64_t length, std::int64_t i) {
+        return asks_ahead ? lines_ahead(next, gemm_steps * gemm_columns / line_floats, (length + gemm_steps - 1) / gemm_steps, i, tiles) : weight_lines();
+    };
     alignas(64) float tile[gemm_rows * gemm_columns] = {};
     std::int64_t l = 0;
     do {
@@ -43141,8 +43246,10 @@ inline void gemm_run(const gemm_block& g) {
                     init = tile, init_row = gemm_columns;
                 }
                 float* c = g.c + i * g.ldc + j;
+                // Of the panels of the next part of k, or of the next block.
+                const float* const next = last ? b + panels * g.b_panel - l * step : b + length * step;
                 gemm_tile(height, g.a + top * g.a_row + l * g.a_step, g.a_row, g.a_step, b, step, length, init, init_row, direct ? c : tile,
-                          direct ? g.ldc : gemm_columns, last ? factor : 1.0f);
+                          direct ? g.ldc : gemm_columns, last ? factor : 1.0f, ahead(next, length, i / usual));
                 if (last && finish)
                     gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
                 else if (!direct)
@@ -43431,6 +43538,7 @@ struct tap_row {
 struct tile_job {
     const float* x;  // image, first block of the group
     const float* w;
+    weight_lines next;
     const float* bias;  // null, or the channels of the tile
     const float* residual;
     float* y;  // first pixel, first block
@@ -43452,6 +43560,12 @@ inline int tile_pixels(std::int64_t left) {
     return left < conv_small_tile ? static_cast<int>(left) : conv_small_tile;
 }
 static constexpr int conv_table_rows = 512;
+
+// What tile `tile` of `tiles` asks for of the next pair's weights, at each tap of each block of channels.
+GRAFT_FORCE_INLINE weight_lines lines_of_next_pair(const tile_job& job, std::int64_t tile, std::int64_t tiles) {
+    if (!asks_ahead) return {nullptr, 0};
+    return lines_ahead(job.w + 2 * V::W * job.ic * job.tap_count, V::W * 2 * V::W / line_floats, (job.ic + V::W - 1) / V::W * job.tap_count, tile, tiles);
+}
 
 // Padding reads these.
 GRAFT_VECTOR const float* zero_pixel() {
@@ -43574,7 +43688,7 @@ template <int M, int NV>
 GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
     V sum[M][NV];
     start_tile(sum, job);
-    const float *w = job.w, *x = job.x;
+    const float *w = job.w, *x = job.x, *next = job.next.at;
     const std::intptr_t zeros = reinterpret_cast<std::intptr_t>(zero_pixel());
     int lane = job.first_lane;
     for (std::int64_t left = job.ic; left > 0; x += job.in_plane, lane = 0) {
@@ -43582,6 +43696,7 @@ GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
         left -= channels;
         for (int t = 0; t < job.tap_count; ++t) {
             const tap_row& row = job.taps[t];
+            for (int line = 0; asks_ahead && NV == 2 && M > 1 && line < job.next.lines; ++line, next += line_floats) GRAFT_PREFETCH_FAR(next);
             if (!row.inside) {
                 w += channels * (NV * V::W);
             } else if (row.step) {
@@ -43751,9 +43866,10 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
     const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
     for (std::int64_t start = first; start < last; start += at_once * M) {
         const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
-        for (std::int64_t i = start, t = 0; i < stop; i += tile_pixels(stop - i), ++t) {
+        std::int64_t tiles = 0;
+        for (std::int64_t i = start; i < stop; i += tile_pixels(stop - i), ++tiles) {
             const int count = tile_pixels(stop - i);
-            fill_taps(p, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + t * taps);
+            fill_taps(p, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + tiles * taps);
         }
         for (std::int64_t pair = pair0; pair < pair1; ++pair) {
             const std::int64_t channel = pair * 2 * V::W;
@@ -43764,6 +43880,7 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
             for (std::int64_t i = start, t = 0; i < stop; i += job.pixels, ++t) {
                 job.pixels = tile_pixels(stop - i);
                 job.taps = rows + t * taps;
+                job.next = lines_of_next_pair(job, t, tiles);
                 job.y = a.scatter ? scattered : a.y + base + i * V::W;
                 job.residual = !a.residual ? nullptr : a.scatter ? gathered : a.residual + base + i * V::W;
                 if (a.scatter && a.residual) gather_tile(a, gathered, image, group * a.ocg + channel, job.channels, i, job.pixels);
@@ -44188,8 +44305,11 @@ inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int
         // The products of padded channels are zeros or rubbish, and are dropped with their lanes.
         job.channels = static_cast<int>(out_blocks * V::W - channel < 2 * V::W ? V::W : 2 * V::W);
         job.w = a.weight + element * a.group_weights + channel * p.ic;
-        for (std::int64_t i = 0; i < a.tile_count; i += job.pixels) {
+        std::int64_t tiles = 0, t = 0;
+        for (std::int64_t i = 0; i < a.tile_count; i += tile_pixels(a.tile_count - i)) ++tiles;
+        for (std::int64_t i = 0; i < a.tile_count; i += job.pixels, ++t) {
             job.pixels = tile_pixels(a.tile_count - i);
+            job.next = lines_of_next_pair(job, t, tiles);
             job.x = a.transformed + element * a.in_element + i * V::W;
             job.y = a.products + element * a.out_element + channel / V::W * room + i * V::W;
             run_tile(plain, job);
@@ -46030,6 +46150,7 @@ inline const move_kernels* move_table() {
 
 constexpr int gemm_rows = V::registers == 32 ? 14 : 6;
 constexpr int gemm_columns = 2 * V::W;
+constexpr int gemm_steps = 16;  // of k, between which weights are asked for
 
 // Asks for N vectors, a line of the cache at a time, that are wanted later.
 template <int N>
@@ -46038,11 +46159,26 @@ GRAFT_FORCE_INLINE void fetch(const float* at) {
     for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
 }
 
+// Weights that come next, some lines of which are asked for from time to time: those beyond the second cache are waited for as long as they are multiplied by.
+struct weight_lines {
+    const float* at;
+    int lines;
+};
+static constexpr int line_floats = 16;
+static constexpr bool asks_ahead = V::W > 4;
+// Those that tile `tile` of `tiles` asks for at each of so many `times`, of `lines` that the tiles ask for together. Where two tiles read all weights, they are
+// a stream that the machine fetches by itself as fast as memory gives it.
+inline GRAFT_NOINLINE weight_lines lines_ahead(const float* next, std::int64_t lines, std::int64_t times, std::int64_t tile, std::int64_t tiles) {
+    const std::int64_t each = tiles < 3 ? 0 : (lines + tiles - 1) / tiles;
+    return {next + tile * each * times * line_floats, static_cast<int>(each)};
+}
+
 // out = (init + A * B) * factor for R rows and one panel; null `init` is zero.
 // `Plain`: rows of A lie along k, and B is packed; what is known of distances leaves a step fewer registers to wait for.
 template <int R, bool Plain = false>
 inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
-                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next) {
+    constexpr bool asks = asks_ahead && (Plain || R == 8);
     if constexpr (Plain) a_step = 1, b_step = gemm_columns;
     // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
     const std::int64_t ahead = (R == 1 ? 128 : 16) * b_step;
@@ -46058,18 +46194,22 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::in
     const float* rows[(R + 3) / 4];
     GRAFT_UNROLL
     for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * a_row;
-    for (std::int64_t l = 0; l < length; ++l) {
-        const V b0 = V::load(b), b1 = V::load(b + V::W);
-        fetch<2>(b + ahead);
-        GRAFT_UNROLL
-        for (int r = 0; r < R; ++r) {
-            const V x = V::set1(rows[r / 4][r % 4 * a_row]);
-            acc[r][0] = fma(x, b0, acc[r][0]);
-            acc[r][1] = fma(x, b1, acc[r][1]);
+    for (std::int64_t l = 0; l < length;) {
+        const std::int64_t end = asks && l + gemm_steps < length ? l + gemm_steps : length;
+        for (int line = 0; asks && line < next.lines; ++line, next.at += line_floats) GRAFT_PREFETCH_FAR(next.at);
+        for (; l < end; ++l) {
+            const V b0 = V::load(b), b1 = V::load(b + V::W);
+            fetch<2>(b + ahead);
+            GRAFT_UNROLL
+            for (int r = 0; r < R; ++r) {
+                const V x = V::set1(rows[r / 4][r % 4 * a_row]);
+                acc[r][0] = fma(x, b0, acc[r][0]);
+                acc[r][1] = fma(x, b1, acc[r][1]);
+            }
+            b += b_step;
+            GRAFT_UNROLL
+            for (int q = 0; q < (R + 3) / 4; ++q) rows[q] += a_step;
         }
-        b += b_step;
-        GRAFT_UNROLL
-        for (int q = 0; q < (R + 3) / 4; ++q) rows[q] += a_step;
     }
     if (factor != 1.0f) {
         const V f = V::set1(factor);
@@ -46092,14 +46232,14 @@ GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, st
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
 GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
-                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next = {}) {
     if (rows == gemm_rows && a_step == 1 && b_step == gemm_columns)
-        return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 4) return gemm_tile<4>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 2) return gemm_tile<2>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    gemm_tile<1>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+        return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (rows == 4) return gemm_tile<4>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (rows == 2) return gemm_tile<2>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    gemm_tile<1>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
 }
 
 // rows x n elements from one place to another.
@@ -46153,6 +46293,11 @@ inline void gemm_run(const gemm_block& g) {
     // Parts of k whose panel stays in the first caches; one row tile streams B from memory, and reads it once anyway.
     const bool split = g.m > gemm_rows && !(residual && !residual_first);
     const std::int64_t parts = split && g.k > 640 ? (g.k + 511) / 512 : 1, part = (g.k + parts - 1) / parts;
+    const std::int64_t panels = (g.n + gemm_columns - 1) / gemm_columns, usual = gemm_tile_rows(g.m, 0, g.a_row),
+                       tiles = g.b_step == gemm_columns ? g.m / usual : 0;
+    const auto ahead = [&](const float* next, std::int64_t length, std::int64_t i) {
+        return asks_ahead ? lines_ahead(next, gemm_steps * gemm_columns / line_floats, (length + gemm_steps - 1) / gemm_steps, i, tiles) : weight_lines();
+    };
     alignas(64) float tile[gemm_rows * gemm_columns] = {};
     std::int64_t l = 0;
     do {
@@ -46180,8 +46325,10 @@ inline void gemm_run(const gemm_block& g) {
                     init = tile, init_row = gemm_columns;
                 }
                 float* c = g.c + i * g.ldc + j;
+                // Of the panels of the next part of k, or of the next block.
+                const float* const next = last ? b + panels * g.b_panel - l * step : b + length * step;
                 gemm_tile(height, g.a + top * g.a_row + l * g.a_step, g.a_row, g.a_step, b, step, length, init, init_row, direct ? c : tile,
-                          direct ? g.ldc : gemm_columns, last ? factor : 1.0f);
+                          direct ? g.ldc : gemm_columns, last ? factor : 1.0f, ahead(next, length, i / usual));
                 if (last && finish)
                     gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
                 else if (!direct)
@@ -46470,6 +46617,7 @@ struct tap_row {
 struct tile_job {
     const float* x;  // image, first block of the group
     const float* w;
+    weight_lines next;
     const float* bias;  // null, or the channels of the tile
     const float* residual;
     float* y;  // first pixel, first block
@@ -46491,6 +46639,12 @@ inline int tile_pixels(std::int64_t left) {
     return left < conv_small_tile ? static_cast<int>(left) : conv_small_tile;
 }
 static constexpr int conv_table_rows = 512;
+
+// What tile `tile` of `tiles` asks for of the next pair's weights, at each tap of each block of channels.
+GRAFT_FORCE_INLINE weight_lines lines_of_next_pair(const tile_job& job, std::int64_t tile, std::int64_t tiles) {
+    if (!asks_ahead) return {nullptr, 0};
+    return lines_ahead(job.w + 2 * V::W * job.ic * job.tap_count, V::W * 2 * V::W / line_floats, (job.ic + V::W - 1) / V::W * job.tap_count, tile, tiles);
+}
 
 // Padding reads these.
 GRAFT_VECTOR const float* zero_pixel() {
@@ -46613,7 +46767,7 @@ template <int M, int NV>
 GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
     V sum[M][NV];
     start_tile(sum, job);
-    const float *w = job.w, *x = job.x;
+    const float *w = job.w, *x = job.x, *next = job.next.at;
     const std::intptr_t zeros = reinterpret_cast<std::intptr_t>(zero_pixel());
     int lane = job.first_lane;
     for (std::int64_t left = job.ic; left > 0; x += job.in_plane, lane = 0) {
@@ -46621,6 +46775,7 @@ GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
         left -= channels;
         for (int t = 0; t < job.tap_count; ++t) {
             const tap_row& row = job.taps[t];
+            for (int line = 0; asks_ahead && NV == 2 && M > 1 && line < job.next.lines; ++line, next += line_floats) GRAFT_PREFETCH_FAR(next);
             if (!row.inside) {
                 w += channels * (NV * V::W);
             } else if (row.step) {
@@ -46790,9 +46945,10 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
     const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
     for (std::int64_t start = first; start < last; start += at_once * M) {
         const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
-        for (std::int64_t i = start, t = 0; i < stop; i += tile_pixels(stop - i), ++t) {
+        std::int64_t tiles = 0;
+        for (std::int64_t i = start; i < stop; i += tile_pixels(stop - i), ++tiles) {
             const int count = tile_pixels(stop - i);
-            fill_taps(p, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + t * taps);
+            fill_taps(p, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + tiles * taps);
         }
         for (std::int64_t pair = pair0; pair < pair1; ++pair) {
             const std::int64_t channel = pair * 2 * V::W;
@@ -46803,6 +46959,7 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
             for (std::int64_t i = start, t = 0; i < stop; i += job.pixels, ++t) {
                 job.pixels = tile_pixels(stop - i);
                 job.taps = rows + t * taps;
+                job.next = lines_of_next_pair(job, t, tiles);
                 job.y = a.scatter ? scattered : a.y + base + i * V::W;
                 job.residual = !a.residual ? nullptr : a.scatter ? gathered : a.residual + base + i * V::W;
                 if (a.scatter && a.residual) gather_tile(a, gathered, image, group * a.ocg + channel, job.channels, i, job.pixels);
@@ -47227,8 +47384,11 @@ inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int
         // The products of padded channels are zeros or rubbish, and are dropped with their lanes.
         job.channels = static_cast<int>(out_blocks * V::W - channel < 2 * V::W ? V::W : 2 * V::W);
         job.w = a.weight + element * a.group_weights + channel * p.ic;
-        for (std::int64_t i = 0; i < a.tile_count; i += job.pixels) {
+        std::int64_t tiles = 0, t = 0;
+        for (std::int64_t i = 0; i < a.tile_count; i += tile_pixels(a.tile_count - i)) ++tiles;
+        for (std::int64_t i = 0; i < a.tile_count; i += job.pixels, ++t) {
             job.pixels = tile_pixels(a.tile_count - i);
+            job.next = lines_of_next_pair(job, t, tiles);
             job.x = a.transformed + element * a.in_element + i * V::W;
             job.y = a.products + element * a.out_element + channel / V::W * room + i * V::W;
             run_tile(plain, job);
@@ -49061,6 +49221,7 @@ inline const move_kernels* move_table() {
 
 constexpr int gemm_rows = V::registers == 32 ? 14 : 6;
 constexpr int gemm_columns = 2 * V::W;
+constexpr int gemm_steps = 16;  // of k, between which weights are asked for
 
 // Asks for N vectors, a line of the cache at a time, that are wanted later.
 template <int N>
@@ -49069,11 +49230,26 @@ GRAFT_FORCE_INLINE void fetch(const float* at) {
     for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
 }
 
+// Weights that come next, some lines of which are asked for from time to time: those beyond the second cache are waited for as long as they are multiplied by.
+struct weight_lines {
+    const float* at;
+    int lines;
+};
+static constexpr int line_floats = 16;
+static constexpr bool asks_ahead = V::W > 4;
+// Those that tile `tile` of `tiles` asks for at each of so many `times`, of `lines` that the tiles ask for together. Where two tiles read all weights, they are
+// a stream that the machine fetches by itself as fast as memory gives it.
+inline GRAFT_NOINLINE weight_lines lines_ahead(const float* next, std::int64_t lines, std::int64_t times, std::int64_t tile, std::int64_t tiles) {
+    const std::int64_t each = tiles < 3 ? 0 : (lines + tiles - 1) / tiles;
+    return {next + tile * each * times * line_floats, static_cast<int>(each)};
+}
+
 // out = (init + A * B) * factor for R rows and one panel; null `init` is zero.
 // `Plain`: rows of A lie along k, and B is packed; what is known of distances leaves a step fewer registers to wait for.
 template <int R, bool Plain = false>
 inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
-                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next) {
+    constexpr bool asks = asks_ahead && (Plain || R == 8);
     if constexpr (Plain) a_step = 1, b_step = gemm_columns;
     // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
     const std::int64_t ahead = (R == 1 ? 128 : 16) * b_step;
@@ -49089,18 +49265,22 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::in
     const float* rows[(R + 3) / 4];
     GRAFT_UNROLL
     for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * a_row;
-    for (std::int64_t l = 0; l < length; ++l) {
-        const V b0 = V::load(b), b1 = V::load(b + V::W);
-        fetch<2>(b + ahead);
-        GRAFT_UNROLL
-        for (int r = 0; r < R; ++r) {
-            const V x = V::set1(rows[r / 4][r % 4 * a_row]);
-            acc[r][0] = fma(x, b0, acc[r][0]);
-            acc[r][1] = fma(x, b1, acc[r][1]);
+    for (std::int64_t l = 0; l < length;) {
+        const std::int64_t end = asks && l + gemm_steps < length ? l + gemm_steps : length;
+        for (int line = 0; asks && line < next.lines; ++line, next.at += line_floats) GRAFT_PREFETCH_FAR(next.at);
+        for (; l < end; ++l) {
+            const V b0 = V::load(b), b1 = V::load(b + V::W);
+            fetch<2>(b + ahead);
+            GRAFT_UNROLL
+            for (int r = 0; r < R; ++r) {
+                const V x = V::set1(rows[r / 4][r % 4 * a_row]);
+                acc[r][0] = fma(x, b0, acc[r][0]);
+                acc[r][1] = fma(x, b1, acc[r][1]);
+            }
+            b += b_step;
+            GRAFT_UNROLL
+            for (int q = 0; q < (R + 3) / 4; ++q) rows[q] += a_step;
         }
-        b += b_step;
-        GRAFT_UNROLL
-        for (int q = 0; q < (R + 3) / 4; ++q) rows[q] += a_step;
     }
     if (factor != 1.0f) {
         const V f = V::set1(factor);
@@ -49123,14 +49303,14 @@ GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, st
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
 GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
-                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next = {}) {
     if (rows == gemm_rows && a_step == 1 && b_step == gemm_columns)
-        return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 4) return gemm_tile<4>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 2) return gemm_tile<2>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    gemm_tile<1>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+        return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (rows == 4) return gemm_tile<4>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (rows == 2) return gemm_tile<2>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    gemm_tile<1>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
 }
 
 // rows x n elements from one place to another.
@@ -49184,6 +49364,11 @@ inline void gemm_run(const gemm_block& g) {
     // Parts of k whose panel stays in the first caches; one row tile streams B from memory, and reads it once anyway.
     const bool split = g.m > gemm_rows && !(residual && !residual_first);
     const std::int64_t parts = split && g.k > 640 ? (g.k + 511) / 512 : 1, part = (g.k + parts - 1) / parts;
+    const std::int64_t panels = (g.n + gemm_columns - 1) / gemm_columns, usual = gemm_tile_rows(g.m, 0, g.a_row),
+                       tiles = g.b_step == gemm_columns ? g.m / usual : 0;
+    const auto ahead = [&](const float* next, std::int64_t length, std::int64_t i) {
+        return asks_ahead ? lines_ahead(next, gemm_steps * gemm_columns / line_floats, (length + gemm_steps - 1) / gemm_steps, i, tiles) : weight_lines();
+    };
     alignas(64) float tile[gemm_rows * gemm_columns] = {};
     std::int64_t l = 0;
     do {
@@ -49211,8 +49396,10 @@ inline void gemm_run(const gemm_block& g) {
                     init = tile, init_row = gemm_columns;
                 }
                 float* c = g.c + i * g.ldc + j;
+                // Of the panels of the next part of k, or of the next block.
+                const float* const next = last ? b + panels * g.b_panel - l * step : b + length * step;
                 gemm_tile(height, g.a + top * g.a_row + l * g.a_step, g.a_row, g.a_step, b, step, length, init, init_row, direct ? c : tile,
-                          direct ? g.ldc : gemm_columns, last ? factor : 1.0f);
+                          direct ? g.ldc : gemm_columns, last ? factor : 1.0f, ahead(next, length, i / usual));
                 if (last && finish)
                     gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
                 else if (!direct)
@@ -49501,6 +49688,7 @@ struct tap_row {
 struct tile_job {
     const float* x;  // image, first block of the group
     const float* w;
+    weight_lines next;
     const float* bias;  // null, or the channels of the tile
     const float* residual;
     float* y;  // first pixel, first block
@@ -49522,6 +49710,12 @@ inline int tile_pixels(std::int64_t left) {
     return left < conv_small_tile ? static_cast<int>(left) : conv_small_tile;
 }
 static constexpr int conv_table_rows = 512;
+
+// What tile `tile` of `tiles` asks for of the next pair's weights, at each tap of each block of channels.
+GRAFT_FORCE_INLINE weight_lines lines_of_next_pair(const tile_job& job, std::int64_t tile, std::int64_t tiles) {
+    if (!asks_ahead) return {nullptr, 0};
+    return lines_ahead(job.w + 2 * V::W * job.ic * job.tap_count, V::W * 2 * V::W / line_floats, (job.ic + V::W - 1) / V::W * job.tap_count, tile, tiles);
+}
 
 // Padding reads these.
 GRAFT_VECTOR const float* zero_pixel() {
@@ -49644,7 +49838,7 @@ template <int M, int NV>
 GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
     V sum[M][NV];
     start_tile(sum, job);
-    const float *w = job.w, *x = job.x;
+    const float *w = job.w, *x = job.x, *next = job.next.at;
     const std::intptr_t zeros = reinterpret_cast<std::intptr_t>(zero_pixel());
     int lane = job.first_lane;
     for (std::int64_t left = job.ic; left > 0; x += job.in_plane, lane = 0) {
@@ -49652,6 +49846,7 @@ GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
         left -= channels;
         for (int t = 0; t < job.tap_count; ++t) {
             const tap_row& row = job.taps[t];
+            for (int line = 0; asks_ahead && NV == 2 && M > 1 && line < job.next.lines; ++line, next += line_floats) GRAFT_PREFETCH_FAR(next);
             if (!row.inside) {
                 w += channels * (NV * V::W);
             } else if (row.step) {
@@ -49821,9 +50016,10 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
     const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
     for (std::int64_t start = first; start < last; start += at_once * M) {
         const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
-        for (std::int64_t i = start, t = 0; i < stop; i += tile_pixels(stop - i), ++t) {
+        std::int64_t tiles = 0;
+        for (std::int64_t i = start; i < stop; i += tile_pixels(stop - i), ++tiles) {
             const int count = tile_pixels(stop - i);
-            fill_taps(p, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + t * taps);
+            fill_taps(p, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + tiles * taps);
         }
         for (std::int64_t pair = pair0; pair < pair1; ++pair) {
             const std::int64_t channel = pair * 2 * V::W;
@@ -49834,6 +50030,7 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
             for (std::int64_t i = start, t = 0; i < stop; i += job.pixels, ++t) {
                 job.pixels = tile_pixels(stop - i);
                 job.taps = rows + t * taps;
+                job.next = lines_of_next_pair(job, t, tiles);
                 job.y = a.scatter ? scattered : a.y + base + i * V::W;
                 job.residual = !a.residual ? nullptr : a.scatter ? gathered : a.residual + base + i * V::W;
                 if (a.scatter && a.residual) gather_tile(a, gathered, image, group * a.ocg + channel, job.channels, i, job.pixels);
@@ -50258,8 +50455,11 @@ inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int
         // The products of padded channels are zeros or rubbish, and are dropped with their lanes.
         job.channels = static_cast<int>(out_blocks * V::W - channel < 2 * V::W ? V::W : 2 * V::W);
         job.w = a.weight + element * a.group_weights + channel * p.ic;
-        for (std::int64_t i = 0; i < a.tile_count; i += job.pixels) {
+        std::int64_t tiles = 0, t = 0;
+        for (std::int64_t i = 0; i < a.tile_count; i += tile_pixels(a.tile_count - i)) ++tiles;
+        for (std::int64_t i = 0; i < a.tile_count; i += job.pixels, ++t) {
             job.pixels = tile_pixels(a.tile_count - i);
+            job.next = lines_of_next_pair(job, t, tiles);
             job.x = a.transformed + element * a.in_element + i * V::W;
             job.y = a.products + element * a.out_element + channel / V::W * room + i * V::W;
             run_tile(plain, job);

@@ -8386,9 +8386,10 @@ inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t tas
     const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
     for (std::int64_t start = first; start < last; start += at_once * M) {
         const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
-        for (std::int64_t i = start, t = 0; i < stop; i += tile_pixels(stop - i), ++t) {
+        std::int64_t tiles = 0;
+        for (std::int64_t i = start; i < stop; i += tile_pixels(stop - i), ++tiles) {
             const int count = tile_pixels(stop - i);
-            fill_taps(lookup, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + t * taps);
+            fill_taps(lookup, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + tiles * taps);
         }
         for (std::int64_t pair = pair0; pair < pair1; ++pair) {
             const std::int64_t channel = pair * 2 * V::W;
@@ -8397,6 +8398,7 @@ inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t tas
             for (std::int64_t i = start, t = 0; i < stop; i += job.pixels, ++t) {
                 job.pixels = tile_pixels(stop - i);
                 job.taps = rows + t * taps;
+                job.next = lines_of_next_pair(job, t, tiles);
                 run_tile(a, job);
                 grad_phase_store(phase, sums, {image, group * a.ocg + channel, i, job.channels, job.pixels});
             }
@@ -10448,9 +10450,10 @@ inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t tas
     const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
     for (std::int64_t start = first; start < last; start += at_once * M) {
         const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
-        for (std::int64_t i = start, t = 0; i < stop; i += tile_pixels(stop - i), ++t) {
+        std::int64_t tiles = 0;
+        for (std::int64_t i = start; i < stop; i += tile_pixels(stop - i), ++tiles) {
             const int count = tile_pixels(stop - i);
-            fill_taps(lookup, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + t * taps);
+            fill_taps(lookup, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + tiles * taps);
         }
         for (std::int64_t pair = pair0; pair < pair1; ++pair) {
             const std::int64_t channel = pair * 2 * V::W;
@@ -10459,6 +10462,7 @@ inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t tas
             for (std::int64_t i = start, t = 0; i < stop; i += job.pixels, ++t) {
                 job.pixels = tile_pixels(stop - i);
                 job.taps = rows + t * taps;
+                job.next = lines_of_next_pair(job, t, tiles);
                 run_tile(a, job);
                 grad_phase_store(phase, sums, {image, group * a.ocg + channel, i, job.channels, job.pixels});
             }
@@ -12511,9 +12515,10 @@ inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t tas
     const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
     for (std::int64_t start = first; start < last; start += at_once * M) {
         const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
-        for (std::int64_t i = start, t = 0; i < stop; i += tile_pixels(stop - i), ++t) {
+        std::int64_t tiles = 0;
+        for (std::int64_t i = start; i < stop; i += tile_pixels(stop - i), ++tiles) {
             const int count = tile_pixels(stop - i);
-            fill_taps(lookup, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + t * taps);
+            fill_taps(lookup, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + tiles * taps);
         }
         for (std::int64_t pair = pair0; pair < pair1; ++pair) {
             const std::int64_t channel = pair * 2 * V::W;
@@ -12522,6 +12527,7 @@ inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t tas
             for (std::int64_t i = start, t = 0; i < stop; i += job.pixels, ++t) {
                 job.pixels = tile_pixels(stop - i);
                 job.taps = rows + t * taps;
+                job.next = lines_of_next_pair(job, t, tiles);
                 run_tile(a, job);
                 grad_phase_store(phase, sums, {image, group * a.ocg + channel, i, job.channels, job.pixels});
             }
@@ -14574,9 +14580,10 @@ inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t tas
     const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
     for (std::int64_t start = first; start < last; start += at_once * M) {
         const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
-        for (std::int64_t i = start, t = 0; i < stop; i += tile_pixels(stop - i), ++t) {
+        std::int64_t tiles = 0;
+        for (std::int64_t i = start; i < stop; i += tile_pixels(stop - i), ++tiles) {
             const int count = tile_pixels(stop - i);
-            fill_taps(lookup, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + t * taps);
+            fill_taps(lookup, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + tiles * taps);
         }
         for (std::int64_t pair = pair0; pair < pair1; ++pair) {
             const std::int64_t channel = pair * 2 * V::W;
@@ -14585,6 +14592,7 @@ inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t tas
             for (std::int64_t i = start, t = 0; i < stop; i += job.pixels, ++t) {
                 job.pixels = tile_pixels(stop - i);
                 job.taps = rows + t * taps;
+                job.next = lines_of_next_pair(job, t, tiles);
                 run_tile(a, job);
                 grad_phase_store(phase, sums, {image, group * a.ocg + channel, i, job.channels, job.pixels});
             }
@@ -16635,9 +16643,10 @@ inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t tas
     const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
     for (std::int64_t start = first; start < last; start += at_once * M) {
         const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
-        for (std::int64_t i = start, t = 0; i < stop; i += tile_pixels(stop - i), ++t) {
+        std::int64_t tiles = 0;
+        for (std::int64_t i = start; i < stop; i += tile_pixels(stop - i), ++tiles) {
             const int count = tile_pixels(stop - i);
-            fill_taps(lookup, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + t * taps);
+            fill_taps(lookup, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + tiles * taps);
         }
         for (std::int64_t pair = pair0; pair < pair1; ++pair) {
             const std::int64_t channel = pair * 2 * V::W;
@@ -16646,6 +16655,7 @@ inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t tas
             for (std::int64_t i = start, t = 0; i < stop; i += job.pixels, ++t) {
                 job.pixels = tile_pixels(stop - i);
                 job.taps = rows + t * taps;
+                job.next = lines_of_next_pair(job, t, tiles);
                 run_tile(a, job);
                 grad_phase_store(phase, sums, {image, group * a.ocg + channel, i, job.channels, job.pixels});
             }

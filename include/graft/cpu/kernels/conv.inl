@@ -12,6 +12,7 @@ struct tap_row {
 struct tile_job {
     const float* x;  // image, first block of the group
     const float* w;
+    weight_lines next;
     const float* bias;  // null, or the channels of the tile
     const float* residual;
     float* y;  // first pixel, first block
@@ -33,6 +34,12 @@ inline int tile_pixels(std::int64_t left) {
     return left < conv_small_tile ? static_cast<int>(left) : conv_small_tile;
 }
 static constexpr int conv_table_rows = 512;
+
+// What tile `tile` of `tiles` asks for of the next pair's weights, at each tap of each block of channels.
+GRAFT_FORCE_INLINE weight_lines lines_of_next_pair(const tile_job& job, std::int64_t tile, std::int64_t tiles) {
+    if (!asks_ahead) return {nullptr, 0};
+    return lines_ahead(job.w + 2 * V::W * job.ic * job.tap_count, V::W * 2 * V::W / line_floats, (job.ic + V::W - 1) / V::W * job.tap_count, tile, tiles);
+}
 
 // Padding reads these.
 GRAFT_VECTOR const float* zero_pixel() {
@@ -155,7 +162,7 @@ template <int M, int NV>
 GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
     V sum[M][NV];
     start_tile(sum, job);
-    const float *w = job.w, *x = job.x;
+    const float *w = job.w, *x = job.x, *next = job.next.at;
     const std::intptr_t zeros = reinterpret_cast<std::intptr_t>(zero_pixel());
     int lane = job.first_lane;
     for (std::int64_t left = job.ic; left > 0; x += job.in_plane, lane = 0) {
@@ -163,6 +170,7 @@ GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
         left -= channels;
         for (int t = 0; t < job.tap_count; ++t) {
             const tap_row& row = job.taps[t];
+            for (int line = 0; asks_ahead && NV == 2 && M > 1 && line < job.next.lines; ++line, next += line_floats) GRAFT_PREFETCH_FAR(next);
             if (!row.inside) {
                 w += channels * (NV * V::W);
             } else if (row.step) {
@@ -332,9 +340,10 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
     const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
     for (std::int64_t start = first; start < last; start += at_once * M) {
         const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
-        for (std::int64_t i = start, t = 0; i < stop; i += tile_pixels(stop - i), ++t) {
+        std::int64_t tiles = 0;
+        for (std::int64_t i = start; i < stop; i += tile_pixels(stop - i), ++tiles) {
             const int count = tile_pixels(stop - i);
-            fill_taps(p, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + t * taps);
+            fill_taps(p, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + tiles * taps);
         }
         for (std::int64_t pair = pair0; pair < pair1; ++pair) {
             const std::int64_t channel = pair * 2 * V::W;
@@ -345,6 +354,7 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
             for (std::int64_t i = start, t = 0; i < stop; i += job.pixels, ++t) {
                 job.pixels = tile_pixels(stop - i);
                 job.taps = rows + t * taps;
+                job.next = lines_of_next_pair(job, t, tiles);
                 job.y = a.scatter ? scattered : a.y + base + i * V::W;
                 job.residual = !a.residual ? nullptr : a.scatter ? gathered : a.residual + base + i * V::W;
                 if (a.scatter && a.residual) gather_tile(a, gathered, image, group * a.ocg + channel, job.channels, i, job.pixels);

@@ -5,6 +5,7 @@
 
 constexpr int gemm_rows = V::registers == 32 ? 14 : 6;
 constexpr int gemm_columns = 2 * V::W;
+constexpr int gemm_steps = 16;  // of k, between which weights are asked for
 
 // Asks for N vectors, a line of the cache at a time, that are wanted later.
 template <int N>
@@ -13,11 +14,26 @@ GRAFT_FORCE_INLINE void fetch(const float* at) {
     for (int i = 0; i < N; i += 16 / V::W) GRAFT_PREFETCH(at + i * V::W);
 }
 
+// Weights that come next, some lines of which are asked for from time to time: those beyond the second cache are waited for as long as they are multiplied by.
+struct weight_lines {
+    const float* at;
+    int lines;
+};
+static constexpr int line_floats = 16;
+static constexpr bool asks_ahead = V::W > 4;
+// Those that tile `tile` of `tiles` asks for at each of so many `times`, of `lines` that the tiles ask for together. Where two tiles read all weights, they are
+// a stream that the machine fetches by itself as fast as memory gives it.
+inline GRAFT_NOINLINE weight_lines lines_ahead(const float* next, std::int64_t lines, std::int64_t times, std::int64_t tile, std::int64_t tiles) {
+    const std::int64_t each = tiles < 3 ? 0 : (lines + tiles - 1) / tiles;
+    return {next + tile * each * times * line_floats, static_cast<int>(each)};
+}
+
 // out = (init + A * B) * factor for R rows and one panel; null `init` is zero.
 // `Plain`: rows of A lie along k, and B is packed; what is known of distances leaves a step fewer registers to wait for.
 template <int R, bool Plain = false>
 inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
-                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next) {
+    constexpr bool asks = asks_ahead && (Plain || R == 8);
     if constexpr (Plain) a_step = 1, b_step = gemm_columns;
     // One row does so little with a line that the memory is all its time: 16 KiB on the way hide it better than 1 KiB.
     const std::int64_t ahead = (R == 1 ? 128 : 16) * b_step;
@@ -33,18 +49,22 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t a_row, std::in
     const float* rows[(R + 3) / 4];
     GRAFT_UNROLL
     for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * a_row;
-    for (std::int64_t l = 0; l < length; ++l) {
-        const V b0 = V::load(b), b1 = V::load(b + V::W);
-        fetch<2>(b + ahead);
-        GRAFT_UNROLL
-        for (int r = 0; r < R; ++r) {
-            const V x = V::set1(rows[r / 4][r % 4 * a_row]);
-            acc[r][0] = fma(x, b0, acc[r][0]);
-            acc[r][1] = fma(x, b1, acc[r][1]);
+    for (std::int64_t l = 0; l < length;) {
+        const std::int64_t end = asks && l + gemm_steps < length ? l + gemm_steps : length;
+        for (int line = 0; asks && line < next.lines; ++line, next.at += line_floats) GRAFT_PREFETCH_FAR(next.at);
+        for (; l < end; ++l) {
+            const V b0 = V::load(b), b1 = V::load(b + V::W);
+            fetch<2>(b + ahead);
+            GRAFT_UNROLL
+            for (int r = 0; r < R; ++r) {
+                const V x = V::set1(rows[r / 4][r % 4 * a_row]);
+                acc[r][0] = fma(x, b0, acc[r][0]);
+                acc[r][1] = fma(x, b1, acc[r][1]);
+            }
+            b += b_step;
+            GRAFT_UNROLL
+            for (int q = 0; q < (R + 3) / 4; ++q) rows[q] += a_step;
         }
-        b += b_step;
-        GRAFT_UNROLL
-        for (int q = 0; q < (R + 3) / 4; ++q) rows[q] += a_step;
     }
     if (factor != 1.0f) {
         const V f = V::set1(factor);
@@ -67,14 +87,14 @@ GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, st
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
 GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
-                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor) {
+                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next = {}) {
     if (rows == gemm_rows && a_step == 1 && b_step == gemm_columns)
-        return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 4) return gemm_tile<4>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    if (rows == 2) return gemm_tile<2>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
-    gemm_tile<1>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor);
+        return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (rows == 4) return gemm_tile<4>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    if (rows == 2) return gemm_tile<2>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
+    gemm_tile<1>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
 }
 
 // rows x n elements from one place to another.
@@ -128,6 +148,11 @@ inline void gemm_run(const gemm_block& g) {
     // Parts of k whose panel stays in the first caches; one row tile streams B from memory, and reads it once anyway.
     const bool split = g.m > gemm_rows && !(residual && !residual_first);
     const std::int64_t parts = split && g.k > 640 ? (g.k + 511) / 512 : 1, part = (g.k + parts - 1) / parts;
+    const std::int64_t panels = (g.n + gemm_columns - 1) / gemm_columns, usual = gemm_tile_rows(g.m, 0, g.a_row),
+                       tiles = g.b_step == gemm_columns ? g.m / usual : 0;
+    const auto ahead = [&](const float* next, std::int64_t length, std::int64_t i) {
+        return asks_ahead ? lines_ahead(next, gemm_steps * gemm_columns / line_floats, (length + gemm_steps - 1) / gemm_steps, i, tiles) : weight_lines();
+    };
     alignas(64) float tile[gemm_rows * gemm_columns] = {};
     std::int64_t l = 0;
     do {
@@ -155,8 +180,10 @@ inline void gemm_run(const gemm_block& g) {
                     init = tile, init_row = gemm_columns;
                 }
                 float* c = g.c + i * g.ldc + j;
+                // Of the panels of the next part of k, or of the next block.
+                const float* const next = last ? b + panels * g.b_panel - l * step : b + length * step;
                 gemm_tile(height, g.a + top * g.a_row + l * g.a_step, g.a_row, g.a_step, b, step, length, init, init_row, direct ? c : tile,
-                          direct ? g.ldc : gemm_columns, last ? factor : 1.0f);
+                          direct ? g.ldc : gemm_columns, last ? factor : 1.0f, ahead(next, length, i / usual));
                 if (last && finish)
                     gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
                 else if (!direct)

@@ -69,9 +69,10 @@ inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t tas
     const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
     for (std::int64_t start = first; start < last; start += at_once * M) {
         const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
-        for (std::int64_t i = start, t = 0; i < stop; i += tile_pixels(stop - i), ++t) {
+        std::int64_t tiles = 0;
+        for (std::int64_t i = start; i < stop; i += tile_pixels(stop - i), ++tiles) {
             const int count = tile_pixels(stop - i);
-            fill_taps(lookup, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + t * taps);
+            fill_taps(lookup, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + tiles * taps);
         }
         for (std::int64_t pair = pair0; pair < pair1; ++pair) {
             const std::int64_t channel = pair * 2 * V::W;
@@ -80,6 +81,7 @@ inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t tas
             for (std::int64_t i = start, t = 0; i < stop; i += job.pixels, ++t) {
                 job.pixels = tile_pixels(stop - i);
                 job.taps = rows + t * taps;
+                job.next = lines_of_next_pair(job, t, tiles);
                 run_tile(a, job);
                 grad_phase_store(phase, sums, {image, group * a.ocg + channel, i, job.channels, job.pixels});
             }
