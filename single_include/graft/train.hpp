@@ -6952,7 +6952,7 @@ struct product_sum_problem {
     std::int64_t each = 1;  ///< rows of a and b that a sample has
 };
 
-/// Bytes of workspace (alignment 64): some megabytes at most, whatever the sizes.
+/// Bytes of workspace (alignment 64), whatever the number of threads: some tens of megabytes at most, whatever the sizes.
 std::int64_t product_sum_workspace_bytes(isa set, const product_sum_problem& problem);
 /// c must overlap neither a nor b.
 void run_product_sum(isa set, const product_sum_problem& problem, const float* a, const float* b, float* c, void* workspace, executor& pool);
@@ -9045,7 +9045,7 @@ inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const 
             if (second) b1 = V::load_partial(b + V::W, second);
         }
         fetch<2>(b + ahead * ldb);
-        GRAFT_PREFETCH(a + ahead * lda);
+        GRAFT_PREFETCH(a + ahead * lda + R - 1);  // the line of the first is one that the tile before has read
         GRAFT_UNROLL
         for (int r = 0; r < R; ++r) {
             const V x = V::set1(a[r]);
@@ -11109,7 +11109,7 @@ inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const 
             if (second) b1 = V::load_partial(b + V::W, second);
         }
         fetch<2>(b + ahead * ldb);
-        GRAFT_PREFETCH(a + ahead * lda);
+        GRAFT_PREFETCH(a + ahead * lda + R - 1);  // the line of the first is one that the tile before has read
         GRAFT_UNROLL
         for (int r = 0; r < R; ++r) {
             const V x = V::set1(a[r]);
@@ -13174,7 +13174,7 @@ inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const 
             if (second) b1 = V::load_partial(b + V::W, second);
         }
         fetch<2>(b + ahead * ldb);
-        GRAFT_PREFETCH(a + ahead * lda);
+        GRAFT_PREFETCH(a + ahead * lda + R - 1);  // the line of the first is one that the tile before has read
         GRAFT_UNROLL
         for (int r = 0; r < R; ++r) {
             const V x = V::set1(a[r]);
@@ -15239,7 +15239,7 @@ inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const 
             if (second) b1 = V::load_partial(b + V::W, second);
         }
         fetch<2>(b + ahead * ldb);
-        GRAFT_PREFETCH(a + ahead * lda);
+        GRAFT_PREFETCH(a + ahead * lda + R - 1);  // the line of the first is one that the tile before has read
         GRAFT_UNROLL
         for (int r = 0; r < R; ++r) {
             const V x = V::set1(a[r]);
@@ -17302,7 +17302,7 @@ inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const 
             if (second) b1 = V::load_partial(b + V::W, second);
         }
         fetch<2>(b + ahead * ldb);
-        GRAFT_PREFETCH(a + ahead * lda);
+        GRAFT_PREFETCH(a + ahead * lda + R - 1);  // the line of the first is one that the tile before has read
         GRAFT_UNROLL
         for (int r = 0; r < R; ++r) {
             const V x = V::set1(a[r]);
@@ -19377,37 +19377,50 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
 
+constexpr int most_product_threads = 32;  // that a product is cut for
+
 // Blocks of C and the memory that each task has for the levels of its tree.
 struct product_sum_plan {
     std::int64_t block_rows, block_columns, down, across, level_floats, slot_floats, slots;
 
-    product_sum_plan(isa set, const product_sum_problem& p) {
+    product_sum_plan(isa set, const product_sum_problem& p, int threads) {
         const matmul_grad_kernels& k = *training_kernels(set).matmul_grad;
-        // Short sums read little for each tile, and one tile's levels stay in the first cache; with long ones it pays to read the
-        // rows once for several tiles.
-        const std::int64_t tiles = p.n <= 64 ? 1 : 4;
-        block_rows = std::min<std::int64_t>(p.rows, tiles * k.rows);
-        block_columns = std::min<std::int64_t>((p.columns + k.columns - 1) / k.columns, tiles) * k.columns;
-        down = (p.rows + block_rows - 1) / block_rows;
-        across = (p.columns + block_columns - 1) / block_columns;
+        // A block's levels and the rows that it reads of some samples stay in the second cache; the larger it is, the fewer times A and B are read. Short sums
+        // read little for each tile, and one tile's levels stay in the first cache.
+        constexpr std::int64_t most_rows = 104, most_columns = 192;
+        const std::int64_t high = (p.rows + k.rows - 1) / k.rows, wide = (p.columns + k.columns - 1) / k.columns;
+        std::int64_t rows = p.n <= 64 ? 1 : most_rows / k.rows, columns = p.n <= 64 ? 1 : most_columns / k.columns;
+        const auto even = [](std::int64_t all, std::int64_t most, std::int64_t& parts) { return parts = (all + most - 1) / most, (all + parts - 1) / parts; };
+        for (;;) {
+            rows = even(high, rows, down), columns = even(wide, columns, across);
+            if (down * across >= 4 * threads || down * across % threads == 0 || rows * columns == 1) break;
+            std::int64_t& longer = rows > columns ? rows : columns;
+            longer = (longer + 1) / 2;
+        }
+        block_rows = std::min(p.rows, rows * k.rows);
+        block_columns = columns * k.columns;
         level_floats = block_rows * block_columns;
         std::int64_t levels = 1;
         while (std::int64_t(1) << (levels - 1) < p.tree.count) ++levels;
         slot_floats = levels * level_floats;
-        slots = std::min<std::int64_t>(down * across, 64);
+        slots = std::min<std::int64_t>(down * across, most_product_threads);
     }
 };
 
 }  // namespace detail
 
 GRAFT_INLINE std::int64_t product_sum_workspace_bytes(isa set, const product_sum_problem& problem) {
-    const detail::product_sum_plan plan(set, problem);
-    return plan.slots * plan.slot_floats * 4;
+    std::int64_t floats = 0;
+    for (int threads = 1; threads <= detail::most_product_threads; ++threads) {
+        const detail::product_sum_plan plan(set, problem, threads);
+        floats = std::max(floats, plan.slots * plan.slot_floats);
+    }
+    return floats * 4;
 }
 
 GRAFT_INLINE void run_product_sum(isa set, const product_sum_problem& p, const float* a, const float* b, float* c, void* workspace, executor& pool) {
     const matmul_grad_kernels& k = *training_kernels(set).matmul_grad;
-    const detail::product_sum_plan plan(set, p);
+    const detail::product_sum_plan plan(set, p, std::min(pool.threads(), detail::most_product_threads));
     const std::int64_t blocks = plan.down * plan.across;
     parallel_for(pool, plan.slots, [&](std::int64_t slot) {
         product_sum_block g{};

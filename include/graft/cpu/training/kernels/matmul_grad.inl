@@ -25,7 +25,7 @@ inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const 
             if (second) b1 = V::load_partial(b + V::W, second);
         }
         fetch<2>(b + ahead * ldb);
-        GRAFT_PREFETCH(a + ahead * lda);
+        GRAFT_PREFETCH(a + ahead * lda + R - 1);  // the line of the first is one that the tile before has read
         GRAFT_UNROLL
         for (int r = 0; r < R; ++r) {
             const V x = V::set1(a[r]);
