@@ -7094,6 +7094,19 @@ struct conv_grad_input_args {
     std::int64_t row0 = 0, column0 = 0;  // where the phase's first pixel lies in dX
 };
 
+/// The gradient of an input of few channels: `sums` has what each row of taps gives, [image][vector of (channel, row of taps)][row of dY][column of dX][W], and
+/// each pixel of dX adds up one of each row.
+struct conv_tap_rows_args {
+    static constexpr int most_rows = 16, most_vectors = 4;
+    conv_problem forward;
+    const float* sums = nullptr;
+    const float* residual = nullptr;  // null, or as dx
+    float* dx = nullptr;
+    int vectors = 1;
+    // Of a row of taps and a vector: which lane of the vector each channel takes, and 1 where it takes one.
+    alignas(64) std::int32_t lane[most_rows][most_vectors][16] = {}, taken[most_rows][most_vectors][16] = {};
+};
+
 /// One packing of weights: the weight of output channel j, input channel c and tap t of a group is from[group * from_group + j * out_step +
 /// c * in_step + tap[t]], of the `from_taps` that lie together. Groups of input channels are whole vectors.
 struct conv_pack_args {
@@ -7123,6 +7136,7 @@ struct conv_grad_kernels {
     void (*input_phase)(const conv_grad_input_args&, std::int64_t task);
     void (*input_empty_phase)(const conv_grad_input_args&, std::int64_t task);
     void (*input_depthwise)(const conv_grad_input_args&, std::int64_t task);
+    void (*input_tap_rows)(const conv_tap_rows_args&, std::int64_t row);  // of all images
     void (*pack)(const conv_pack_args&, std::int64_t task);
 };
 
@@ -8521,6 +8535,41 @@ inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t tas
     }
 }
 
+// Some neighbouring pixels of row y of an image.
+template <int Pixels>
+GRAFT_VECTOR void tap_rows_tile(const conv_tap_rows_args& a, const float* sums, std::int64_t y, const float* residual, float* dx) {
+    const conv_problem& f = a.forward;
+    const std::int64_t row = f.iw * V::W, plane = f.oh * row;
+    V sum[Pixels];
+    GRAFT_UNROLL
+    for (int m = 0; m < Pixels; ++m) sum[m] = residual ? V::load(residual + m * V::W) : V::zero();
+    for (int ky = 0; ky < f.kh; ++ky) {
+        const std::int64_t oy = y + f.pt - std::int64_t(ky) * f.dh;
+        if (oy < 0 || oy >= f.oh) continue;
+        for (int v = 0; v < a.vectors; ++v) {
+            const float* const from = sums + v * plane + oy * row;
+            const I lane = I::load(a.lane[ky][v]);
+            const M taken = I::load(a.taken[ky][v]) > I::set1(0);
+            GRAFT_UNROLL
+            for (int m = 0; m < Pixels; ++m) sum[m] = sum[m] + select(taken, permute(V::load(from + m * V::W), lane), V::zero());
+        }
+    }
+    GRAFT_UNROLL
+    for (int m = 0; m < Pixels; ++m) sum[m].store(dx + m * V::W);
+}
+inline void grad_input_tap_rows(const conv_tap_rows_args& a, std::int64_t task) {
+    constexpr int many = 8;
+    const conv_problem& f = a.forward;
+    const std::int64_t image = task / f.ih, y = task % f.ih, at = task * f.iw * V::W;
+    const float* const sums = a.sums + image * a.vectors * f.oh * f.iw * V::W;
+    for (std::int64_t x = 0, count; x < f.iw; x += count) {
+        const std::int64_t first = x * V::W;
+        const float* const residual = a.residual ? a.residual + at + first : nullptr;
+        count = f.iw - x < many ? 1 : many;
+        (count == many ? tap_rows_tile<many> : tap_rows_tile<1>)(a, sums + first, y, residual, a.dx + at + first);
+    }
+}
+
 inline const conv_grad_kernels* conv_grad_table() {
     constexpr bool weight = wanted("ConvGradWeight"), input = wanted("ConvGradInput");
     static constexpr conv_grad_kernels all = {grad_vectors,
@@ -8537,6 +8586,7 @@ inline const conv_grad_kernels* conv_grad_table() {
                                               input ? &grad_input_phase : nullptr,
                                               input ? &grad_input_empty_phase : nullptr,
                                               input ? &grad_input_depthwise : nullptr,
+                                              input ? &grad_input_tap_rows : nullptr,
                                               input || weight ? &conv_pack : nullptr};
     return &all;
 }
@@ -10585,6 +10635,41 @@ inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t tas
     }
 }
 
+// Some neighbouring pixels of row y of an image.
+template <int Pixels>
+GRAFT_VECTOR void tap_rows_tile(const conv_tap_rows_args& a, const float* sums, std::int64_t y, const float* residual, float* dx) {
+    const conv_problem& f = a.forward;
+    const std::int64_t row = f.iw * V::W, plane = f.oh * row;
+    V sum[Pixels];
+    GRAFT_UNROLL
+    for (int m = 0; m < Pixels; ++m) sum[m] = residual ? V::load(residual + m * V::W) : V::zero();
+    for (int ky = 0; ky < f.kh; ++ky) {
+        const std::int64_t oy = y + f.pt - std::int64_t(ky) * f.dh;
+        if (oy < 0 || oy >= f.oh) continue;
+        for (int v = 0; v < a.vectors; ++v) {
+            const float* const from = sums + v * plane + oy * row;
+            const I lane = I::load(a.lane[ky][v]);
+            const M taken = I::load(a.taken[ky][v]) > I::set1(0);
+            GRAFT_UNROLL
+            for (int m = 0; m < Pixels; ++m) sum[m] = sum[m] + select(taken, permute(V::load(from + m * V::W), lane), V::zero());
+        }
+    }
+    GRAFT_UNROLL
+    for (int m = 0; m < Pixels; ++m) sum[m].store(dx + m * V::W);
+}
+inline void grad_input_tap_rows(const conv_tap_rows_args& a, std::int64_t task) {
+    constexpr int many = 8;
+    const conv_problem& f = a.forward;
+    const std::int64_t image = task / f.ih, y = task % f.ih, at = task * f.iw * V::W;
+    const float* const sums = a.sums + image * a.vectors * f.oh * f.iw * V::W;
+    for (std::int64_t x = 0, count; x < f.iw; x += count) {
+        const std::int64_t first = x * V::W;
+        const float* const residual = a.residual ? a.residual + at + first : nullptr;
+        count = f.iw - x < many ? 1 : many;
+        (count == many ? tap_rows_tile<many> : tap_rows_tile<1>)(a, sums + first, y, residual, a.dx + at + first);
+    }
+}
+
 inline const conv_grad_kernels* conv_grad_table() {
     constexpr bool weight = wanted("ConvGradWeight"), input = wanted("ConvGradInput");
     static constexpr conv_grad_kernels all = {grad_vectors,
@@ -10601,6 +10686,7 @@ inline const conv_grad_kernels* conv_grad_table() {
                                               input ? &grad_input_phase : nullptr,
                                               input ? &grad_input_empty_phase : nullptr,
                                               input ? &grad_input_depthwise : nullptr,
+                                              input ? &grad_input_tap_rows : nullptr,
                                               input || weight ? &conv_pack : nullptr};
     return &all;
 }
@@ -12650,6 +12736,41 @@ inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t tas
     }
 }
 
+// Some neighbouring pixels of row y of an image.
+template <int Pixels>
+GRAFT_VECTOR void tap_rows_tile(const conv_tap_rows_args& a, const float* sums, std::int64_t y, const float* residual, float* dx) {
+    const conv_problem& f = a.forward;
+    const std::int64_t row = f.iw * V::W, plane = f.oh * row;
+    V sum[Pixels];
+    GRAFT_UNROLL
+    for (int m = 0; m < Pixels; ++m) sum[m] = residual ? V::load(residual + m * V::W) : V::zero();
+    for (int ky = 0; ky < f.kh; ++ky) {
+        const std::int64_t oy = y + f.pt - std::int64_t(ky) * f.dh;
+        if (oy < 0 || oy >= f.oh) continue;
+        for (int v = 0; v < a.vectors; ++v) {
+            const float* const from = sums + v * plane + oy * row;
+            const I lane = I::load(a.lane[ky][v]);
+            const M taken = I::load(a.taken[ky][v]) > I::set1(0);
+            GRAFT_UNROLL
+            for (int m = 0; m < Pixels; ++m) sum[m] = sum[m] + select(taken, permute(V::load(from + m * V::W), lane), V::zero());
+        }
+    }
+    GRAFT_UNROLL
+    for (int m = 0; m < Pixels; ++m) sum[m].store(dx + m * V::W);
+}
+inline void grad_input_tap_rows(const conv_tap_rows_args& a, std::int64_t task) {
+    constexpr int many = 8;
+    const conv_problem& f = a.forward;
+    const std::int64_t image = task / f.ih, y = task % f.ih, at = task * f.iw * V::W;
+    const float* const sums = a.sums + image * a.vectors * f.oh * f.iw * V::W;
+    for (std::int64_t x = 0, count; x < f.iw; x += count) {
+        const std::int64_t first = x * V::W;
+        const float* const residual = a.residual ? a.residual + at + first : nullptr;
+        count = f.iw - x < many ? 1 : many;
+        (count == many ? tap_rows_tile<many> : tap_rows_tile<1>)(a, sums + first, y, residual, a.dx + at + first);
+    }
+}
+
 inline const conv_grad_kernels* conv_grad_table() {
     constexpr bool weight = wanted("ConvGradWeight"), input = wanted("ConvGradInput");
     static constexpr conv_grad_kernels all = {grad_vectors,
@@ -12666,6 +12787,7 @@ inline const conv_grad_kernels* conv_grad_table() {
                                               input ? &grad_input_phase : nullptr,
                                               input ? &grad_input_empty_phase : nullptr,
                                               input ? &grad_input_depthwise : nullptr,
+                                              input ? &grad_input_tap_rows : nullptr,
                                               input || weight ? &conv_pack : nullptr};
     return &all;
 }
@@ -14715,6 +14837,41 @@ inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t tas
     }
 }
 
+// Some neighbouring pixels of row y of an image.
+template <int Pixels>
+GRAFT_VECTOR void tap_rows_tile(const conv_tap_rows_args& a, const float* sums, std::int64_t y, const float* residual, float* dx) {
+    const conv_problem& f = a.forward;
+    const std::int64_t row = f.iw * V::W, plane = f.oh * row;
+    V sum[Pixels];
+    GRAFT_UNROLL
+    for (int m = 0; m < Pixels; ++m) sum[m] = residual ? V::load(residual + m * V::W) : V::zero();
+    for (int ky = 0; ky < f.kh; ++ky) {
+        const std::int64_t oy = y + f.pt - std::int64_t(ky) * f.dh;
+        if (oy < 0 || oy >= f.oh) continue;
+        for (int v = 0; v < a.vectors; ++v) {
+            const float* const from = sums + v * plane + oy * row;
+            const I lane = I::load(a.lane[ky][v]);
+            const M taken = I::load(a.taken[ky][v]) > I::set1(0);
+            GRAFT_UNROLL
+            for (int m = 0; m < Pixels; ++m) sum[m] = sum[m] + select(taken, permute(V::load(from + m * V::W), lane), V::zero());
+        }
+    }
+    GRAFT_UNROLL
+    for (int m = 0; m < Pixels; ++m) sum[m].store(dx + m * V::W);
+}
+inline void grad_input_tap_rows(const conv_tap_rows_args& a, std::int64_t task) {
+    constexpr int many = 8;
+    const conv_problem& f = a.forward;
+    const std::int64_t image = task / f.ih, y = task % f.ih, at = task * f.iw * V::W;
+    const float* const sums = a.sums + image * a.vectors * f.oh * f.iw * V::W;
+    for (std::int64_t x = 0, count; x < f.iw; x += count) {
+        const std::int64_t first = x * V::W;
+        const float* const residual = a.residual ? a.residual + at + first : nullptr;
+        count = f.iw - x < many ? 1 : many;
+        (count == many ? tap_rows_tile<many> : tap_rows_tile<1>)(a, sums + first, y, residual, a.dx + at + first);
+    }
+}
+
 inline const conv_grad_kernels* conv_grad_table() {
     constexpr bool weight = wanted("ConvGradWeight"), input = wanted("ConvGradInput");
     static constexpr conv_grad_kernels all = {grad_vectors,
@@ -14731,6 +14888,7 @@ inline const conv_grad_kernels* conv_grad_table() {
                                               input ? &grad_input_phase : nullptr,
                                               input ? &grad_input_empty_phase : nullptr,
                                               input ? &grad_input_depthwise : nullptr,
+                                              input ? &grad_input_tap_rows : nullptr,
                                               input || weight ? &conv_pack : nullptr};
     return &all;
 }
@@ -16778,6 +16936,41 @@ inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t tas
     }
 }
 
+// Some neighbouring pixels of row y of an image.
+template <int Pixels>
+GRAFT_VECTOR void tap_rows_tile(const conv_tap_rows_args& a, const float* sums, std::int64_t y, const float* residual, float* dx) {
+    const conv_problem& f = a.forward;
+    const std::int64_t row = f.iw * V::W, plane = f.oh * row;
+    V sum[Pixels];
+    GRAFT_UNROLL
+    for (int m = 0; m < Pixels; ++m) sum[m] = residual ? V::load(residual + m * V::W) : V::zero();
+    for (int ky = 0; ky < f.kh; ++ky) {
+        const std::int64_t oy = y + f.pt - std::int64_t(ky) * f.dh;
+        if (oy < 0 || oy >= f.oh) continue;
+        for (int v = 0; v < a.vectors; ++v) {
+            const float* const from = sums + v * plane + oy * row;
+            const I lane = I::load(a.lane[ky][v]);
+            const M taken = I::load(a.taken[ky][v]) > I::set1(0);
+            GRAFT_UNROLL
+            for (int m = 0; m < Pixels; ++m) sum[m] = sum[m] + select(taken, permute(V::load(from + m * V::W), lane), V::zero());
+        }
+    }
+    GRAFT_UNROLL
+    for (int m = 0; m < Pixels; ++m) sum[m].store(dx + m * V::W);
+}
+inline void grad_input_tap_rows(const conv_tap_rows_args& a, std::int64_t task) {
+    constexpr int many = 8;
+    const conv_problem& f = a.forward;
+    const std::int64_t image = task / f.ih, y = task % f.ih, at = task * f.iw * V::W;
+    const float* const sums = a.sums + image * a.vectors * f.oh * f.iw * V::W;
+    for (std::int64_t x = 0, count; x < f.iw; x += count) {
+        const std::int64_t first = x * V::W;
+        const float* const residual = a.residual ? a.residual + at + first : nullptr;
+        count = f.iw - x < many ? 1 : many;
+        (count == many ? tap_rows_tile<many> : tap_rows_tile<1>)(a, sums + first, y, residual, a.dx + at + first);
+    }
+}
+
 inline const conv_grad_kernels* conv_grad_table() {
     constexpr bool weight = wanted("ConvGradWeight"), input = wanted("ConvGradInput");
     static constexpr conv_grad_kernels all = {grad_vectors,
@@ -16794,6 +16987,7 @@ inline const conv_grad_kernels* conv_grad_table() {
                                               input ? &grad_input_phase : nullptr,
                                               input ? &grad_input_empty_phase : nullptr,
                                               input ? &grad_input_depthwise : nullptr,
+                                              input ? &grad_input_tap_rows : nullptr,
                                               input || weight ? &conv_pack : nullptr};
     return &all;
 }
@@ -20873,6 +21067,19 @@ struct conv_grad_input_args {
     std::int64_t row0 = 0, column0 = 0;  // where the phase's first pixel lies in dX
 };
 
+/// The gradient of an input of few channels: `sums` has what each row of taps gives, [image][vector of (channel, row of taps)][row of dY][column of dX][W], and
+/// each pixel of dX adds up one of each row.
+struct conv_tap_rows_args {
+    static constexpr int most_rows = 16, most_vectors = 4;
+    conv_problem forward;
+    const float* sums = nullptr;
+    const float* residual = nullptr;  // null, or as dx
+    float* dx = nullptr;
+    int vectors = 1;
+    // Of a row of taps and a vector: which lane of the vector each channel takes, and 1 where it takes one.
+    alignas(64) std::int32_t lane[most_rows][most_vectors][16] = {}, taken[most_rows][most_vectors][16] = {};
+};
+
 /// One packing of weights: the weight of output channel j, input channel c and tap t of a group is from[group * from_group + j * out_step +
 /// c * in_step + tap[t]], of the `from_taps` that lie together. Groups of input channels are whole vectors.
 struct conv_pack_args {
@@ -20902,6 +21109,7 @@ struct conv_grad_kernels {
     void (*input_phase)(const conv_grad_input_args&, std::int64_t task);
     void (*input_empty_phase)(const conv_grad_input_args&, std::int64_t task);
     void (*input_depthwise)(const conv_grad_input_args&, std::int64_t task);
+    void (*input_tap_rows)(const conv_tap_rows_args&, std::int64_t row);  // of all images
     void (*pack)(const conv_pack_args&, std::int64_t task);
 };
 
@@ -20946,6 +21154,7 @@ void run_conv_grad_weight(isa set, const conv_problem& forward, const conv_grad_
 
 enum class conv_grad_input_algorithm {
     convolution,  ///< stride 1: a convolution of dy with the weights turned round
+    tap_rows,     ///< stride 1, few input channels: a convolution of dy whose outputs are the input channels by the rows of taps, and sums of its rows
     phases,       ///< strides: a convolution of stride 1 for each phase of the pixels of dx
     depthwise,    ///< as many groups as channels, with strides
 };
@@ -20954,7 +21163,7 @@ enum class conv_grad_input_algorithm {
 struct conv_grad_input_choice {
     conv_grad_input_algorithm algorithm = conv_grad_input_algorithm::convolution;
     const char* reason = "";                ///< for logs; static storage
-    conv_choice conv;                       ///< of the convolution, or of each phase
+    conv_choice conv;                       ///< of the convolution, or of each phase; of tap_rows that by rows of taps
     std::int64_t packed_bytes = 0;          ///< of the weights as pack_conv_grad_input_weights writes them
     std::int64_t pack_workspace_bytes = 0;  ///< what pack_conv_grad_input_weights needs, aligned to 64
     std::int64_t workspace_bytes = 0;       ///< what run_conv_grad_input needs beside its arguments, aligned to 64
@@ -21010,6 +21219,30 @@ inline conv_problem turned_round(const conv_problem& f) {
     q.ep = epilogue();
     q.bfloat16 &= f.groups == 1;  // weights of groups are turned for floats alone
     return q;
+}
+
+// The convolution of dy that gives what each row of taps gives: output channel c * kh + ky is input channel c by row ky.
+inline conv_problem rows_of_taps(const conv_problem& f) {
+    conv_problem q = turned_round(f);
+    q.oc = f.ic * f.kh, q.oh = f.oh;
+    q.kh = q.dh = 1, q.pt = 0;
+    q.bfloat16 = false;
+    return q;
+}
+// Fewer channels than a vector has leave lanes empty: by rows of taps they are full, though all these sums are added up once more.
+inline bool sums_tap_rows(isa set, const conv_problem& f, const conv_choice& whole) {
+    const std::int64_t width = vector_width(set), vectors = ceil_div(f.ic * f.kh, width);
+    if (whole.algorithm != conv_algorithm::direct || f.groups > 1 || f.ic >= width || f.kh < 2 || f.kh > conv_tap_rows_args::most_rows ||
+        vectors > conv_tap_rows_args::most_vectors || f.kw > conv_pack_args::most_taps / width)
+        return false;
+    const double products = double(f.oh * f.iw * f.kw * f.oc * vectors), sums = 4 * double(f.ih * f.iw * f.kh * vectors);
+    return products + sums < 0.8 * double(f.ih * f.iw * f.kh * f.kw * f.oc);
+}
+// Floats of what such a convolution gives, for one image.
+inline std::int64_t tap_row_floats(const conv_problem& q, std::int64_t width) { return ceil_div(q.oc, width) * width * q.oh * q.ow; }
+// Images of which that stays in the second cache.
+inline std::int64_t tap_row_images(const conv_problem& q, std::int64_t width) {
+    return std::min(q.n, (std::int64_t(1) << 18) / std::max<std::int64_t>(1, tap_row_floats(q, width)) + 1);
 }
 
 // One phase of an axis: inputs first, first + stride, ... of which there are `count`; the taps tap, tap + step, ... reach them, as a
@@ -21111,6 +21344,16 @@ GRAFT_INLINE conv_grad_input_choice choose_conv_grad_input(isa set, const conv_p
     const std::int64_t width = vector_width(set);
     if (f.sh == 1 && f.sw == 1) {
         c.conv = choose_conv(set, detail::turned_round(f));
+        if (detail::sums_tap_rows(set, f, c.conv)) {
+            conv_problem q = detail::rows_of_taps(f);
+            q.n = detail::tap_row_images(q, width);
+            c.algorithm = conv_grad_input_algorithm::tap_rows;
+            c.conv = choose_conv(set, q);
+            c.reason = "few channels: rows of taps side by side";
+            c.packed_bytes = c.conv.packed_bytes;
+            c.workspace_bytes = q.n * detail::tap_row_floats(q, width) * 4 + c.conv.workspace_bytes;
+            return c;
+        }
         c.reason = c.conv.reason;
         c.packed_bytes = c.conv.packed_bytes;
         c.workspace_bytes = c.conv.workspace_bytes;
@@ -21197,6 +21440,14 @@ GRAFT_INLINE void pack_conv_grad_input_weights(isa set, const conv_problem& f, c
         forward.algorithm = conv_algorithm::depthwise;
         return pack_conv_weights(set, f, forward, weight, packed, pool);
     }
+    if (choice.algorithm == conv_grad_input_algorithm::tap_rows) {
+        conv_pack_args a;
+        a.from = weight;
+        a.out_step = a.from_taps = f.kw;
+        a.in_step = f.ic * f.kh * f.kw;
+        for (int kx = 0; kx < f.kw; ++kx) a.tap[kx] = f.kw - 1 - kx;
+        return detail::pack_by_vectors(set, detail::rows_of_taps(f), choice.conv, a, packed, pool);
+    }
     if (choice.algorithm == conv_grad_input_algorithm::convolution && detail::in_bfloat16(choice)) {
         // Turned round: channels change places, and the last tap is the first.
         const std::int64_t taps = std::int64_t(f.kh) * f.kw;
@@ -21226,6 +21477,38 @@ GRAFT_INLINE void repack_conv_weights(isa set, const conv_problem& p, const conv
     detail::pack_by_vectors(set, p, choice, a, packed, pool);
 }
 
+namespace detail {
+
+inline void run_tap_rows(isa set, const conv_problem& f, const conv_grad_input_choice& choice, const float* dy, const void* packed, const float* residual,
+                         float* dx, void* workspace, executor& pool) {
+    const std::int64_t width = vector_width(set), of_dy = ceil_div(f.oc, width) * width * f.oh * f.ow, of_dx = width * f.ih * f.iw;
+    conv_problem q = rows_of_taps(f);
+    const std::int64_t together = tap_row_images(q, width);
+    conv_tap_rows_args a;
+    a.forward = f;
+    a.vectors = static_cast<int>(ceil_div(q.oc, width));
+    for (int ky = 0; ky < f.kh; ++ky)
+        for (int c = 0; c < f.ic; ++c) {
+            const std::int64_t from = std::int64_t(c) * f.kh + ky;
+            a.lane[ky][from / width][c] = static_cast<std::int32_t>(from % width);
+            a.taken[ky][from / width][c] = 1;
+        }
+    float* const sums = static_cast<float*>(workspace);
+    void* const behind = sums + together * tap_row_floats(q, width);
+    a.sums = sums;
+    for (std::int64_t first = 0; first < f.n; first += together) {
+        q.n = std::min(together, f.n - first);
+        run_conv(set, q, choice.conv, dy + first * of_dy, packed, nullptr, nullptr, sums, behind, pool);
+        a.residual = residual ? residual + first * of_dx : nullptr;
+        a.dx = dx + first * of_dx;
+        parallel_for_pieces(pool, q.n * f.ih, ceil_div(2000, f.iw), [&](std::int64_t row, std::int64_t count) {
+            for (std::int64_t end = row + count; row < end; ++row) training_kernels(set).conv_grad->input_tap_rows(a, row);
+        });
+    }
+}
+
+}  // namespace detail
+
 GRAFT_INLINE void run_conv_grad_input(isa set, const conv_problem& f, const conv_grad_input_choice& choice, const float* dy, const void* packed,
                                       const float* residual, float* dx, void* workspace, executor& pool) {
     const conv_grad_kernels& k = *training_kernels(set).conv_grad;
@@ -21233,6 +21516,7 @@ GRAFT_INLINE void run_conv_grad_input(isa set, const conv_problem& f, const conv
     if (f.n * f.ic * f.ih * f.iw == 0) return;
     if (choice.algorithm == conv_grad_input_algorithm::convolution)
         return run_conv(set, detail::turned_round(f), choice.conv, dy, packed, nullptr, residual, dx, workspace, pool);
+    if (choice.algorithm == conv_grad_input_algorithm::tap_rows) return detail::run_tap_rows(set, f, choice, dy, packed, residual, dx, workspace, pool);
     conv_grad_input_args a[4];
     for (conv_grad_input_args& one : a) {
         one.forward = f;

@@ -115,6 +115,24 @@ TEST_CASE("gradients of convolutions agree with plain sums on the shapes of real
     }
 }
 
+TEST_CASE("the gradient of an input of few channels is summed by rows of taps, whatever pads, dilations and batches") {
+    random_source random;
+    // batch, ic, oc, height, width, taps down, across, dilation, pad
+    const int shapes[][9] = {{16, 6, 16, 12, 12, 5, 5, 1, 0}, {1, 6, 16, 12, 12, 5, 5, 1, 2},  {3, 1, 20, 17, 9, 3, 5, 2, 3}, {2, 4, 40, 11, 23, 4, 3, 1, 1},
+                             {2, 2, 7, 30, 5, 7, 2, 1, 0},    {40, 3, 24, 40, 37, 5, 3, 1, 1}, {2, 5, 16, 9, 9, 5, 5, 2, 4},  {2, 1, 16, 6, 20, 2, 9, 1, 0}};
+    for (const auto& s : shapes) {
+        conv_problem p;
+        p.n = s[0], p.ic = s[1], p.oc = s[2], p.ih = s[3], p.iw = s[4], p.kh = s[5], p.kw = s[6], p.dh = p.dw = s[7], p.pt = p.pl = s[8];
+        size_output(p, p.pt, p.pl);
+        for (isa set : sets()) {
+            INFO(describe(set, p, ""));
+            if (vector_width(set) == 16) CHECK(choose_conv_grad_input(set, p).algorithm == conv_grad_input_algorithm::tap_rows);
+        }
+        check_input(p, random, false);
+        check_input(p, random, true);
+    }
+}
+
 TEST_CASE("gradients of convolutions over batches that leave shards empty are right, and the tree is the same for any batch") {
     random_source random;
     for (int batch = 1; batch <= 9; ++batch) {

@@ -42,6 +42,7 @@ void run_conv_grad_weight(isa set, const conv_problem& forward, const conv_grad_
 
 enum class conv_grad_input_algorithm {
     convolution,  ///< stride 1: a convolution of dy with the weights turned round
+    tap_rows,     ///< stride 1, few input channels: a convolution of dy whose outputs are the input channels by the rows of taps, and sums of its rows
     phases,       ///< strides: a convolution of stride 1 for each phase of the pixels of dx
     depthwise,    ///< as many groups as channels, with strides
 };
@@ -50,7 +51,7 @@ enum class conv_grad_input_algorithm {
 struct conv_grad_input_choice {
     conv_grad_input_algorithm algorithm = conv_grad_input_algorithm::convolution;
     const char* reason = "";                ///< for logs; static storage
-    conv_choice conv;                       ///< of the convolution, or of each phase
+    conv_choice conv;                       ///< of the convolution, or of each phase; of tap_rows that by rows of taps
     std::int64_t packed_bytes = 0;          ///< of the weights as pack_conv_grad_input_weights writes them
     std::int64_t pack_workspace_bytes = 0;  ///< what pack_conv_grad_input_weights needs, aligned to 64
     std::int64_t workspace_bytes = 0;       ///< what run_conv_grad_input needs beside its arguments, aligned to 64

@@ -30,6 +30,30 @@ inline conv_problem turned_round(const conv_problem& f) {
     return q;
 }
 
+// The convolution of dy that gives what each row of taps gives: output channel c * kh + ky is input channel c by row ky.
+inline conv_problem rows_of_taps(const conv_problem& f) {
+    conv_problem q = turned_round(f);
+    q.oc = f.ic * f.kh, q.oh = f.oh;
+    q.kh = q.dh = 1, q.pt = 0;
+    q.bfloat16 = false;
+    return q;
+}
+// Fewer channels than a vector has leave lanes empty: by rows of taps they are full, though all these sums are added up once more.
+inline bool sums_tap_rows(isa set, const conv_problem& f, const conv_choice& whole) {
+    const std::int64_t width = vector_width(set), vectors = ceil_div(f.ic * f.kh, width);
+    if (whole.algorithm != conv_algorithm::direct || f.groups > 1 || f.ic >= width || f.kh < 2 || f.kh > conv_tap_rows_args::most_rows ||
+        vectors > conv_tap_rows_args::most_vectors || f.kw > conv_pack_args::most_taps / width)
+        return false;
+    const double products = double(f.oh * f.iw * f.kw * f.oc * vectors), sums = 4 * double(f.ih * f.iw * f.kh * vectors);
+    return products + sums < 0.8 * double(f.ih * f.iw * f.kh * f.kw * f.oc);
+}
+// Floats of what such a convolution gives, for one image.
+inline std::int64_t tap_row_floats(const conv_problem& q, std::int64_t width) { return ceil_div(q.oc, width) * width * q.oh * q.ow; }
+// Images of which that stays in the second cache.
+inline std::int64_t tap_row_images(const conv_problem& q, std::int64_t width) {
+    return std::min(q.n, (std::int64_t(1) << 18) / std::max<std::int64_t>(1, tap_row_floats(q, width)) + 1);
+}
+
 // One phase of an axis: inputs first, first + stride, ... of which there are `count`; the taps tap, tap + step, ... reach them, as a
 // kernel of `taps` with a dilation and a pad over the outputs.
 struct phase_axis {
@@ -129,6 +153,16 @@ GRAFT_INLINE conv_grad_input_choice choose_conv_grad_input(isa set, const conv_p
     const std::int64_t width = vector_width(set);
     if (f.sh == 1 && f.sw == 1) {
         c.conv = choose_conv(set, detail::turned_round(f));
+        if (detail::sums_tap_rows(set, f, c.conv)) {
+            conv_problem q = detail::rows_of_taps(f);
+            q.n = detail::tap_row_images(q, width);
+            c.algorithm = conv_grad_input_algorithm::tap_rows;
+            c.conv = choose_conv(set, q);
+            c.reason = "few channels: rows of taps side by side";
+            c.packed_bytes = c.conv.packed_bytes;
+            c.workspace_bytes = q.n * detail::tap_row_floats(q, width) * 4 + c.conv.workspace_bytes;
+            return c;
+        }
         c.reason = c.conv.reason;
         c.packed_bytes = c.conv.packed_bytes;
         c.workspace_bytes = c.conv.workspace_bytes;
@@ -215,6 +249,14 @@ GRAFT_INLINE void pack_conv_grad_input_weights(isa set, const conv_problem& f, c
         forward.algorithm = conv_algorithm::depthwise;
         return pack_conv_weights(set, f, forward, weight, packed, pool);
     }
+    if (choice.algorithm == conv_grad_input_algorithm::tap_rows) {
+        conv_pack_args a;
+        a.from = weight;
+        a.out_step = a.from_taps = f.kw;
+        a.in_step = f.ic * f.kh * f.kw;
+        for (int kx = 0; kx < f.kw; ++kx) a.tap[kx] = f.kw - 1 - kx;
+        return detail::pack_by_vectors(set, detail::rows_of_taps(f), choice.conv, a, packed, pool);
+    }
     if (choice.algorithm == conv_grad_input_algorithm::convolution && detail::in_bfloat16(choice)) {
         // Turned round: channels change places, and the last tap is the first.
         const std::int64_t taps = std::int64_t(f.kh) * f.kw;
@@ -244,6 +286,38 @@ GRAFT_INLINE void repack_conv_weights(isa set, const conv_problem& p, const conv
     detail::pack_by_vectors(set, p, choice, a, packed, pool);
 }
 
+namespace detail {
+
+inline void run_tap_rows(isa set, const conv_problem& f, const conv_grad_input_choice& choice, const float* dy, const void* packed, const float* residual,
+                         float* dx, void* workspace, executor& pool) {
+    const std::int64_t width = vector_width(set), of_dy = ceil_div(f.oc, width) * width * f.oh * f.ow, of_dx = width * f.ih * f.iw;
+    conv_problem q = rows_of_taps(f);
+    const std::int64_t together = tap_row_images(q, width);
+    conv_tap_rows_args a;
+    a.forward = f;
+    a.vectors = static_cast<int>(ceil_div(q.oc, width));
+    for (int ky = 0; ky < f.kh; ++ky)
+        for (int c = 0; c < f.ic; ++c) {
+            const std::int64_t from = std::int64_t(c) * f.kh + ky;
+            a.lane[ky][from / width][c] = static_cast<std::int32_t>(from % width);
+            a.taken[ky][from / width][c] = 1;
+        }
+    float* const sums = static_cast<float*>(workspace);
+    void* const behind = sums + together * tap_row_floats(q, width);
+    a.sums = sums;
+    for (std::int64_t first = 0; first < f.n; first += together) {
+        q.n = std::min(together, f.n - first);
+        run_conv(set, q, choice.conv, dy + first * of_dy, packed, nullptr, nullptr, sums, behind, pool);
+        a.residual = residual ? residual + first * of_dx : nullptr;
+        a.dx = dx + first * of_dx;
+        parallel_for_pieces(pool, q.n * f.ih, ceil_div(2000, f.iw), [&](std::int64_t row, std::int64_t count) {
+            for (std::int64_t end = row + count; row < end; ++row) training_kernels(set).conv_grad->input_tap_rows(a, row);
+        });
+    }
+}
+
+}  // namespace detail
+
 GRAFT_INLINE void run_conv_grad_input(isa set, const conv_problem& f, const conv_grad_input_choice& choice, const float* dy, const void* packed,
                                       const float* residual, float* dx, void* workspace, executor& pool) {
     const conv_grad_kernels& k = *training_kernels(set).conv_grad;
@@ -251,6 +325,7 @@ GRAFT_INLINE void run_conv_grad_input(isa set, const conv_problem& f, const conv
     if (f.n * f.ic * f.ih * f.iw == 0) return;
     if (choice.algorithm == conv_grad_input_algorithm::convolution)
         return run_conv(set, detail::turned_round(f), choice.conv, dy, packed, nullptr, residual, dx, workspace, pool);
+    if (choice.algorithm == conv_grad_input_algorithm::tap_rows) return detail::run_tap_rows(set, f, choice, dy, packed, residual, dx, workspace, pool);
     conv_grad_input_args a[4];
     for (conv_grad_input_args& one : a) {
         one.forward = f;

@@ -79,6 +79,19 @@ struct conv_grad_input_args {
     std::int64_t row0 = 0, column0 = 0;  // where the phase's first pixel lies in dX
 };
 
+/// The gradient of an input of few channels: `sums` has what each row of taps gives, [image][vector of (channel, row of taps)][row of dY][column of dX][W], and
+/// each pixel of dX adds up one of each row.
+struct conv_tap_rows_args {
+    static constexpr int most_rows = 16, most_vectors = 4;
+    conv_problem forward;
+    const float* sums = nullptr;
+    const float* residual = nullptr;  // null, or as dx
+    float* dx = nullptr;
+    int vectors = 1;
+    // Of a row of taps and a vector: which lane of the vector each channel takes, and 1 where it takes one.
+    alignas(64) std::int32_t lane[most_rows][most_vectors][16] = {}, taken[most_rows][most_vectors][16] = {};
+};
+
 /// One packing of weights: the weight of output channel j, input channel c and tap t of a group is from[group * from_group + j * out_step +
 /// c * in_step + tap[t]], of the `from_taps` that lie together. Groups of input channels are whole vectors.
 struct conv_pack_args {
@@ -108,6 +121,7 @@ struct conv_grad_kernels {
     void (*input_phase)(const conv_grad_input_args&, std::int64_t task);
     void (*input_empty_phase)(const conv_grad_input_args&, std::int64_t task);
     void (*input_depthwise)(const conv_grad_input_args&, std::int64_t task);
+    void (*input_tap_rows)(const conv_tap_rows_args&, std::int64_t row);  // of all images
     void (*pack)(const conv_pack_args&, std::int64_t task);
 };
 

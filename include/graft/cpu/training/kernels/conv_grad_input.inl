@@ -204,6 +204,41 @@ inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t tas
     }
 }
 
+// Some neighbouring pixels of row y of an image.
+template <int Pixels>
+GRAFT_VECTOR void tap_rows_tile(const conv_tap_rows_args& a, const float* sums, std::int64_t y, const float* residual, float* dx) {
+    const conv_problem& f = a.forward;
+    const std::int64_t row = f.iw * V::W, plane = f.oh * row;
+    V sum[Pixels];
+    GRAFT_UNROLL
+    for (int m = 0; m < Pixels; ++m) sum[m] = residual ? V::load(residual + m * V::W) : V::zero();
+    for (int ky = 0; ky < f.kh; ++ky) {
+        const std::int64_t oy = y + f.pt - std::int64_t(ky) * f.dh;
+        if (oy < 0 || oy >= f.oh) continue;
+        for (int v = 0; v < a.vectors; ++v) {
+            const float* const from = sums + v * plane + oy * row;
+            const I lane = I::load(a.lane[ky][v]);
+            const M taken = I::load(a.taken[ky][v]) > I::set1(0);
+            GRAFT_UNROLL
+            for (int m = 0; m < Pixels; ++m) sum[m] = sum[m] + select(taken, permute(V::load(from + m * V::W), lane), V::zero());
+        }
+    }
+    GRAFT_UNROLL
+    for (int m = 0; m < Pixels; ++m) sum[m].store(dx + m * V::W);
+}
+inline void grad_input_tap_rows(const conv_tap_rows_args& a, std::int64_t task) {
+    constexpr int many = 8;
+    const conv_problem& f = a.forward;
+    const std::int64_t image = task / f.ih, y = task % f.ih, at = task * f.iw * V::W;
+    const float* const sums = a.sums + image * a.vectors * f.oh * f.iw * V::W;
+    for (std::int64_t x = 0, count; x < f.iw; x += count) {
+        const std::int64_t first = x * V::W;
+        const float* const residual = a.residual ? a.residual + at + first : nullptr;
+        count = f.iw - x < many ? 1 : many;
+        (count == many ? tap_rows_tile<many> : tap_rows_tile<1>)(a, sums + first, y, residual, a.dx + at + first);
+    }
+}
+
 inline const conv_grad_kernels* conv_grad_table() {
     constexpr bool weight = wanted("ConvGradWeight"), input = wanted("ConvGradInput");
     static constexpr conv_grad_kernels all = {grad_vectors,
@@ -220,6 +255,7 @@ inline const conv_grad_kernels* conv_grad_table() {
                                               input ? &grad_input_phase : nullptr,
                                               input ? &grad_input_empty_phase : nullptr,
                                               input ? &grad_input_depthwise : nullptr,
+                                              input ? &grad_input_tap_rows : nullptr,
                                               input || weight ? &conv_pack : nullptr};
     return &all;
 }
