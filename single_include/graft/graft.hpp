@@ -36957,7 +36957,7 @@ GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, st
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
 GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
-                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next = {}) {
+                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next) {
     if (rows == gemm_rows && a_step == 1 && b_step == gemm_columns)
         return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
     if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
@@ -38104,14 +38104,14 @@ inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int
     job.taps = &row;
     job.tap_count = 1;
     job.first_lane = 0;
+    std::int64_t tiles = 0;
+    for (std::int64_t i = 0; i < a.tile_count; i += tile_pixels(a.tile_count - i)) ++tiles;
     for (std::int64_t pair = pair0; pair < pair1; ++pair) {
         const std::int64_t channel = pair * 2 * V::W;
         // The products of padded channels are zeros or rubbish, and are dropped with their lanes.
         job.channels = static_cast<int>(out_blocks * V::W - channel < 2 * V::W ? V::W : 2 * V::W);
         job.w = a.weight + element * a.group_weights + channel * p.ic;
-        std::int64_t tiles = 0, t = 0;
-        for (std::int64_t i = 0; i < a.tile_count; i += tile_pixels(a.tile_count - i)) ++tiles;
-        for (std::int64_t i = 0; i < a.tile_count; i += job.pixels, ++t) {
+        for (std::int64_t i = 0, t = 0; i < a.tile_count; i += job.pixels, ++t) {
             job.pixels = tile_pixels(a.tile_count - i);
             job.next = lines_of_next_pair(job, t, tiles);
             job.x = a.transformed + element * a.in_element + i * V::W;
@@ -40045,7 +40045,7 @@ GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, st
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
 GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
-                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next = {}) {
+                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next) {
     if (rows == gemm_rows && a_step == 1 && b_step == gemm_columns)
         return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
     if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
@@ -41192,14 +41192,14 @@ inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int
     job.taps = &row;
     job.tap_count = 1;
     job.first_lane = 0;
+    std::int64_t tiles = 0;
+    for (std::int64_t i = 0; i < a.tile_count; i += tile_pixels(a.tile_count - i)) ++tiles;
     for (std::int64_t pair = pair0; pair < pair1; ++pair) {
         const std::int64_t channel = pair * 2 * V::W;
         // The products of padded channels are zeros or rubbish, and are dropped with their lanes.
         job.channels = static_cast<int>(out_blocks * V::W - channel < 2 * V::W ? V::W : 2 * V::W);
         job.w = a.weight + element * a.group_weights + channel * p.ic;
-        std::int64_t tiles = 0, t = 0;
-        for (std::int64_t i = 0; i < a.tile_count; i += tile_pixels(a.tile_count - i)) ++tiles;
-        for (std::int64_t i = 0; i < a.tile_count; i += job.pixels, ++t) {
+        for (std::int64_t i = 0, t = 0; i < a.tile_count; i += job.pixels, ++t) {
             job.pixels = tile_pixels(a.tile_count - i);
             job.next = lines_of_next_pair(job, t, tiles);
             job.x = a.transformed + element * a.in_element + i * V::W;
@@ -43153,7 +43153,7 @@ GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, st
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
 GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
-                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next = {}) {
+                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next) {
     if (rows == gemm_rows && a_step == 1 && b_step == gemm_columns)
         return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
     if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
@@ -44300,14 +44300,14 @@ inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int
     job.taps = &row;
     job.tap_count = 1;
     job.first_lane = 0;
+    std::int64_t tiles = 0;
+    for (std::int64_t i = 0; i < a.tile_count; i += tile_pixels(a.tile_count - i)) ++tiles;
     for (std::int64_t pair = pair0; pair < pair1; ++pair) {
         const std::int64_t channel = pair * 2 * V::W;
         // The products of padded channels are zeros or rubbish, and are dropped with their lanes.
         job.channels = static_cast<int>(out_blocks * V::W - channel < 2 * V::W ? V::W : 2 * V::W);
         job.w = a.weight + element * a.group_weights + channel * p.ic;
-        std::int64_t tiles = 0, t = 0;
-        for (std::int64_t i = 0; i < a.tile_count; i += tile_pixels(a.tile_count - i)) ++tiles;
-        for (std::int64_t i = 0; i < a.tile_count; i += job.pixels, ++t) {
+        for (std::int64_t i = 0, t = 0; i < a.tile_count; i += job.pixels, ++t) {
             job.pixels = tile_pixels(a.tile_count - i);
             job.next = lines_of_next_pair(job, t, tiles);
             job.x = a.transformed + element * a.in_element + i * V::W;
@@ -46232,7 +46232,7 @@ GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, st
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
 GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
-                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next = {}) {
+                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next) {
     if (rows == gemm_rows && a_step == 1 && b_step == gemm_columns)
         return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
     if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
@@ -47379,14 +47379,14 @@ inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int
     job.taps = &row;
     job.tap_count = 1;
     job.first_lane = 0;
+    std::int64_t tiles = 0;
+    for (std::int64_t i = 0; i < a.tile_count; i += tile_pixels(a.tile_count - i)) ++tiles;
     for (std::int64_t pair = pair0; pair < pair1; ++pair) {
         const std::int64_t channel = pair * 2 * V::W;
         // The products of padded channels are zeros or rubbish, and are dropped with their lanes.
         job.channels = static_cast<int>(out_blocks * V::W - channel < 2 * V::W ? V::W : 2 * V::W);
         job.w = a.weight + element * a.group_weights + channel * p.ic;
-        std::int64_t tiles = 0, t = 0;
-        for (std::int64_t i = 0; i < a.tile_count; i += tile_pixels(a.tile_count - i)) ++tiles;
-        for (std::int64_t i = 0; i < a.tile_count; i += job.pixels, ++t) {
+        for (std::int64_t i = 0, t = 0; i < a.tile_count; i += job.pixels, ++t) {
             job.pixels = tile_pixels(a.tile_count - i);
             job.next = lines_of_next_pair(job, t, tiles);
             job.x = a.transformed + element * a.in_element + i * V::W;
@@ -49303,7 +49303,7 @@ GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, st
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
 GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
-                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next = {}) {
+                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next) {
     if (rows == gemm_rows && a_step == 1 && b_step == gemm_columns)
         return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
     if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
@@ -50450,14 +50450,14 @@ inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int
     job.taps = &row;
     job.tap_count = 1;
     job.first_lane = 0;
+    std::int64_t tiles = 0;
+    for (std::int64_t i = 0; i < a.tile_count; i += tile_pixels(a.tile_count - i)) ++tiles;
     for (std::int64_t pair = pair0; pair < pair1; ++pair) {
         const std::int64_t channel = pair * 2 * V::W;
         // The products of padded channels are zeros or rubbish, and are dropped with their lanes.
         job.channels = static_cast<int>(out_blocks * V::W - channel < 2 * V::W ? V::W : 2 * V::W);
         job.w = a.weight + element * a.group_weights + channel * p.ic;
-        std::int64_t tiles = 0, t = 0;
-        for (std::int64_t i = 0; i < a.tile_count; i += tile_pixels(a.tile_count - i)) ++tiles;
-        for (std::int64_t i = 0; i < a.tile_count; i += job.pixels, ++t) {
+        for (std::int64_t i = 0, t = 0; i < a.tile_count; i += job.pixels, ++t) {
             job.pixels = tile_pixels(a.tile_count - i);
             job.next = lines_of_next_pair(job, t, tiles);
             job.x = a.transformed + element * a.in_element + i * V::W;

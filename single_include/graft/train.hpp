@@ -21233,7 +21233,7 @@ inline conv_problem rows_of_taps(const conv_problem& f) {
 inline bool sums_tap_rows(isa set, const conv_problem& f, const conv_choice& whole) {
     const std::int64_t width = vector_width(set), vectors = ceil_div(f.ic * f.kh, width);
     if (whole.algorithm != conv_algorithm::direct || f.groups > 1 || f.ic >= width || f.kh < 2 || f.kh > conv_tap_rows_args::most_rows ||
-        vectors > conv_tap_rows_args::most_vectors || f.kw > conv_pack_args::most_taps / width)
+        vectors > conv_tap_rows_args::most_vectors || !packs_by_vectors(rows_of_taps(f), whole, f.kw, width))
         return false;
     const double products = double(f.oh * f.iw * f.kw * f.oc * vectors), sums = 4 * double(f.ih * f.iw * f.kh * vectors);
     return products + sums < 0.8 * double(f.ih * f.iw * f.kh * f.kw * f.oc);

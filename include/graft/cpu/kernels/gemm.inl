@@ -87,7 +87,7 @@ GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before, st
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
 GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t a_row, std::int64_t a_step, const float* b, std::int64_t b_step, std::int64_t length,
-                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next = {}) {
+                                  const float* init, std::int64_t init_row, float* out, std::int64_t out_row, float factor, weight_lines next) {
     if (rows == gemm_rows && a_step == 1 && b_step == gemm_columns)
         return gemm_tile<gemm_rows, true>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);
     if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, a_row, a_step, b, b_step, length, init, init_row, out, out_row, factor, next);

@@ -92,14 +92,14 @@ inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int
     job.taps = &row;
     job.tap_count = 1;
     job.first_lane = 0;
+    std::int64_t tiles = 0;
+    for (std::int64_t i = 0; i < a.tile_count; i += tile_pixels(a.tile_count - i)) ++tiles;
     for (std::int64_t pair = pair0; pair < pair1; ++pair) {
         const std::int64_t channel = pair * 2 * V::W;
         // The products of padded channels are zeros or rubbish, and are dropped with their lanes.
         job.channels = static_cast<int>(out_blocks * V::W - channel < 2 * V::W ? V::W : 2 * V::W);
         job.w = a.weight + element * a.group_weights + channel * p.ic;
-        std::int64_t tiles = 0, t = 0;
-        for (std::int64_t i = 0; i < a.tile_count; i += tile_pixels(a.tile_count - i)) ++tiles;
-        for (std::int64_t i = 0; i < a.tile_count; i += job.pixels, ++t) {
+        for (std::int64_t i = 0, t = 0; i < a.tile_count; i += job.pixels, ++t) {
             job.pixels = tile_pixels(a.tile_count - i);
             job.next = lines_of_next_pair(job, t, tiles);
             job.x = a.transformed + element * a.in_element + i * V::W;
