@@ -19571,7 +19571,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
 
-constexpr int most_product_threads = 32;  // that a product is cut for
+constexpr int most_product_threads = 64;  // that a product is cut for
 
 // Blocks of C and the memory that each task has for the levels of its tree.
 struct product_sum_plan {
@@ -19580,13 +19580,15 @@ struct product_sum_plan {
     product_sum_plan(isa set, const product_sum_problem& p, int threads) {
         const matmul_grad_kernels& k = *training_kernels(set).matmul_grad;
         // A block's levels and the rows that it reads of some samples stay in the second cache; the larger it is, the fewer times A and B are read. Short sums
-        // read little for each tile, and one tile's levels stay in the first cache.
-        constexpr std::int64_t most_rows = 104, most_columns = 192;
+        // read little for each tile, and one tile's levels stay in the first cache. Twice as many tasks have blocks of half the size.
+        constexpr std::int64_t most_columns = 192;
+        const std::int64_t most_rows = threads > 32 ? 52 : 104;
         const std::int64_t high = (p.rows + k.rows - 1) / k.rows, wide = (p.columns + k.columns - 1) / k.columns;
         std::int64_t rows = p.n <= 64 ? 1 : most_rows / k.rows, columns = p.n <= 64 ? 1 : most_columns / k.columns;
-        const auto even = [](std::int64_t all, std::int64_t most, std::int64_t& parts) { return parts = (all + most - 1) / most, (all + parts - 1) / parts; };
+        const auto parts = [](std::int64_t all, std::int64_t most) { return (all + most - 1) / most; };
         for (;;) {
-            rows = even(high, rows, down), columns = even(wide, columns, across);
+            down = parts(high, rows), across = parts(wide, columns);
+            rows = parts(high, down), columns = parts(wide, across);
             if (down * across >= 4 * threads || down * across % threads == 0 || rows * columns == 1) break;
             std::int64_t& longer = rows > columns ? rows : columns;
             longer = (longer + 1) / 2;
@@ -19597,7 +19599,7 @@ struct product_sum_plan {
         std::int64_t levels = 1;
         while (std::int64_t(1) << (levels - 1) < p.tree.count) ++levels;
         slot_floats = levels * level_floats;
-        slots = std::min<std::int64_t>(down * across, most_product_threads);
+        slots = std::min<std::int64_t>(down * across, std::max(32, threads));
     }
 };
 
