@@ -31,12 +31,14 @@ function add_files(box, files) {
   collection_changed();
 }
 
-// Frames as long as it is held, a dozen a second, without loss.
+// Frames as long as it is held, a dozen a second, without loss. One that was taken while it was held comes even if it was let go of by then.
 async function record(box, button) {
-  if (box.recording || !recorder.on) return;
+  if (!recorder.on) return;
+  box.held = true;
+  if (box.recording) return;  // the loop below goes on
   box.recording = true;
   button.classList.add("recording");
-  while (box.recording && recorder.on) {
+  while (box.held && recorder.on) {
     const blob = await new Promise(resolve => frame(recorder.video).toBlob(resolve, "image/png"));
     add_picture(box, blob, `frame-${String(++box.frames).padStart(4, "0")}.png`);
     collection_changed();
@@ -44,10 +46,11 @@ async function record(box, button) {
     await new Promise(resolve => setTimeout(resolve, 80));
   }
   button.classList.remove("recording");
+  box.recording = false;
 }
 
 function add_box(name) {
-  const box = { pictures: [], frames: 0, recording: false };
+  const box = { pictures: [], frames: 0, held: false, recording: false };
   box.input = made("input", { type: "text", value: name, autocomplete: "off", maxlength: "100" });
   box.count = made("p", { class: "soft" });
   box.thumbs = made("div", { class: "thumbs" });
@@ -71,10 +74,10 @@ function add_box(name) {
     collection_changed();
   });
   box.record.addEventListener("pointerdown", e => { box.record.setPointerCapture(e.pointerId); record(box, box.record); });
-  for (const over of ["pointerup", "pointercancel", "blur"]) box.record.addEventListener(over, () => { box.recording = false; });
+  for (const over of ["pointerup", "pointercancel", "blur"]) box.record.addEventListener(over, () => { box.held = false; });
   box.record.addEventListener("contextmenu", e => e.preventDefault());  // what a long touch means elsewhere
   box.record.addEventListener("keydown", e => { if (e.key === " " || e.key === "Enter") { e.preventDefault(); record(box, box.record); } });
-  box.record.addEventListener("keyup", () => { box.recording = false; });
+  box.record.addEventListener("keyup", () => { box.held = false; });
   boxes.push(box);
   $("boxes").append(box.element);
   collection_changed();
