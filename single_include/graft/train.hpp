@@ -6860,6 +6860,14 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
+/// x as tiles read it, pixels side by side: [planes][channels of a band][row]. A plane is the padded image, or, where windows take steps, what lies at one
+/// remainder of them; so each tap of a channel is a row of neighbouring pixels, which begins where the tap does. No planes: each tap is gathered by itself.
+struct turned_planes {
+    std::int64_t count = 0, row = 0, halo = 0;                              // numbers of a row: of the pixels that are gathered at once, and `halo` of the next
+    std::int32_t down[bfloat16_most_taps], right[bfloat16_most_taps];       // of a plane: where its first pixel lies in the padded image
+    std::int32_t plane_of[bfloat16_most_taps], behind[bfloat16_most_taps];  // of a tap: its plane, and how many pixels further on it lies there
+};
+
 /// One run of sums over all pixels of a batch: of x at a row, which is an input channel and a tap, times dy at an output channel. Both are rounded to bfloat16,
 /// and 32 pixels at a time multiplied, as the 32 channels of a pixel are in a convolution: rows are what pixels are there, dy is the weights. The rows are cut
 /// into bands, the output channels into groups, the shards of the batch into parts; a band of a group is a chunk, and a task is a chunk of a part. A matrix is
@@ -6868,25 +6876,29 @@ struct bfloat16_grad_args {
     conv_problem p;  // of the forward convolution
     saved_activation x, dy;
     std::int64_t x_image = 0, x_row = 0, x_pixel = 0, x_vector = 0, dy_image = 0, dy_pixel = 0, dy_vector = 0;
-    bool whole_vectors = false;  // x and dy have room for lanes past the last channel
+    bool whole_vectors = false;              // x and dy have room for lanes past the last channel
+    std::int64_t pitch = 1, image_rows = 1;  // how pixels are counted: dy's, and what lies between its rows and behind them where x lies in planes
     graft::shards shards;
     std::int64_t shard_block[graft::shards::most + 1] = {};  // blocks of 32 pixels before each shard; those of a shard begin anew, the last filled up by zeros
     std::uint16_t* packed = nullptr;                         // null, or dy: [blocks of output channels][blocks of pixels][bfloat16_step]
     std::int64_t out_blocks = 0, parts = 1, levels = 1;
     std::int64_t lanes = 0, bands = 1;         // input channels of a band
+    std::int64_t lane_step = 1;                // of which so many are rows together, as many as there are taps
     std::int64_t group_blocks = 0;             // blocks of output channels of a group
     std::int64_t chunks = 1, first_chunk = 0;  // chunk i is band i % bands of group i / bands
     std::int64_t rows = 0;                     // of a band, with room for a whole tile
     std::int64_t blocks_at_once = 1;           // of pixels that a task gathers
-    std::uint16_t* gathered = nullptr;         // of each task: 32 pixels of [blocks at once][rows], and, where dy is not packed before, room for that
+    std::uint16_t* gathered = nullptr;         // of each task: x, and, where dy is not packed before, room for that
     float* sums = nullptr;                     // of each task: [levels][blocks of output channels of a group][rows][32]
+    turned_planes turned;
     float* out = nullptr;
     std::int64_t out_row = 0, out_column = 0;  // floats from one row to the next, and from one output channel to the next: one of them is 1
 
     std::int64_t blocks() const noexcept { return shard_block[shards.count]; }
     std::int64_t columns() const noexcept { return group_blocks * bfloat16_block; }
     std::int64_t level_floats() const noexcept { return rows * columns(); }
-    std::int64_t gathered_numbers() const noexcept { return blocks_at_once * rows * bfloat16_block; }
+    // Of x: 32 pixels of [blocks at once][rows], or planes.
+    std::int64_t gathered_numbers() const noexcept { return turned.count ? turned.count * lanes * turned.row : blocks_at_once * rows * bfloat16_block; }
     // What few bands read is packed by their own tasks, and need not go through memory.
     bool packs_before() const noexcept { return bands > 2; }
     std::int64_t task_numbers() const noexcept { return gathered_numbers() + (packs_before() ? 0 : blocks_at_once * bfloat16_step); }
@@ -17893,30 +17905,31 @@ struct bfloat16_rows {
     std::int64_t pitch, channels, rows;
 };
 
-// Pixels of a shard, one after the other through its images.
+// Pixels of a shard, one after the other through its images, and what lies between them.
 class shard_pixels {
 public:
     GRAFT_VECTOR shard_pixels(const bfloat16_grad_args& a, int shard, std::int64_t first)
-        : a_(a), left_((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow - first) {
-        const std::int64_t pixels = a.p.oh * a.p.ow, in_image = first % pixels;
+        : a_(a), left_((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.image_rows * a.pitch - first) {
+        const std::int64_t pixels = a.image_rows * a.pitch, in_image = first % pixels;
         image_ = a.shards.first(a.p.n, shard) + first / pixels;
-        y_ = in_image / a.p.ow, x_ = in_image % a.p.ow;
+        y_ = in_image / a.pitch, x_ = in_image % a.pitch;
     }
     GRAFT_VECTOR bool more() const { return left_ > 0; }
     GRAFT_VECTOR void next() {
         --left_;
-        if (++x_ < a_.p.ow) return;
+        if (++x_ < a_.pitch) return;
         x_ = 0;
-        if (++y_ == a_.p.oh) y_ = 0, ++image_;
+        if (++y_ == a_.image_rows) y_ = 0, ++image_;
     }
+    // Null where the pixel is none.
     template <class T>
     GRAFT_VECTOR const T* out(const T* dy) const {
-        return dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel;
+        return more() && x_ < a_.p.ow && y_ < a_.p.oh ? dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel : nullptr;
     }
     template <class T>
     GRAFT_VECTOR const T* in(const T* x, std::int64_t down, std::int64_t right) const {
         const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
-        const bool inside = iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
+        const bool inside = more() && iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
         return inside ? x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
     }
 
@@ -17943,7 +17956,8 @@ inline void pack_dy_of(const bfloat16_grad_args& a, const T* from, std::int64_t 
         for (int k = 0; k < half; ++k) {
             const T* of[2];
             for (const T*& dy : of) {
-                dy = at.more() ? at.out(from) + first : nullptr;
+                dy = at.out(from);
+                if (dy) dy += first;
                 at.next();
             }
             for (int v = 0; v < vectors; ++v) {
@@ -17964,40 +17978,8 @@ inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_blo
     pack_dy_bfloat16<Tiles>(a, out_block, shard, 0, a.shard_block[shard + 1] - first, a.packed + (out_block * a.blocks() + first) * bfloat16_step);
 }
 
-// Rows from a tap to the next: whole vectors of channels.
-inline std::int64_t grad_pitch(std::int64_t channels) { return (channels + V::W - 1) / V::W * V::W; }
-
-// For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
-template <class T, class F>
-GRAFT_FORCE_INLINE void gather_taps_of(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
-                                       const F& gather) {
-    const conv_problem& p = a.p;
-    const std::int64_t pitch = grad_pitch(channels);
-    for (int ky = 0, t = 0; ky < p.kh; ++ky)
-        for (int kx = 0; kx < p.kw; ++kx, ++t) {
-            shard_pixels at(a, shard, block * bfloat16_block);
-            const T* from[bfloat16_block];  // null outside the image
-            bool inside = true;             // all of them
-            for (const T*& pixel : from) {
-                pixel = at.more() ? at.in(x, std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
-                inside &= pixel != nullptr;
-                at.next();
-            }
-            for (std::int64_t c = 0; c < channels; c += V::W) {
-                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
-                const bool whole = a.whole_vectors || lanes >= V::W;
-                const auto pixel = [&](int i) {
-                    return inside && whole ? training::load_saved(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
-                };
-                gather(pixel, t * pitch + c);
-            }
-        }
-}
-
-template <class F>
-GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
-    training::with_saved(a.x, [&](const auto* x) { gather_taps_of(a, x, shard, block, channel, channels, gather); });
-}
+// Rows from a tap to the next.
+inline std::int64_t grad_pitch(const bfloat16_grad_args& a, std::int64_t channels) { return (channels + a.lane_step - 1) / a.lane_step * a.lane_step; }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
     const std::int64_t left = a.p.ic - chunk % a.bands * a.lanes;
@@ -18013,8 +17995,8 @@ inline void grad_add_sums(const float* from, float* to, std::int64_t floats) {
 
 template <class Unit, bool Tiles>
 inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, out_floats = a.rows * bfloat16_block,
-                       each = a.shards.count / a.parts;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, channels), rows = pitch * a.p.kh * a.p.kw,
+                       out_floats = a.rows * bfloat16_block, each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
     const std::int64_t first_out = chunk / a.bands * a.group_blocks,
@@ -18028,7 +18010,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     for (std::int64_t i = 0; i < each; ++i) {
         const int shard = static_cast<int>(part * each + i), merges = training::grad_merges(i);
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
-        const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
+        const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.image_rows * a.pitch);
         float* const sums = grad_level(a, chunk, part, merges);
         const float* const earlier = grad_level(a, chunk, part, 0);
         if (count == 0) {
@@ -18040,14 +18022,13 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
             of.steps = left < a.blocks_at_once ? left : a.blocks_at_once;
             const bool last = of.steps == left;
             of.last_pairs = last ? last_pairs : bfloat16_block / 2;
-            for (std::int64_t k = 0; k < of.steps; ++k)
-                gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
+            gather_rows_bfloat16(unit, a, shard, block, of.steps, chunk % a.bands * a.lanes, channels, gathered);
             for (std::int64_t o = 0; o < outs; ++o) {
                 const std::int64_t place = o * out_floats;
                 const sums_to to{sums + place, bfloat16_block, earlier + place, a.level_floats(), last ? merges : 0};
                 const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
                 if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
-                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
+                sum_rows_bfloat16(unit, a, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
             }
         }
     }
@@ -18055,7 +18036,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
 
 inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const int taps = a.p.kh * a.p.kw;
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, channels), columns = a.columns(), last = a.levels - 1;
     const std::int64_t column = chunk / a.bands * columns, count = a.p.oc - column < columns ? a.p.oc - column : columns;
     float* const sums = grad_level(a, chunk, 0, last);
     for (std::int64_t o = 0; o < count; o += bfloat16_block)
@@ -18076,18 +18057,51 @@ inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
 // Rows of gradients by vectors: text, included for each set that multiplies pairs.
 
+// For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
+template <class T, class F>
+GRAFT_FORCE_INLINE void gather_taps_of(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                       const F& gather) {
+    const conv_problem& p = a.p;
+    const std::int64_t pitch = grad_pitch(a, channels);
+    for (int ky = 0, t = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx, ++t) {
+            shard_pixels at(a, shard, block * bfloat16_block);
+            const T* from[bfloat16_block];  // null outside the image
+            bool inside = true;             // all of them
+            for (const T*& pixel : from) {
+                pixel = at.in(x, std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl);
+                inside &= pixel != nullptr;
+                at.next();
+            }
+            for (std::int64_t c = 0; c < channels; c += V::W) {
+                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+                const bool whole = a.whole_vectors || lanes >= V::W;
+                const auto pixel = [&](int i) {
+                    return inside && whole ? training::load_saved(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
+                };
+                gather(pixel, t * pitch + c);
+            }
+        }
+}
+
+template <class F>
+GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
+    training::with_saved(a.x, [&](const auto* x) { gather_taps_of(a, x, shard, block, channel, channels, gather); });
+}
+
 // [pair of pixels][row][2]: neighbouring rows are read together, and nothing is transposed.
-inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
-                                 std::uint16_t* to) {
-    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
-        std::uint16_t* rows = to + row * 2;
-        for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2) narrow_pairs(pixel(i), pixel(i + 1), rows);
-    });
+inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t blocks, std::int64_t channel,
+                                 std::int64_t channels, std::uint16_t* to) {
+    for (const std::int64_t end = block + blocks; block < end; ++block, to += a.rows * bfloat16_block)
+        gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
+            std::uint16_t* rows = to + row * 2;
+            for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2) narrow_pairs(pixel(i), pixel(i + 1), rows);
+        });
 }
 
 // Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
-GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, const sums_to& to,
-                                    const bfloat16_rows& of) {
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const bfloat16_grad_args&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start,
+                                    const sums_to& to, const bfloat16_rows& of) {
     constexpr int many = 11;
     using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
     static constexpr sum_run sums[many] = {&sum_pairs_bfloat16<1, 2>, &sum_pairs_bfloat16<2, 2>,  &sum_pairs_bfloat16<3, 2>, &sum_pairs_bfloat16<4, 2>,
@@ -18109,33 +18123,126 @@ inline const bfloat16_grad_kernels* bfloat16_grad_by_vectors() {
 // ---- graft/cpu/training/kernels/bfloat16_grad_tiles.inl
 // Rows of gradients by tiles: text, included for each kind of them. Whole tiles are computed: there is room for the rows that are none.
 
-// [row][32 pixels]: sixteen rows are one load of a tile.
-inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
-                                 std::uint16_t* to) {
-    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
-        std::uint16_t* const rows = to + row * bfloat16_block;
-        for (int first = 0; first < bfloat16_block; first += V::W) {
-            V some[V::W];
-            GRAFT_UNROLL
-            for (int i = 0; i < V::W; ++i) some[i] = pixel(first + i);
-            transpose(some);
-            GRAFT_UNROLL
-            for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
+// Where 32 neighbouring pixels of a plane lie in x, null outside the image; whether all are inside.
+template <class T>
+GRAFT_VECTOR bool plane_pixels(const bfloat16_grad_args& a, const T* x, std::int64_t plane, int shard, std::int64_t first, const T** from) {
+    const conv_problem& p = a.p;
+    const std::int64_t of_image = a.image_rows * a.pitch, in_image = first % of_image, last = a.shards.last(p.n, shard), step = p.sw * a.x_pixel;
+    std::int64_t image = a.shards.first(p.n, shard) + first / of_image, row = in_image / a.pitch, column = in_image % a.pitch;
+    bool all = true;
+    for (int i = 0; i < bfloat16_block;) {
+        const std::int64_t iy = row * p.sh + a.turned.down[plane] - p.pt, left = a.pitch - column;
+        std::int64_t ix = column * p.sw + a.turned.right[plane] - p.pl, at = image * a.x_image + iy * a.x_row + ix * a.x_pixel;
+        const int count = left < bfloat16_block - i ? static_cast<int>(left) : bfloat16_block - i;
+        const bool in_row = image < last && iy >= 0 && iy < p.ih;
+        for (const int end = i + count; i < end; ++i, ix += p.sw, at += step) {
+            const bool inside = in_row && ix >= 0 && ix < p.iw;
+            from[i] = inside ? x + at : nullptr;
+            all &= inside;
         }
-    });
+        column += count;
+        if (column < a.pitch) continue;
+        column = 0;
+        if (++row == a.image_rows) row = 0, ++image;
+    }
+    return all;
 }
 
-// Whole tiles: there is room behind the last row.
-GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start,
-                                    const sums_to& to, const bfloat16_rows& of) {
+// Pixels of W channels become rows of channels, `row` numbers apart.
+template <class F>
+GRAFT_FORCE_INLINE void turn_pixels(const float*, const F& pixel, std::uint16_t* to, std::int64_t row) {
+    for (int first = 0; first < bfloat16_block; first += V::W) {
+        V some[V::W];
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) some[i] = pixel(first + i);
+        transpose(some);
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], to + i * row + first);
+    }
+}
+// The same of pixels that are narrow: a lane takes two neighbours.
+template <class F>
+GRAFT_FORCE_INLINE void turn_pixels(const std::uint16_t*, const F& pixel, std::uint16_t* to, std::int64_t row) {
+    for (int first = 0; first < bfloat16_block; first += 2 * V::W) {
+        V some[V::W];
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) some[i] = as_float(shift_right<16>(as_int(pixel(first + 2 * i))) | as_int(pixel(first + 2 * i + 1)));
+        transpose(some);
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) as_int(some[i]).store(reinterpret_cast<std::int32_t*>(to + i * row + first));
+    }
+}
+
+template <class T>
+GRAFT_FORCE_INLINE void turn_planes(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t blocks, std::int64_t channel,
+                                    std::int64_t channels, std::uint16_t* to) {
+    const turned_planes& t = a.turned;
+    const std::int64_t end = block + blocks + (t.halo + bfloat16_block - 1) / bfloat16_block;
+    for (std::int64_t plane = 0; plane < t.count; ++plane, to += a.lanes * t.row)
+        for (std::int64_t b = block; b < end; ++b) {
+            const T* from[bfloat16_block];
+            const bool inside = plane_pixels(a, x, plane, shard, b * bfloat16_block, from);
+            for (std::int64_t c = 0; c < channels; c += V::W) {
+                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+                const bool whole = a.whole_vectors || lanes >= V::W;
+                std::uint16_t* const rows = to + c * t.row + (b - block) * bfloat16_block;
+                if (inside && whole)
+                    turn_pixels(
+                        x, [&](int i) { return training::load_saved(from[i] + step); }, rows, t.row);
+                else
+                    turn_pixels(
+                        x, [&](int i) { return from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero(); }, rows, t.row);
+            }
+        }
+}
+inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t blocks, std::int64_t channel,
+                                 std::int64_t channels, std::uint16_t* to) {
+    training::with_saved(a.x, [&](const auto* x) { turn_planes(a, x, shard, block, blocks, channel, channels, to); });
+}
+
+// Sixteen rows of pixels, or twice sixteen, by 32 output channels.
+template <int Tiles>
+inline GRAFT_NOINLINE void sum_turned(bfloat16_tiles& tiles, const std::uint16_t* x, const std::uint16_t* below, std::int64_t x_row, std::int64_t steps,
+                                      const std::uint16_t* w, sums_from start, float* to) {
     constexpr int half = bfloat16_block / 2;
-    const bfloat16_end nothing{&a, 0, false, true, false, 0, 0, {}, 0};
-    pixel_sums before;
-    before.next = before.pixels = 0;
+    const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = bfloat16_block * std::ptrdiff_t(sizeof(float)),
+                         row = x_row * std::ptrdiff_t(sizeof *x);
+    const float* const start_below = start.first + half * start.pixel;
+    tiles.template load<0>(start.first, start_row);
+    tiles.template load<1>(start.first + half, start_row);
+    if (Tiles == 2) tiles.template load<2>(start_below, start_row);
+    if (Tiles == 2) tiles.template load<3>(start_below + half, start_row);
+    for (; steps > 0; --steps, x += bfloat16_block, below += bfloat16_block, w += bfloat16_step) {
+        tiles.template load<6>(w, 64);
+        tiles.template load<4>(x, row);
+        tiles.template multiply<0, 4, 6>();
+        tiles.template load<7>(w + bfloat16_step / 2, 64);
+        tiles.template multiply<1, 4, 7>();
+        if (Tiles == 2) {
+            tiles.template load<5>(below, row);
+            tiles.template multiply<2, 5, 6>();
+            tiles.template multiply<3, 5, 7>();
+        }
+    }
+    float* const to_below = to + half * bfloat16_block;
+    tiles.template store<0>(to, to_row);
+    tiles.template store<1>(to + half, to_row);
+    if (Tiles == 2) tiles.template store<2>(to_below, to_row);
+    if (Tiles == 2) tiles.template store<3>(to_below + half, to_row);
+}
+
+GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const bfloat16_grad_args& g, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w,
+                                    sums_from start, const sums_to& to, const bfloat16_rows& of) {
+    constexpr int half = bfloat16_block / 2;
+    const turned_planes& t = g.turned;
+    const auto at = [&](std::int64_t row) {
+        const std::int64_t tap = row / of.pitch;
+        return x + (t.plane_of[tap] * g.lanes + row % of.pitch) * t.row + t.behind[tap];
+    };
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
-        const auto sum = of.rows - r > half ? &sum_tiles<2, bfloat16_tiles, bfloat16_end> : &sum_tiles<1, bfloat16_tiles, bfloat16_end>;
-        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to.first + r * to.pixel, to.pixel, nothing,
-            before);
+        const bool two = of.rows - r > half;
+        const auto sum = two ? &sum_turned<2> : &sum_turned<1>;
+        sum(tiles, at(r), at(two ? r + half : r), t.row, a.steps, w, {start.first + r * start.pixel, start.pixel}, to.first + r * to.pixel);
     }
     for (int i = 0; i < to.count; ++i) grad_add_sums(to.earlier + i * to.step, to.first, of.rows * bfloat16_block);
 }
@@ -18168,30 +18275,31 @@ struct bfloat16_rows {
     std::int64_t pitch, channels, rows;
 };
 
-// Pixels of a shard, one after the other through its images.
+// Pixels of a shard, one after the other through its images, and what lies between them.
 class shard_pixels {
 public:
     GRAFT_VECTOR shard_pixels(const bfloat16_grad_args& a, int shard, std::int64_t first)
-        : a_(a), left_((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow - first) {
-        const std::int64_t pixels = a.p.oh * a.p.ow, in_image = first % pixels;
+        : a_(a), left_((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.image_rows * a.pitch - first) {
+        const std::int64_t pixels = a.image_rows * a.pitch, in_image = first % pixels;
         image_ = a.shards.first(a.p.n, shard) + first / pixels;
-        y_ = in_image / a.p.ow, x_ = in_image % a.p.ow;
+        y_ = in_image / a.pitch, x_ = in_image % a.pitch;
     }
     GRAFT_VECTOR bool more() const { return left_ > 0; }
     GRAFT_VECTOR void next() {
         --left_;
-        if (++x_ < a_.p.ow) return;
+        if (++x_ < a_.pitch) return;
         x_ = 0;
-        if (++y_ == a_.p.oh) y_ = 0, ++image_;
+        if (++y_ == a_.image_rows) y_ = 0, ++image_;
     }
+    // Null where the pixel is none.
     template <class T>
     GRAFT_VECTOR const T* out(const T* dy) const {
-        return dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel;
+        return more() && x_ < a_.p.ow && y_ < a_.p.oh ? dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel : nullptr;
     }
     template <class T>
     GRAFT_VECTOR const T* in(const T* x, std::int64_t down, std::int64_t right) const {
         const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
-        const bool inside = iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
+        const bool inside = more() && iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
         return inside ? x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
     }
 
@@ -18218,7 +18326,8 @@ inline void pack_dy_of(const bfloat16_grad_args& a, const T* from, std::int64_t 
         for (int k = 0; k < half; ++k) {
             const T* of[2];
             for (const T*& dy : of) {
-                dy = at.more() ? at.out(from) + first : nullptr;
+                dy = at.out(from);
+                if (dy) dy += first;
                 at.next();
             }
             for (int v = 0; v < vectors; ++v) {
@@ -18239,40 +18348,8 @@ inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_blo
     pack_dy_bfloat16<Tiles>(a, out_block, shard, 0, a.shard_block[shard + 1] - first, a.packed + (out_block * a.blocks() + first) * bfloat16_step);
 }
 
-// Rows from a tap to the next: whole vectors of channels.
-inline std::int64_t grad_pitch(std::int64_t channels) { return (channels + V::W - 1) / V::W * V::W; }
-
-// For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
-template <class T, class F>
-GRAFT_FORCE_INLINE void gather_taps_of(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
-                                       const F& gather) {
-    const conv_problem& p = a.p;
-    const std::int64_t pitch = grad_pitch(channels);
-    for (int ky = 0, t = 0; ky < p.kh; ++ky)
-        for (int kx = 0; kx < p.kw; ++kx, ++t) {
-            shard_pixels at(a, shard, block * bfloat16_block);
-            const T* from[bfloat16_block];  // null outside the image
-            bool inside = true;             // all of them
-            for (const T*& pixel : from) {
-                pixel = at.more() ? at.in(x, std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
-                inside &= pixel != nullptr;
-                at.next();
-            }
-            for (std::int64_t c = 0; c < channels; c += V::W) {
-                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
-                const bool whole = a.whole_vectors || lanes >= V::W;
-                const auto pixel = [&](int i) {
-                    return inside && whole ? training::load_saved(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
-                };
-                gather(pixel, t * pitch + c);
-            }
-        }
-}
-
-template <class F>
-GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
-    training::with_saved(a.x, [&](const auto* x) { gather_taps_of(a, x, shard, block, channel, channels, gather); });
-}
+// Rows from a tap to the next.
+inline std::int64_t grad_pitch(const bfloat16_grad_args& a, std::int64_t channels) { return (channels + a.lane_step - 1) / a.lane_step * a.lane_step; }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
     const std::int64_t left = a.p.ic - chunk % a.bands * a.lanes;
@@ -18288,8 +18365,8 @@ inline void grad_add_sums(const float* from, float* to, std::int64_t floats) {
 
 template <class Unit, bool Tiles>
 inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, out_floats = a.rows * bfloat16_block,
-                       each = a.shards.count / a.parts;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, channels), rows = pitch * a.p.kh * a.p.kw,
+                       out_floats = a.rows * bfloat16_block, each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
     const std::int64_t first_out = chunk / a.bands * a.group_blocks,
@@ -18303,7 +18380,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     for (std::int64_t i = 0; i < each; ++i) {
         const int shard = static_cast<int>(part * each + i), merges = training::grad_merges(i);
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
-        const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
+        const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.image_rows * a.pitch);
         float* const sums = grad_level(a, chunk, part, merges);
         const float* const earlier = grad_level(a, chunk, part, 0);
         if (count == 0) {
@@ -18315,14 +18392,13 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
             of.steps = left < a.blocks_at_once ? left : a.blocks_at_once;
             const bool last = of.steps == left;
             of.last_pairs = last ? last_pairs : bfloat16_block / 2;
-            for (std::int64_t k = 0; k < of.steps; ++k)
-                gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
+            gather_rows_bfloat16(unit, a, shard, block, of.steps, chunk % a.bands * a.lanes, channels, gathered);
             for (std::int64_t o = 0; o < outs; ++o) {
                 const std::int64_t place = o * out_floats;
                 const sums_to to{sums + place, bfloat16_block, earlier + place, a.level_floats(), last ? merges : 0};
                 const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
                 if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
-                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
+                sum_rows_bfloat16(unit, a, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
             }
         }
     }
@@ -18330,7 +18406,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
 
 inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const int taps = a.p.kh * a.p.kw;
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, channels), columns = a.columns(), last = a.levels - 1;
     const std::int64_t column = chunk / a.bands * columns, count = a.p.oc - column < columns ? a.p.oc - column : columns;
     float* const sums = grad_level(a, chunk, 0, last);
     for (std::int64_t o = 0; o < count; o += bfloat16_block)
@@ -18351,18 +18427,51 @@ inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
 // Rows of gradients by vectors: text, included for each set that multiplies pairs.
 
+// For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
+template <class T, class F>
+GRAFT_FORCE_INLINE void gather_taps_of(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                       const F& gather) {
+    const conv_problem& p = a.p;
+    const std::int64_t pitch = grad_pitch(a, channels);
+    for (int ky = 0, t = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx, ++t) {
+            shard_pixels at(a, shard, block * bfloat16_block);
+            const T* from[bfloat16_block];  // null outside the image
+            bool inside = true;             // all of them
+            for (const T*& pixel : from) {
+                pixel = at.in(x, std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl);
+                inside &= pixel != nullptr;
+                at.next();
+            }
+            for (std::int64_t c = 0; c < channels; c += V::W) {
+                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+                const bool whole = a.whole_vectors || lanes >= V::W;
+                const auto pixel = [&](int i) {
+                    return inside && whole ? training::load_saved(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
+                };
+                gather(pixel, t * pitch + c);
+            }
+        }
+}
+
+template <class F>
+GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
+    training::with_saved(a.x, [&](const auto* x) { gather_taps_of(a, x, shard, block, channel, channels, gather); });
+}
+
 // [pair of pixels][row][2]: neighbouring rows are read together, and nothing is transposed.
-inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
-                                 std::uint16_t* to) {
-    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
-        std::uint16_t* rows = to + row * 2;
-        for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2) narrow_pairs(pixel(i), pixel(i + 1), rows);
-    });
+inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t blocks, std::int64_t channel,
+                                 std::int64_t channels, std::uint16_t* to) {
+    for (const std::int64_t end = block + blocks; block < end; ++block, to += a.rows * bfloat16_block)
+        gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
+            std::uint16_t* rows = to + row * 2;
+            for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2) narrow_pairs(pixel(i), pixel(i + 1), rows);
+        });
 }
 
 // Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
-GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, const sums_to& to,
-                                    const bfloat16_rows& of) {
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const bfloat16_grad_args&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start,
+                                    const sums_to& to, const bfloat16_rows& of) {
     constexpr int many = 11;
     using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
     static constexpr sum_run sums[many] = {&sum_pairs_bfloat16<1, 2>, &sum_pairs_bfloat16<2, 2>,  &sum_pairs_bfloat16<3, 2>, &sum_pairs_bfloat16<4, 2>,
@@ -18384,33 +18493,126 @@ inline const bfloat16_grad_kernels* bfloat16_grad_by_vectors() {
 // ---- graft/cpu/training/kernels/bfloat16_grad_tiles.inl
 // Rows of gradients by tiles: text, included for each kind of them. Whole tiles are computed: there is room for the rows that are none.
 
-// [row][32 pixels]: sixteen rows are one load of a tile.
-inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
-                                 std::uint16_t* to) {
-    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
-        std::uint16_t* const rows = to + row * bfloat16_block;
-        for (int first = 0; first < bfloat16_block; first += V::W) {
-            V some[V::W];
-            GRAFT_UNROLL
-            for (int i = 0; i < V::W; ++i) some[i] = pixel(first + i);
-            transpose(some);
-            GRAFT_UNROLL
-            for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
+// Where 32 neighbouring pixels of a plane lie in x, null outside the image; whether all are inside.
+template <class T>
+GRAFT_VECTOR bool plane_pixels(const bfloat16_grad_args& a, const T* x, std::int64_t plane, int shard, std::int64_t first, const T** from) {
+    const conv_problem& p = a.p;
+    const std::int64_t of_image = a.image_rows * a.pitch, in_image = first % of_image, last = a.shards.last(p.n, shard), step = p.sw * a.x_pixel;
+    std::int64_t image = a.shards.first(p.n, shard) + first / of_image, row = in_image / a.pitch, column = in_image % a.pitch;
+    bool all = true;
+    for (int i = 0; i < bfloat16_block;) {
+        const std::int64_t iy = row * p.sh + a.turned.down[plane] - p.pt, left = a.pitch - column;
+        std::int64_t ix = column * p.sw + a.turned.right[plane] - p.pl, at = image * a.x_image + iy * a.x_row + ix * a.x_pixel;
+        const int count = left < bfloat16_block - i ? static_cast<int>(left) : bfloat16_block - i;
+        const bool in_row = image < last && iy >= 0 && iy < p.ih;
+        for (const int end = i + count; i < end; ++i, ix += p.sw, at += step) {
+            const bool inside = in_row && ix >= 0 && ix < p.iw;
+            from[i] = inside ? x + at : nullptr;
+            all &= inside;
         }
-    });
+        column += count;
+        if (column < a.pitch) continue;
+        column = 0;
+        if (++row == a.image_rows) row = 0, ++image;
+    }
+    return all;
 }
 
-// Whole tiles: there is room behind the last row.
-GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start,
-                                    const sums_to& to, const bfloat16_rows& of) {
+// Pixels of W channels become rows of channels, `row` numbers apart.
+template <class F>
+GRAFT_FORCE_INLINE void turn_pixels(const float*, const F& pixel, std::uint16_t* to, std::int64_t row) {
+    for (int first = 0; first < bfloat16_block; first += V::W) {
+        V some[V::W];
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) some[i] = pixel(first + i);
+        transpose(some);
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], to + i * row + first);
+    }
+}
+// The same of pixels that are narrow: a lane takes two neighbours.
+template <class F>
+GRAFT_FORCE_INLINE void turn_pixels(const std::uint16_t*, const F& pixel, std::uint16_t* to, std::int64_t row) {
+    for (int first = 0; first < bfloat16_block; first += 2 * V::W) {
+        V some[V::W];
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) some[i] = as_float(shift_right<16>(as_int(pixel(first + 2 * i))) | as_int(pixel(first + 2 * i + 1)));
+        transpose(some);
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) as_int(some[i]).store(reinterpret_cast<std::int32_t*>(to + i * row + first));
+    }
+}
+
+template <class T>
+GRAFT_FORCE_INLINE void turn_planes(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t blocks, std::int64_t channel,
+                                    std::int64_t channels, std::uint16_t* to) {
+    const turned_planes& t = a.turned;
+    const std::int64_t end = block + blocks + (t.halo + bfloat16_block - 1) / bfloat16_block;
+    for (std::int64_t plane = 0; plane < t.count; ++plane, to += a.lanes * t.row)
+        for (std::int64_t b = block; b < end; ++b) {
+            const T* from[bfloat16_block];
+            const bool inside = plane_pixels(a, x, plane, shard, b * bfloat16_block, from);
+            for (std::int64_t c = 0; c < channels; c += V::W) {
+                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+                const bool whole = a.whole_vectors || lanes >= V::W;
+                std::uint16_t* const rows = to + c * t.row + (b - block) * bfloat16_block;
+                if (inside && whole)
+                    turn_pixels(
+                        x, [&](int i) { return training::load_saved(from[i] + step); }, rows, t.row);
+                else
+                    turn_pixels(
+                        x, [&](int i) { return from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero(); }, rows, t.row);
+            }
+        }
+}
+inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t blocks, std::int64_t channel,
+                                 std::int64_t channels, std::uint16_t* to) {
+    training::with_saved(a.x, [&](const auto* x) { turn_planes(a, x, shard, block, blocks, channel, channels, to); });
+}
+
+// Sixteen rows of pixels, or twice sixteen, by 32 output channels.
+template <int Tiles>
+inline GRAFT_NOINLINE void sum_turned(bfloat16_tiles& tiles, const std::uint16_t* x, const std::uint16_t* below, std::int64_t x_row, std::int64_t steps,
+                                      const std::uint16_t* w, sums_from start, float* to) {
     constexpr int half = bfloat16_block / 2;
-    const bfloat16_end nothing{&a, 0, false, true, false, 0, 0, {}, 0};
-    pixel_sums before;
-    before.next = before.pixels = 0;
+    const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = bfloat16_block * std::ptrdiff_t(sizeof(float)),
+                         row = x_row * std::ptrdiff_t(sizeof *x);
+    const float* const start_below = start.first + half * start.pixel;
+    tiles.template load<0>(start.first, start_row);
+    tiles.template load<1>(start.first + half, start_row);
+    if (Tiles == 2) tiles.template load<2>(start_below, start_row);
+    if (Tiles == 2) tiles.template load<3>(start_below + half, start_row);
+    for (; steps > 0; --steps, x += bfloat16_block, below += bfloat16_block, w += bfloat16_step) {
+        tiles.template load<6>(w, 64);
+        tiles.template load<4>(x, row);
+        tiles.template multiply<0, 4, 6>();
+        tiles.template load<7>(w + bfloat16_step / 2, 64);
+        tiles.template multiply<1, 4, 7>();
+        if (Tiles == 2) {
+            tiles.template load<5>(below, row);
+            tiles.template multiply<2, 5, 6>();
+            tiles.template multiply<3, 5, 7>();
+        }
+    }
+    float* const to_below = to + half * bfloat16_block;
+    tiles.template store<0>(to, to_row);
+    tiles.template store<1>(to + half, to_row);
+    if (Tiles == 2) tiles.template store<2>(to_below, to_row);
+    if (Tiles == 2) tiles.template store<3>(to_below + half, to_row);
+}
+
+GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const bfloat16_grad_args& g, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w,
+                                    sums_from start, const sums_to& to, const bfloat16_rows& of) {
+    constexpr int half = bfloat16_block / 2;
+    const turned_planes& t = g.turned;
+    const auto at = [&](std::int64_t row) {
+        const std::int64_t tap = row / of.pitch;
+        return x + (t.plane_of[tap] * g.lanes + row % of.pitch) * t.row + t.behind[tap];
+    };
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
-        const auto sum = of.rows - r > half ? &sum_tiles<2, bfloat16_tiles, bfloat16_end> : &sum_tiles<1, bfloat16_tiles, bfloat16_end>;
-        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to.first + r * to.pixel, to.pixel, nothing,
-            before);
+        const bool two = of.rows - r > half;
+        const auto sum = two ? &sum_turned<2> : &sum_turned<1>;
+        sum(tiles, at(r), at(two ? r + half : r), t.row, a.steps, w, {start.first + r * start.pixel, start.pixel}, to.first + r * to.pixel);
     }
     for (int i = 0; i < to.count; ++i) grad_add_sums(to.earlier + i * to.step, to.first, of.rows * bfloat16_block);
 }
@@ -18444,30 +18646,31 @@ struct bfloat16_rows {
     std::int64_t pitch, channels, rows;
 };
 
-// Pixels of a shard, one after the other through its images.
+// Pixels of a shard, one after the other through its images, and what lies between them.
 class shard_pixels {
 public:
     GRAFT_VECTOR shard_pixels(const bfloat16_grad_args& a, int shard, std::int64_t first)
-        : a_(a), left_((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow - first) {
-        const std::int64_t pixels = a.p.oh * a.p.ow, in_image = first % pixels;
+        : a_(a), left_((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.image_rows * a.pitch - first) {
+        const std::int64_t pixels = a.image_rows * a.pitch, in_image = first % pixels;
         image_ = a.shards.first(a.p.n, shard) + first / pixels;
-        y_ = in_image / a.p.ow, x_ = in_image % a.p.ow;
+        y_ = in_image / a.pitch, x_ = in_image % a.pitch;
     }
     GRAFT_VECTOR bool more() const { return left_ > 0; }
     GRAFT_VECTOR void next() {
         --left_;
-        if (++x_ < a_.p.ow) return;
+        if (++x_ < a_.pitch) return;
         x_ = 0;
-        if (++y_ == a_.p.oh) y_ = 0, ++image_;
+        if (++y_ == a_.image_rows) y_ = 0, ++image_;
     }
+    // Null where the pixel is none.
     template <class T>
     GRAFT_VECTOR const T* out(const T* dy) const {
-        return dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel;
+        return more() && x_ < a_.p.ow && y_ < a_.p.oh ? dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel : nullptr;
     }
     template <class T>
     GRAFT_VECTOR const T* in(const T* x, std::int64_t down, std::int64_t right) const {
         const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
-        const bool inside = iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
+        const bool inside = more() && iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
         return inside ? x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
     }
 
@@ -18494,7 +18697,8 @@ inline void pack_dy_of(const bfloat16_grad_args& a, const T* from, std::int64_t 
         for (int k = 0; k < half; ++k) {
             const T* of[2];
             for (const T*& dy : of) {
-                dy = at.more() ? at.out(from) + first : nullptr;
+                dy = at.out(from);
+                if (dy) dy += first;
                 at.next();
             }
             for (int v = 0; v < vectors; ++v) {
@@ -18515,40 +18719,8 @@ inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_blo
     pack_dy_bfloat16<Tiles>(a, out_block, shard, 0, a.shard_block[shard + 1] - first, a.packed + (out_block * a.blocks() + first) * bfloat16_step);
 }
 
-// Rows from a tap to the next: whole vectors of channels.
-inline std::int64_t grad_pitch(std::int64_t channels) { return (channels + V::W - 1) / V::W * V::W; }
-
-// For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
-template <class T, class F>
-GRAFT_FORCE_INLINE void gather_taps_of(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
-                                       const F& gather) {
-    const conv_problem& p = a.p;
-    const std::int64_t pitch = grad_pitch(channels);
-    for (int ky = 0, t = 0; ky < p.kh; ++ky)
-        for (int kx = 0; kx < p.kw; ++kx, ++t) {
-            shard_pixels at(a, shard, block * bfloat16_block);
-            const T* from[bfloat16_block];  // null outside the image
-            bool inside = true;             // all of them
-            for (const T*& pixel : from) {
-                pixel = at.more() ? at.in(x, std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
-                inside &= pixel != nullptr;
-                at.next();
-            }
-            for (std::int64_t c = 0; c < channels; c += V::W) {
-                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
-                const bool whole = a.whole_vectors || lanes >= V::W;
-                const auto pixel = [&](int i) {
-                    return inside && whole ? training::load_saved(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
-                };
-                gather(pixel, t * pitch + c);
-            }
-        }
-}
-
-template <class F>
-GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
-    training::with_saved(a.x, [&](const auto* x) { gather_taps_of(a, x, shard, block, channel, channels, gather); });
-}
+// Rows from a tap to the next.
+inline std::int64_t grad_pitch(const bfloat16_grad_args& a, std::int64_t channels) { return (channels + a.lane_step - 1) / a.lane_step * a.lane_step; }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
     const std::int64_t left = a.p.ic - chunk % a.bands * a.lanes;
@@ -18564,8 +18736,8 @@ inline void grad_add_sums(const float* from, float* to, std::int64_t floats) {
 
 template <class Unit, bool Tiles>
 inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, out_floats = a.rows * bfloat16_block,
-                       each = a.shards.count / a.parts;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, channels), rows = pitch * a.p.kh * a.p.kw,
+                       out_floats = a.rows * bfloat16_block, each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
     const std::int64_t first_out = chunk / a.bands * a.group_blocks,
@@ -18579,7 +18751,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     for (std::int64_t i = 0; i < each; ++i) {
         const int shard = static_cast<int>(part * each + i), merges = training::grad_merges(i);
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
-        const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
+        const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.image_rows * a.pitch);
         float* const sums = grad_level(a, chunk, part, merges);
         const float* const earlier = grad_level(a, chunk, part, 0);
         if (count == 0) {
@@ -18591,14 +18763,13 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
             of.steps = left < a.blocks_at_once ? left : a.blocks_at_once;
             const bool last = of.steps == left;
             of.last_pairs = last ? last_pairs : bfloat16_block / 2;
-            for (std::int64_t k = 0; k < of.steps; ++k)
-                gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
+            gather_rows_bfloat16(unit, a, shard, block, of.steps, chunk % a.bands * a.lanes, channels, gathered);
             for (std::int64_t o = 0; o < outs; ++o) {
                 const std::int64_t place = o * out_floats;
                 const sums_to to{sums + place, bfloat16_block, earlier + place, a.level_floats(), last ? merges : 0};
                 const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
                 if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
-                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
+                sum_rows_bfloat16(unit, a, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
             }
         }
     }
@@ -18606,7 +18777,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
 
 inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const int taps = a.p.kh * a.p.kw;
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, channels), columns = a.columns(), last = a.levels - 1;
     const std::int64_t column = chunk / a.bands * columns, count = a.p.oc - column < columns ? a.p.oc - column : columns;
     float* const sums = grad_level(a, chunk, 0, last);
     for (std::int64_t o = 0; o < count; o += bfloat16_block)
@@ -18627,18 +18798,51 @@ inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
 // Rows of gradients by vectors: text, included for each set that multiplies pairs.
 
+// For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
+template <class T, class F>
+GRAFT_FORCE_INLINE void gather_taps_of(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                       const F& gather) {
+    const conv_problem& p = a.p;
+    const std::int64_t pitch = grad_pitch(a, channels);
+    for (int ky = 0, t = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx, ++t) {
+            shard_pixels at(a, shard, block * bfloat16_block);
+            const T* from[bfloat16_block];  // null outside the image
+            bool inside = true;             // all of them
+            for (const T*& pixel : from) {
+                pixel = at.in(x, std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl);
+                inside &= pixel != nullptr;
+                at.next();
+            }
+            for (std::int64_t c = 0; c < channels; c += V::W) {
+                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+                const bool whole = a.whole_vectors || lanes >= V::W;
+                const auto pixel = [&](int i) {
+                    return inside && whole ? training::load_saved(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
+                };
+                gather(pixel, t * pitch + c);
+            }
+        }
+}
+
+template <class F>
+GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
+    training::with_saved(a.x, [&](const auto* x) { gather_taps_of(a, x, shard, block, channel, channels, gather); });
+}
+
 // [pair of pixels][row][2]: neighbouring rows are read together, and nothing is transposed.
-inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
-                                 std::uint16_t* to) {
-    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
-        std::uint16_t* rows = to + row * 2;
-        for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2) narrow_pairs(pixel(i), pixel(i + 1), rows);
-    });
+inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t blocks, std::int64_t channel,
+                                 std::int64_t channels, std::uint16_t* to) {
+    for (const std::int64_t end = block + blocks; block < end; ++block, to += a.rows * bfloat16_block)
+        gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
+            std::uint16_t* rows = to + row * 2;
+            for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2) narrow_pairs(pixel(i), pixel(i + 1), rows);
+        });
 }
 
 // Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
-GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, const sums_to& to,
-                                    const bfloat16_rows& of) {
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const bfloat16_grad_args&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start,
+                                    const sums_to& to, const bfloat16_rows& of) {
     constexpr int many = 11;
     using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
     static constexpr sum_run sums[many] = {&sum_pairs_bfloat16<1, 2>, &sum_pairs_bfloat16<2, 2>,  &sum_pairs_bfloat16<3, 2>, &sum_pairs_bfloat16<4, 2>,
@@ -18660,33 +18864,126 @@ inline const bfloat16_grad_kernels* bfloat16_grad_by_vectors() {
 // ---- graft/cpu/training/kernels/bfloat16_grad_tiles.inl
 // Rows of gradients by tiles: text, included for each kind of them. Whole tiles are computed: there is room for the rows that are none.
 
-// [row][32 pixels]: sixteen rows are one load of a tile.
-inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
-                                 std::uint16_t* to) {
-    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
-        std::uint16_t* const rows = to + row * bfloat16_block;
-        for (int first = 0; first < bfloat16_block; first += V::W) {
-            V some[V::W];
-            GRAFT_UNROLL
-            for (int i = 0; i < V::W; ++i) some[i] = pixel(first + i);
-            transpose(some);
-            GRAFT_UNROLL
-            for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
+// Where 32 neighbouring pixels of a plane lie in x, null outside the image; whether all are inside.
+template <class T>
+GRAFT_VECTOR bool plane_pixels(const bfloat16_grad_args& a, const T* x, std::int64_t plane, int shard, std::int64_t first, const T** from) {
+    const conv_problem& p = a.p;
+    const std::int64_t of_image = a.image_rows * a.pitch, in_image = first % of_image, last = a.shards.last(p.n, shard), step = p.sw * a.x_pixel;
+    std::int64_t image = a.shards.first(p.n, shard) + first / of_image, row = in_image / a.pitch, column = in_image % a.pitch;
+    bool all = true;
+    for (int i = 0; i < bfloat16_block;) {
+        const std::int64_t iy = row * p.sh + a.turned.down[plane] - p.pt, left = a.pitch - column;
+        std::int64_t ix = column * p.sw + a.turned.right[plane] - p.pl, at = image * a.x_image + iy * a.x_row + ix * a.x_pixel;
+        const int count = left < bfloat16_block - i ? static_cast<int>(left) : bfloat16_block - i;
+        const bool in_row = image < last && iy >= 0 && iy < p.ih;
+        for (const int end = i + count; i < end; ++i, ix += p.sw, at += step) {
+            const bool inside = in_row && ix >= 0 && ix < p.iw;
+            from[i] = inside ? x + at : nullptr;
+            all &= inside;
         }
-    });
+        column += count;
+        if (column < a.pitch) continue;
+        column = 0;
+        if (++row == a.image_rows) row = 0, ++image;
+    }
+    return all;
 }
 
-// Whole tiles: there is room behind the last row.
-GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start,
-                                    const sums_to& to, const bfloat16_rows& of) {
+// Pixels of W channels become rows of channels, `row` numbers apart.
+template <class F>
+GRAFT_FORCE_INLINE void turn_pixels(const float*, const F& pixel, std::uint16_t* to, std::int64_t row) {
+    for (int first = 0; first < bfloat16_block; first += V::W) {
+        V some[V::W];
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) some[i] = pixel(first + i);
+        transpose(some);
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], to + i * row + first);
+    }
+}
+// The same of pixels that are narrow: a lane takes two neighbours.
+template <class F>
+GRAFT_FORCE_INLINE void turn_pixels(const std::uint16_t*, const F& pixel, std::uint16_t* to, std::int64_t row) {
+    for (int first = 0; first < bfloat16_block; first += 2 * V::W) {
+        V some[V::W];
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) some[i] = as_float(shift_right<16>(as_int(pixel(first + 2 * i))) | as_int(pixel(first + 2 * i + 1)));
+        transpose(some);
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) as_int(some[i]).store(reinterpret_cast<std::int32_t*>(to + i * row + first));
+    }
+}
+
+template <class T>
+GRAFT_FORCE_INLINE void turn_planes(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t blocks, std::int64_t channel,
+                                    std::int64_t channels, std::uint16_t* to) {
+    const turned_planes& t = a.turned;
+    const std::int64_t end = block + blocks + (t.halo + bfloat16_block - 1) / bfloat16_block;
+    for (std::int64_t plane = 0; plane < t.count; ++plane, to += a.lanes * t.row)
+        for (std::int64_t b = block; b < end; ++b) {
+            const T* from[bfloat16_block];
+            const bool inside = plane_pixels(a, x, plane, shard, b * bfloat16_block, from);
+            for (std::int64_t c = 0; c < channels; c += V::W) {
+                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+                const bool whole = a.whole_vectors || lanes >= V::W;
+                std::uint16_t* const rows = to + c * t.row + (b - block) * bfloat16_block;
+                if (inside && whole)
+                    turn_pixels(
+                        x, [&](int i) { return training::load_saved(from[i] + step); }, rows, t.row);
+                else
+                    turn_pixels(
+                        x, [&](int i) { return from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero(); }, rows, t.row);
+            }
+        }
+}
+inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t blocks, std::int64_t channel,
+                                 std::int64_t channels, std::uint16_t* to) {
+    training::with_saved(a.x, [&](const auto* x) { turn_planes(a, x, shard, block, blocks, channel, channels, to); });
+}
+
+// Sixteen rows of pixels, or twice sixteen, by 32 output channels.
+template <int Tiles>
+inline GRAFT_NOINLINE void sum_turned(bfloat16_tiles& tiles, const std::uint16_t* x, const std::uint16_t* below, std::int64_t x_row, std::int64_t steps,
+                                      const std::uint16_t* w, sums_from start, float* to) {
     constexpr int half = bfloat16_block / 2;
-    const bfloat16_end nothing{&a, 0, false, true, false, 0, 0, {}, 0};
-    pixel_sums before;
-    before.next = before.pixels = 0;
+    const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = bfloat16_block * std::ptrdiff_t(sizeof(float)),
+                         row = x_row * std::ptrdiff_t(sizeof *x);
+    const float* const start_below = start.first + half * start.pixel;
+    tiles.template load<0>(start.first, start_row);
+    tiles.template load<1>(start.first + half, start_row);
+    if (Tiles == 2) tiles.template load<2>(start_below, start_row);
+    if (Tiles == 2) tiles.template load<3>(start_below + half, start_row);
+    for (; steps > 0; --steps, x += bfloat16_block, below += bfloat16_block, w += bfloat16_step) {
+        tiles.template load<6>(w, 64);
+        tiles.template load<4>(x, row);
+        tiles.template multiply<0, 4, 6>();
+        tiles.template load<7>(w + bfloat16_step / 2, 64);
+        tiles.template multiply<1, 4, 7>();
+        if (Tiles == 2) {
+            tiles.template load<5>(below, row);
+            tiles.template multiply<2, 5, 6>();
+            tiles.template multiply<3, 5, 7>();
+        }
+    }
+    float* const to_below = to + half * bfloat16_block;
+    tiles.template store<0>(to, to_row);
+    tiles.template store<1>(to + half, to_row);
+    if (Tiles == 2) tiles.template store<2>(to_below, to_row);
+    if (Tiles == 2) tiles.template store<3>(to_below + half, to_row);
+}
+
+GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const bfloat16_grad_args& g, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w,
+                                    sums_from start, const sums_to& to, const bfloat16_rows& of) {
+    constexpr int half = bfloat16_block / 2;
+    const turned_planes& t = g.turned;
+    const auto at = [&](std::int64_t row) {
+        const std::int64_t tap = row / of.pitch;
+        return x + (t.plane_of[tap] * g.lanes + row % of.pitch) * t.row + t.behind[tap];
+    };
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
-        const auto sum = of.rows - r > half ? &sum_tiles<2, bfloat16_tiles, bfloat16_end> : &sum_tiles<1, bfloat16_tiles, bfloat16_end>;
-        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to.first + r * to.pixel, to.pixel, nothing,
-            before);
+        const bool two = of.rows - r > half;
+        const auto sum = two ? &sum_turned<2> : &sum_turned<1>;
+        sum(tiles, at(r), at(two ? r + half : r), t.row, a.steps, w, {start.first + r * start.pixel, start.pixel}, to.first + r * to.pixel);
     }
     for (int i = 0; i < to.count; ++i) grad_add_sums(to.earlier + i * to.step, to.first, of.rows * bfloat16_block);
 }
@@ -18720,30 +19017,31 @@ struct bfloat16_rows {
     std::int64_t pitch, channels, rows;
 };
 
-// Pixels of a shard, one after the other through its images.
+// Pixels of a shard, one after the other through its images, and what lies between them.
 class shard_pixels {
 public:
     GRAFT_VECTOR shard_pixels(const bfloat16_grad_args& a, int shard, std::int64_t first)
-        : a_(a), left_((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow - first) {
-        const std::int64_t pixels = a.p.oh * a.p.ow, in_image = first % pixels;
+        : a_(a), left_((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.image_rows * a.pitch - first) {
+        const std::int64_t pixels = a.image_rows * a.pitch, in_image = first % pixels;
         image_ = a.shards.first(a.p.n, shard) + first / pixels;
-        y_ = in_image / a.p.ow, x_ = in_image % a.p.ow;
+        y_ = in_image / a.pitch, x_ = in_image % a.pitch;
     }
     GRAFT_VECTOR bool more() const { return left_ > 0; }
     GRAFT_VECTOR void next() {
         --left_;
-        if (++x_ < a_.p.ow) return;
+        if (++x_ < a_.pitch) return;
         x_ = 0;
-        if (++y_ == a_.p.oh) y_ = 0, ++image_;
+        if (++y_ == a_.image_rows) y_ = 0, ++image_;
     }
+    // Null where the pixel is none.
     template <class T>
     GRAFT_VECTOR const T* out(const T* dy) const {
-        return dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel;
+        return more() && x_ < a_.p.ow && y_ < a_.p.oh ? dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel : nullptr;
     }
     template <class T>
     GRAFT_VECTOR const T* in(const T* x, std::int64_t down, std::int64_t right) const {
         const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
-        const bool inside = iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
+        const bool inside = more() && iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
         return inside ? x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
     }
 
@@ -18770,7 +19068,8 @@ inline void pack_dy_of(const bfloat16_grad_args& a, const T* from, std::int64_t 
         for (int k = 0; k < half; ++k) {
             const T* of[2];
             for (const T*& dy : of) {
-                dy = at.more() ? at.out(from) + first : nullptr;
+                dy = at.out(from);
+                if (dy) dy += first;
                 at.next();
             }
             for (int v = 0; v < vectors; ++v) {
@@ -18791,40 +19090,8 @@ inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_blo
     pack_dy_bfloat16<Tiles>(a, out_block, shard, 0, a.shard_block[shard + 1] - first, a.packed + (out_block * a.blocks() + first) * bfloat16_step);
 }
 
-// Rows from a tap to the next: whole vectors of channels.
-inline std::int64_t grad_pitch(std::int64_t channels) { return (channels + V::W - 1) / V::W * V::W; }
-
-// For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
-template <class T, class F>
-GRAFT_FORCE_INLINE void gather_taps_of(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
-                                       const F& gather) {
-    const conv_problem& p = a.p;
-    const std::int64_t pitch = grad_pitch(channels);
-    for (int ky = 0, t = 0; ky < p.kh; ++ky)
-        for (int kx = 0; kx < p.kw; ++kx, ++t) {
-            shard_pixels at(a, shard, block * bfloat16_block);
-            const T* from[bfloat16_block];  // null outside the image
-            bool inside = true;             // all of them
-            for (const T*& pixel : from) {
-                pixel = at.more() ? at.in(x, std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
-                inside &= pixel != nullptr;
-                at.next();
-            }
-            for (std::int64_t c = 0; c < channels; c += V::W) {
-                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
-                const bool whole = a.whole_vectors || lanes >= V::W;
-                const auto pixel = [&](int i) {
-                    return inside && whole ? training::load_saved(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
-                };
-                gather(pixel, t * pitch + c);
-            }
-        }
-}
-
-template <class F>
-GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
-    training::with_saved(a.x, [&](const auto* x) { gather_taps_of(a, x, shard, block, channel, channels, gather); });
-}
+// Rows from a tap to the next.
+inline std::int64_t grad_pitch(const bfloat16_grad_args& a, std::int64_t channels) { return (channels + a.lane_step - 1) / a.lane_step * a.lane_step; }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
     const std::int64_t left = a.p.ic - chunk % a.bands * a.lanes;
@@ -18840,8 +19107,8 @@ inline void grad_add_sums(const float* from, float* to, std::int64_t floats) {
 
 template <class Unit, bool Tiles>
 inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, out_floats = a.rows * bfloat16_block,
-                       each = a.shards.count / a.parts;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, channels), rows = pitch * a.p.kh * a.p.kw,
+                       out_floats = a.rows * bfloat16_block, each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
     const std::int64_t first_out = chunk / a.bands * a.group_blocks,
@@ -18855,7 +19122,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     for (std::int64_t i = 0; i < each; ++i) {
         const int shard = static_cast<int>(part * each + i), merges = training::grad_merges(i);
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
-        const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
+        const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.image_rows * a.pitch);
         float* const sums = grad_level(a, chunk, part, merges);
         const float* const earlier = grad_level(a, chunk, part, 0);
         if (count == 0) {
@@ -18867,14 +19134,13 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
             of.steps = left < a.blocks_at_once ? left : a.blocks_at_once;
             const bool last = of.steps == left;
             of.last_pairs = last ? last_pairs : bfloat16_block / 2;
-            for (std::int64_t k = 0; k < of.steps; ++k)
-                gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
+            gather_rows_bfloat16(unit, a, shard, block, of.steps, chunk % a.bands * a.lanes, channels, gathered);
             for (std::int64_t o = 0; o < outs; ++o) {
                 const std::int64_t place = o * out_floats;
                 const sums_to to{sums + place, bfloat16_block, earlier + place, a.level_floats(), last ? merges : 0};
                 const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
                 if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
-                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
+                sum_rows_bfloat16(unit, a, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
             }
         }
     }
@@ -18882,7 +19148,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
 
 inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const int taps = a.p.kh * a.p.kw;
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, channels), columns = a.columns(), last = a.levels - 1;
     const std::int64_t column = chunk / a.bands * columns, count = a.p.oc - column < columns ? a.p.oc - column : columns;
     float* const sums = grad_level(a, chunk, 0, last);
     for (std::int64_t o = 0; o < count; o += bfloat16_block)
@@ -18903,18 +19169,51 @@ inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
 // Rows of gradients by vectors: text, included for each set that multiplies pairs.
 
+// For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
+template <class T, class F>
+GRAFT_FORCE_INLINE void gather_taps_of(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                       const F& gather) {
+    const conv_problem& p = a.p;
+    const std::int64_t pitch = grad_pitch(a, channels);
+    for (int ky = 0, t = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx, ++t) {
+            shard_pixels at(a, shard, block * bfloat16_block);
+            const T* from[bfloat16_block];  // null outside the image
+            bool inside = true;             // all of them
+            for (const T*& pixel : from) {
+                pixel = at.in(x, std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl);
+                inside &= pixel != nullptr;
+                at.next();
+            }
+            for (std::int64_t c = 0; c < channels; c += V::W) {
+                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+                const bool whole = a.whole_vectors || lanes >= V::W;
+                const auto pixel = [&](int i) {
+                    return inside && whole ? training::load_saved(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
+                };
+                gather(pixel, t * pitch + c);
+            }
+        }
+}
+
+template <class F>
+GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
+    training::with_saved(a.x, [&](const auto* x) { gather_taps_of(a, x, shard, block, channel, channels, gather); });
+}
+
 // [pair of pixels][row][2]: neighbouring rows are read together, and nothing is transposed.
-inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
-                                 std::uint16_t* to) {
-    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
-        std::uint16_t* rows = to + row * 2;
-        for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2) narrow_pairs(pixel(i), pixel(i + 1), rows);
-    });
+inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t blocks, std::int64_t channel,
+                                 std::int64_t channels, std::uint16_t* to) {
+    for (const std::int64_t end = block + blocks; block < end; ++block, to += a.rows * bfloat16_block)
+        gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
+            std::uint16_t* rows = to + row * 2;
+            for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2) narrow_pairs(pixel(i), pixel(i + 1), rows);
+        });
 }
 
 // Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
-GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, const sums_to& to,
-                                    const bfloat16_rows& of) {
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const bfloat16_grad_args&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start,
+                                    const sums_to& to, const bfloat16_rows& of) {
     constexpr int many = 11;
     using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
     static constexpr sum_run sums[many] = {&sum_pairs_bfloat16<1, 2>, &sum_pairs_bfloat16<2, 2>,  &sum_pairs_bfloat16<3, 2>, &sum_pairs_bfloat16<4, 2>,
@@ -18936,33 +19235,126 @@ inline const bfloat16_grad_kernels* bfloat16_grad_by_vectors() {
 // ---- graft/cpu/training/kernels/bfloat16_grad_tiles.inl
 // Rows of gradients by tiles: text, included for each kind of them. Whole tiles are computed: there is room for the rows that are none.
 
-// [row][32 pixels]: sixteen rows are one load of a tile.
-inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
-                                 std::uint16_t* to) {
-    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
-        std::uint16_t* const rows = to + row * bfloat16_block;
-        for (int first = 0; first < bfloat16_block; first += V::W) {
-            V some[V::W];
-            GRAFT_UNROLL
-            for (int i = 0; i < V::W; ++i) some[i] = pixel(first + i);
-            transpose(some);
-            GRAFT_UNROLL
-            for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
+// Where 32 neighbouring pixels of a plane lie in x, null outside the image; whether all are inside.
+template <class T>
+GRAFT_VECTOR bool plane_pixels(const bfloat16_grad_args& a, const T* x, std::int64_t plane, int shard, std::int64_t first, const T** from) {
+    const conv_problem& p = a.p;
+    const std::int64_t of_image = a.image_rows * a.pitch, in_image = first % of_image, last = a.shards.last(p.n, shard), step = p.sw * a.x_pixel;
+    std::int64_t image = a.shards.first(p.n, shard) + first / of_image, row = in_image / a.pitch, column = in_image % a.pitch;
+    bool all = true;
+    for (int i = 0; i < bfloat16_block;) {
+        const std::int64_t iy = row * p.sh + a.turned.down[plane] - p.pt, left = a.pitch - column;
+        std::int64_t ix = column * p.sw + a.turned.right[plane] - p.pl, at = image * a.x_image + iy * a.x_row + ix * a.x_pixel;
+        const int count = left < bfloat16_block - i ? static_cast<int>(left) : bfloat16_block - i;
+        const bool in_row = image < last && iy >= 0 && iy < p.ih;
+        for (const int end = i + count; i < end; ++i, ix += p.sw, at += step) {
+            const bool inside = in_row && ix >= 0 && ix < p.iw;
+            from[i] = inside ? x + at : nullptr;
+            all &= inside;
         }
-    });
+        column += count;
+        if (column < a.pitch) continue;
+        column = 0;
+        if (++row == a.image_rows) row = 0, ++image;
+    }
+    return all;
 }
 
-// Whole tiles: there is room behind the last row.
-GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start,
-                                    const sums_to& to, const bfloat16_rows& of) {
+// Pixels of W channels become rows of channels, `row` numbers apart.
+template <class F>
+GRAFT_FORCE_INLINE void turn_pixels(const float*, const F& pixel, std::uint16_t* to, std::int64_t row) {
+    for (int first = 0; first < bfloat16_block; first += V::W) {
+        V some[V::W];
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) some[i] = pixel(first + i);
+        transpose(some);
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], to + i * row + first);
+    }
+}
+// The same of pixels that are narrow: a lane takes two neighbours.
+template <class F>
+GRAFT_FORCE_INLINE void turn_pixels(const std::uint16_t*, const F& pixel, std::uint16_t* to, std::int64_t row) {
+    for (int first = 0; first < bfloat16_block; first += 2 * V::W) {
+        V some[V::W];
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) some[i] = as_float(shift_right<16>(as_int(pixel(first + 2 * i))) | as_int(pixel(first + 2 * i + 1)));
+        transpose(some);
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) as_int(some[i]).store(reinterpret_cast<std::int32_t*>(to + i * row + first));
+    }
+}
+
+template <class T>
+GRAFT_FORCE_INLINE void turn_planes(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t blocks, std::int64_t channel,
+                                    std::int64_t channels, std::uint16_t* to) {
+    const turned_planes& t = a.turned;
+    const std::int64_t end = block + blocks + (t.halo + bfloat16_block - 1) / bfloat16_block;
+    for (std::int64_t plane = 0; plane < t.count; ++plane, to += a.lanes * t.row)
+        for (std::int64_t b = block; b < end; ++b) {
+            const T* from[bfloat16_block];
+            const bool inside = plane_pixels(a, x, plane, shard, b * bfloat16_block, from);
+            for (std::int64_t c = 0; c < channels; c += V::W) {
+                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+                const bool whole = a.whole_vectors || lanes >= V::W;
+                std::uint16_t* const rows = to + c * t.row + (b - block) * bfloat16_block;
+                if (inside && whole)
+                    turn_pixels(
+                        x, [&](int i) { return training::load_saved(from[i] + step); }, rows, t.row);
+                else
+                    turn_pixels(
+                        x, [&](int i) { return from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero(); }, rows, t.row);
+            }
+        }
+}
+inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t blocks, std::int64_t channel,
+                                 std::int64_t channels, std::uint16_t* to) {
+    training::with_saved(a.x, [&](const auto* x) { turn_planes(a, x, shard, block, blocks, channel, channels, to); });
+}
+
+// Sixteen rows of pixels, or twice sixteen, by 32 output channels.
+template <int Tiles>
+inline GRAFT_NOINLINE void sum_turned(bfloat16_tiles& tiles, const std::uint16_t* x, const std::uint16_t* below, std::int64_t x_row, std::int64_t steps,
+                                      const std::uint16_t* w, sums_from start, float* to) {
     constexpr int half = bfloat16_block / 2;
-    const bfloat16_end nothing{&a, 0, false, true, false, 0, 0, {}, 0};
-    pixel_sums before;
-    before.next = before.pixels = 0;
+    const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = bfloat16_block * std::ptrdiff_t(sizeof(float)),
+                         row = x_row * std::ptrdiff_t(sizeof *x);
+    const float* const start_below = start.first + half * start.pixel;
+    tiles.template load<0>(start.first, start_row);
+    tiles.template load<1>(start.first + half, start_row);
+    if (Tiles == 2) tiles.template load<2>(start_below, start_row);
+    if (Tiles == 2) tiles.template load<3>(start_below + half, start_row);
+    for (; steps > 0; --steps, x += bfloat16_block, below += bfloat16_block, w += bfloat16_step) {
+        tiles.template load<6>(w, 64);
+        tiles.template load<4>(x, row);
+        tiles.template multiply<0, 4, 6>();
+        tiles.template load<7>(w + bfloat16_step / 2, 64);
+        tiles.template multiply<1, 4, 7>();
+        if (Tiles == 2) {
+            tiles.template load<5>(below, row);
+            tiles.template multiply<2, 5, 6>();
+            tiles.template multiply<3, 5, 7>();
+        }
+    }
+    float* const to_below = to + half * bfloat16_block;
+    tiles.template store<0>(to, to_row);
+    tiles.template store<1>(to + half, to_row);
+    if (Tiles == 2) tiles.template store<2>(to_below, to_row);
+    if (Tiles == 2) tiles.template store<3>(to_below + half, to_row);
+}
+
+GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const bfloat16_grad_args& g, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w,
+                                    sums_from start, const sums_to& to, const bfloat16_rows& of) {
+    constexpr int half = bfloat16_block / 2;
+    const turned_planes& t = g.turned;
+    const auto at = [&](std::int64_t row) {
+        const std::int64_t tap = row / of.pitch;
+        return x + (t.plane_of[tap] * g.lanes + row % of.pitch) * t.row + t.behind[tap];
+    };
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
-        const auto sum = of.rows - r > half ? &sum_tiles<2, bfloat16_tiles, bfloat16_end> : &sum_tiles<1, bfloat16_tiles, bfloat16_end>;
-        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to.first + r * to.pixel, to.pixel, nothing,
-            before);
+        const bool two = of.rows - r > half;
+        const auto sum = two ? &sum_turned<2> : &sum_turned<1>;
+        sum(tiles, at(r), at(two ? r + half : r), t.row, a.steps, w, {start.first + r * start.pixel, start.pixel}, to.first + r * to.pixel);
     }
     for (int i = 0; i < to.count; ++i) grad_add_sums(to.earlier + i * to.step, to.first, of.rows * bfloat16_block);
 }
@@ -18994,30 +19386,31 @@ struct bfloat16_rows {
     std::int64_t pitch, channels, rows;
 };
 
-// Pixels of a shard, one after the other through its images.
+// Pixels of a shard, one after the other through its images, and what lies between them.
 class shard_pixels {
 public:
     GRAFT_VECTOR shard_pixels(const bfloat16_grad_args& a, int shard, std::int64_t first)
-        : a_(a), left_((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow - first) {
-        const std::int64_t pixels = a.p.oh * a.p.ow, in_image = first % pixels;
+        : a_(a), left_((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.image_rows * a.pitch - first) {
+        const std::int64_t pixels = a.image_rows * a.pitch, in_image = first % pixels;
         image_ = a.shards.first(a.p.n, shard) + first / pixels;
-        y_ = in_image / a.p.ow, x_ = in_image % a.p.ow;
+        y_ = in_image / a.pitch, x_ = in_image % a.pitch;
     }
     GRAFT_VECTOR bool more() const { return left_ > 0; }
     GRAFT_VECTOR void next() {
         --left_;
-        if (++x_ < a_.p.ow) return;
+        if (++x_ < a_.pitch) return;
         x_ = 0;
-        if (++y_ == a_.p.oh) y_ = 0, ++image_;
+        if (++y_ == a_.image_rows) y_ = 0, ++image_;
     }
+    // Null where the pixel is none.
     template <class T>
     GRAFT_VECTOR const T* out(const T* dy) const {
-        return dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel;
+        return more() && x_ < a_.p.ow && y_ < a_.p.oh ? dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel : nullptr;
     }
     template <class T>
     GRAFT_VECTOR const T* in(const T* x, std::int64_t down, std::int64_t right) const {
         const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
-        const bool inside = iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
+        const bool inside = more() && iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
         return inside ? x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
     }
 
@@ -19044,7 +19437,8 @@ inline void pack_dy_of(const bfloat16_grad_args& a, const T* from, std::int64_t 
         for (int k = 0; k < half; ++k) {
             const T* of[2];
             for (const T*& dy : of) {
-                dy = at.more() ? at.out(from) + first : nullptr;
+                dy = at.out(from);
+                if (dy) dy += first;
                 at.next();
             }
             for (int v = 0; v < vectors; ++v) {
@@ -19065,40 +19459,8 @@ inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_blo
     pack_dy_bfloat16<Tiles>(a, out_block, shard, 0, a.shard_block[shard + 1] - first, a.packed + (out_block * a.blocks() + first) * bfloat16_step);
 }
 
-// Rows from a tap to the next: whole vectors of channels.
-inline std::int64_t grad_pitch(std::int64_t channels) { return (channels + V::W - 1) / V::W * V::W; }
-
-// For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
-template <class T, class F>
-GRAFT_FORCE_INLINE void gather_taps_of(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
-                                       const F& gather) {
-    const conv_problem& p = a.p;
-    const std::int64_t pitch = grad_pitch(channels);
-    for (int ky = 0, t = 0; ky < p.kh; ++ky)
-        for (int kx = 0; kx < p.kw; ++kx, ++t) {
-            shard_pixels at(a, shard, block * bfloat16_block);
-            const T* from[bfloat16_block];  // null outside the image
-            bool inside = true;             // all of them
-            for (const T*& pixel : from) {
-                pixel = at.more() ? at.in(x, std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
-                inside &= pixel != nullptr;
-                at.next();
-            }
-            for (std::int64_t c = 0; c < channels; c += V::W) {
-                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
-                const bool whole = a.whole_vectors || lanes >= V::W;
-                const auto pixel = [&](int i) {
-                    return inside && whole ? training::load_saved(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
-                };
-                gather(pixel, t * pitch + c);
-            }
-        }
-}
-
-template <class F>
-GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
-    training::with_saved(a.x, [&](const auto* x) { gather_taps_of(a, x, shard, block, channel, channels, gather); });
-}
+// Rows from a tap to the next.
+inline std::int64_t grad_pitch(const bfloat16_grad_args& a, std::int64_t channels) { return (channels + a.lane_step - 1) / a.lane_step * a.lane_step; }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
     const std::int64_t left = a.p.ic - chunk % a.bands * a.lanes;
@@ -19114,8 +19476,8 @@ inline void grad_add_sums(const float* from, float* to, std::int64_t floats) {
 
 template <class Unit, bool Tiles>
 inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, out_floats = a.rows * bfloat16_block,
-                       each = a.shards.count / a.parts;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, channels), rows = pitch * a.p.kh * a.p.kw,
+                       out_floats = a.rows * bfloat16_block, each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
     const std::int64_t first_out = chunk / a.bands * a.group_blocks,
@@ -19129,7 +19491,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     for (std::int64_t i = 0; i < each; ++i) {
         const int shard = static_cast<int>(part * each + i), merges = training::grad_merges(i);
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
-        const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
+        const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.image_rows * a.pitch);
         float* const sums = grad_level(a, chunk, part, merges);
         const float* const earlier = grad_level(a, chunk, part, 0);
         if (count == 0) {
@@ -19141,14 +19503,13 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
             of.steps = left < a.blocks_at_once ? left : a.blocks_at_once;
             const bool last = of.steps == left;
             of.last_pairs = last ? last_pairs : bfloat16_block / 2;
-            for (std::int64_t k = 0; k < of.steps; ++k)
-                gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
+            gather_rows_bfloat16(unit, a, shard, block, of.steps, chunk % a.bands * a.lanes, channels, gathered);
             for (std::int64_t o = 0; o < outs; ++o) {
                 const std::int64_t place = o * out_floats;
                 const sums_to to{sums + place, bfloat16_block, earlier + place, a.level_floats(), last ? merges : 0};
                 const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
                 if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
-                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
+                sum_rows_bfloat16(unit, a, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
             }
         }
     }
@@ -19156,7 +19517,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
 
 inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const int taps = a.p.kh * a.p.kw;
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, channels), columns = a.columns(), last = a.levels - 1;
     const std::int64_t column = chunk / a.bands * columns, count = a.p.oc - column < columns ? a.p.oc - column : columns;
     float* const sums = grad_level(a, chunk, 0, last);
     for (std::int64_t o = 0; o < count; o += bfloat16_block)
@@ -19177,18 +19538,51 @@ inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
 // Rows of gradients by vectors: text, included for each set that multiplies pairs.
 
+// For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
+template <class T, class F>
+GRAFT_FORCE_INLINE void gather_taps_of(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                       const F& gather) {
+    const conv_problem& p = a.p;
+    const std::int64_t pitch = grad_pitch(a, channels);
+    for (int ky = 0, t = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx, ++t) {
+            shard_pixels at(a, shard, block * bfloat16_block);
+            const T* from[bfloat16_block];  // null outside the image
+            bool inside = true;             // all of them
+            for (const T*& pixel : from) {
+                pixel = at.in(x, std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl);
+                inside &= pixel != nullptr;
+                at.next();
+            }
+            for (std::int64_t c = 0; c < channels; c += V::W) {
+                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+                const bool whole = a.whole_vectors || lanes >= V::W;
+                const auto pixel = [&](int i) {
+                    return inside && whole ? training::load_saved(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
+                };
+                gather(pixel, t * pitch + c);
+            }
+        }
+}
+
+template <class F>
+GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
+    training::with_saved(a.x, [&](const auto* x) { gather_taps_of(a, x, shard, block, channel, channels, gather); });
+}
+
 // [pair of pixels][row][2]: neighbouring rows are read together, and nothing is transposed.
-inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
-                                 std::uint16_t* to) {
-    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
-        std::uint16_t* rows = to + row * 2;
-        for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2) narrow_pairs(pixel(i), pixel(i + 1), rows);
-    });
+inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t blocks, std::int64_t channel,
+                                 std::int64_t channels, std::uint16_t* to) {
+    for (const std::int64_t end = block + blocks; block < end; ++block, to += a.rows * bfloat16_block)
+        gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
+            std::uint16_t* rows = to + row * 2;
+            for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2) narrow_pairs(pixel(i), pixel(i + 1), rows);
+        });
 }
 
 // Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
-GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, const sums_to& to,
-                                    const bfloat16_rows& of) {
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const bfloat16_grad_args&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start,
+                                    const sums_to& to, const bfloat16_rows& of) {
     constexpr int many = 11;
     using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
     static constexpr sum_run sums[many] = {&sum_pairs_bfloat16<1, 2>, &sum_pairs_bfloat16<2, 2>,  &sum_pairs_bfloat16<3, 2>, &sum_pairs_bfloat16<4, 2>,
@@ -19210,33 +19604,126 @@ inline const bfloat16_grad_kernels* bfloat16_grad_by_vectors() {
 // ---- graft/cpu/training/kernels/bfloat16_grad_tiles.inl
 // Rows of gradients by tiles: text, included for each kind of them. Whole tiles are computed: there is room for the rows that are none.
 
-// [row][32 pixels]: sixteen rows are one load of a tile.
-inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
-                                 std::uint16_t* to) {
-    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
-        std::uint16_t* const rows = to + row * bfloat16_block;
-        for (int first = 0; first < bfloat16_block; first += V::W) {
-            V some[V::W];
-            GRAFT_UNROLL
-            for (int i = 0; i < V::W; ++i) some[i] = pixel(first + i);
-            transpose(some);
-            GRAFT_UNROLL
-            for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
+// Where 32 neighbouring pixels of a plane lie in x, null outside the image; whether all are inside.
+template <class T>
+GRAFT_VECTOR bool plane_pixels(const bfloat16_grad_args& a, const T* x, std::int64_t plane, int shard, std::int64_t first, const T** from) {
+    const conv_problem& p = a.p;
+    const std::int64_t of_image = a.image_rows * a.pitch, in_image = first % of_image, last = a.shards.last(p.n, shard), step = p.sw * a.x_pixel;
+    std::int64_t image = a.shards.first(p.n, shard) + first / of_image, row = in_image / a.pitch, column = in_image % a.pitch;
+    bool all = true;
+    for (int i = 0; i < bfloat16_block;) {
+        const std::int64_t iy = row * p.sh + a.turned.down[plane] - p.pt, left = a.pitch - column;
+        std::int64_t ix = column * p.sw + a.turned.right[plane] - p.pl, at = image * a.x_image + iy * a.x_row + ix * a.x_pixel;
+        const int count = left < bfloat16_block - i ? static_cast<int>(left) : bfloat16_block - i;
+        const bool in_row = image < last && iy >= 0 && iy < p.ih;
+        for (const int end = i + count; i < end; ++i, ix += p.sw, at += step) {
+            const bool inside = in_row && ix >= 0 && ix < p.iw;
+            from[i] = inside ? x + at : nullptr;
+            all &= inside;
         }
-    });
+        column += count;
+        if (column < a.pitch) continue;
+        column = 0;
+        if (++row == a.image_rows) row = 0, ++image;
+    }
+    return all;
 }
 
-// Whole tiles: there is room behind the last row.
-GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start,
-                                    const sums_to& to, const bfloat16_rows& of) {
+// Pixels of W channels become rows of channels, `row` numbers apart.
+template <class F>
+GRAFT_FORCE_INLINE void turn_pixels(const float*, const F& pixel, std::uint16_t* to, std::int64_t row) {
+    for (int first = 0; first < bfloat16_block; first += V::W) {
+        V some[V::W];
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) some[i] = pixel(first + i);
+        transpose(some);
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], to + i * row + first);
+    }
+}
+// The same of pixels that are narrow: a lane takes two neighbours.
+template <class F>
+GRAFT_FORCE_INLINE void turn_pixels(const std::uint16_t*, const F& pixel, std::uint16_t* to, std::int64_t row) {
+    for (int first = 0; first < bfloat16_block; first += 2 * V::W) {
+        V some[V::W];
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) some[i] = as_float(shift_right<16>(as_int(pixel(first + 2 * i))) | as_int(pixel(first + 2 * i + 1)));
+        transpose(some);
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) as_int(some[i]).store(reinterpret_cast<std::int32_t*>(to + i * row + first));
+    }
+}
+
+template <class T>
+GRAFT_FORCE_INLINE void turn_planes(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t blocks, std::int64_t channel,
+                                    std::int64_t channels, std::uint16_t* to) {
+    const turned_planes& t = a.turned;
+    const std::int64_t end = block + blocks + (t.halo + bfloat16_block - 1) / bfloat16_block;
+    for (std::int64_t plane = 0; plane < t.count; ++plane, to += a.lanes * t.row)
+        for (std::int64_t b = block; b < end; ++b) {
+            const T* from[bfloat16_block];
+            const bool inside = plane_pixels(a, x, plane, shard, b * bfloat16_block, from);
+            for (std::int64_t c = 0; c < channels; c += V::W) {
+                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+                const bool whole = a.whole_vectors || lanes >= V::W;
+                std::uint16_t* const rows = to + c * t.row + (b - block) * bfloat16_block;
+                if (inside && whole)
+                    turn_pixels(
+                        x, [&](int i) { return training::load_saved(from[i] + step); }, rows, t.row);
+                else
+                    turn_pixels(
+                        x, [&](int i) { return from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero(); }, rows, t.row);
+            }
+        }
+}
+inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t blocks, std::int64_t channel,
+                                 std::int64_t channels, std::uint16_t* to) {
+    training::with_saved(a.x, [&](const auto* x) { turn_planes(a, x, shard, block, blocks, channel, channels, to); });
+}
+
+// Sixteen rows of pixels, or twice sixteen, by 32 output channels.
+template <int Tiles>
+inline GRAFT_NOINLINE void sum_turned(bfloat16_tiles& tiles, const std::uint16_t* x, const std::uint16_t* below, std::int64_t x_row, std::int64_t steps,
+                                      const std::uint16_t* w, sums_from start, float* to) {
     constexpr int half = bfloat16_block / 2;
-    const bfloat16_end nothing{&a, 0, false, true, false, 0, 0, {}, 0};
-    pixel_sums before;
-    before.next = before.pixels = 0;
+    const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = bfloat16_block * std::ptrdiff_t(sizeof(float)),
+                         row = x_row * std::ptrdiff_t(sizeof *x);
+    const float* const start_below = start.first + half * start.pixel;
+    tiles.template load<0>(start.first, start_row);
+    tiles.template load<1>(start.first + half, start_row);
+    if (Tiles == 2) tiles.template load<2>(start_below, start_row);
+    if (Tiles == 2) tiles.template load<3>(start_below + half, start_row);
+    for (; steps > 0; --steps, x += bfloat16_block, below += bfloat16_block, w += bfloat16_step) {
+        tiles.template load<6>(w, 64);
+        tiles.template load<4>(x, row);
+        tiles.template multiply<0, 4, 6>();
+        tiles.template load<7>(w + bfloat16_step / 2, 64);
+        tiles.template multiply<1, 4, 7>();
+        if (Tiles == 2) {
+            tiles.template load<5>(below, row);
+            tiles.template multiply<2, 5, 6>();
+            tiles.template multiply<3, 5, 7>();
+        }
+    }
+    float* const to_below = to + half * bfloat16_block;
+    tiles.template store<0>(to, to_row);
+    tiles.template store<1>(to + half, to_row);
+    if (Tiles == 2) tiles.template store<2>(to_below, to_row);
+    if (Tiles == 2) tiles.template store<3>(to_below + half, to_row);
+}
+
+GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const bfloat16_grad_args& g, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w,
+                                    sums_from start, const sums_to& to, const bfloat16_rows& of) {
+    constexpr int half = bfloat16_block / 2;
+    const turned_planes& t = g.turned;
+    const auto at = [&](std::int64_t row) {
+        const std::int64_t tap = row / of.pitch;
+        return x + (t.plane_of[tap] * g.lanes + row % of.pitch) * t.row + t.behind[tap];
+    };
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
-        const auto sum = of.rows - r > half ? &sum_tiles<2, bfloat16_tiles, bfloat16_end> : &sum_tiles<1, bfloat16_tiles, bfloat16_end>;
-        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to.first + r * to.pixel, to.pixel, nothing,
-            before);
+        const bool two = of.rows - r > half;
+        const auto sum = two ? &sum_turned<2> : &sum_turned<1>;
+        sum(tiles, at(r), at(two ? r + half : r), t.row, a.steps, w, {start.first + r * start.pixel, start.pixel}, to.first + r * to.pixel);
     }
     for (int i = 0; i < to.count; ++i) grad_add_sums(to.earlier + i * to.step, to.first, of.rows * bfloat16_block);
 }
@@ -19268,30 +19755,31 @@ struct bfloat16_rows {
     std::int64_t pitch, channels, rows;
 };
 
-// Pixels of a shard, one after the other through its images.
+// Pixels of a shard, one after the other through its images, and what lies between them.
 class shard_pixels {
 public:
     GRAFT_VECTOR shard_pixels(const bfloat16_grad_args& a, int shard, std::int64_t first)
-        : a_(a), left_((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow - first) {
-        const std::int64_t pixels = a.p.oh * a.p.ow, in_image = first % pixels;
+        : a_(a), left_((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.image_rows * a.pitch - first) {
+        const std::int64_t pixels = a.image_rows * a.pitch, in_image = first % pixels;
         image_ = a.shards.first(a.p.n, shard) + first / pixels;
-        y_ = in_image / a.p.ow, x_ = in_image % a.p.ow;
+        y_ = in_image / a.pitch, x_ = in_image % a.pitch;
     }
     GRAFT_VECTOR bool more() const { return left_ > 0; }
     GRAFT_VECTOR void next() {
         --left_;
-        if (++x_ < a_.p.ow) return;
+        if (++x_ < a_.pitch) return;
         x_ = 0;
-        if (++y_ == a_.p.oh) y_ = 0, ++image_;
+        if (++y_ == a_.image_rows) y_ = 0, ++image_;
     }
+    // Null where the pixel is none.
     template <class T>
     GRAFT_VECTOR const T* out(const T* dy) const {
-        return dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel;
+        return more() && x_ < a_.p.ow && y_ < a_.p.oh ? dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel : nullptr;
     }
     template <class T>
     GRAFT_VECTOR const T* in(const T* x, std::int64_t down, std::int64_t right) const {
         const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
-        const bool inside = iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
+        const bool inside = more() && iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
         return inside ? x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
     }
 
@@ -19318,7 +19806,8 @@ inline void pack_dy_of(const bfloat16_grad_args& a, const T* from, std::int64_t 
         for (int k = 0; k < half; ++k) {
             const T* of[2];
             for (const T*& dy : of) {
-                dy = at.more() ? at.out(from) + first : nullptr;
+                dy = at.out(from);
+                if (dy) dy += first;
                 at.next();
             }
             for (int v = 0; v < vectors; ++v) {
@@ -19339,40 +19828,8 @@ inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_blo
     pack_dy_bfloat16<Tiles>(a, out_block, shard, 0, a.shard_block[shard + 1] - first, a.packed + (out_block * a.blocks() + first) * bfloat16_step);
 }
 
-// Rows from a tap to the next: whole vectors of channels.
-inline std::int64_t grad_pitch(std::int64_t channels) { return (channels + V::W - 1) / V::W * V::W; }
-
-// For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
-template <class T, class F>
-GRAFT_FORCE_INLINE void gather_taps_of(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
-                                       const F& gather) {
-    const conv_problem& p = a.p;
-    const std::int64_t pitch = grad_pitch(channels);
-    for (int ky = 0, t = 0; ky < p.kh; ++ky)
-        for (int kx = 0; kx < p.kw; ++kx, ++t) {
-            shard_pixels at(a, shard, block * bfloat16_block);
-            const T* from[bfloat16_block];  // null outside the image
-            bool inside = true;             // all of them
-            for (const T*& pixel : from) {
-                pixel = at.more() ? at.in(x, std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
-                inside &= pixel != nullptr;
-                at.next();
-            }
-            for (std::int64_t c = 0; c < channels; c += V::W) {
-                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
-                const bool whole = a.whole_vectors || lanes >= V::W;
-                const auto pixel = [&](int i) {
-                    return inside && whole ? training::load_saved(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
-                };
-                gather(pixel, t * pitch + c);
-            }
-        }
-}
-
-template <class F>
-GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
-    training::with_saved(a.x, [&](const auto* x) { gather_taps_of(a, x, shard, block, channel, channels, gather); });
-}
+// Rows from a tap to the next.
+inline std::int64_t grad_pitch(const bfloat16_grad_args& a, std::int64_t channels) { return (channels + a.lane_step - 1) / a.lane_step * a.lane_step; }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
     const std::int64_t left = a.p.ic - chunk % a.bands * a.lanes;
@@ -19388,8 +19845,8 @@ inline void grad_add_sums(const float* from, float* to, std::int64_t floats) {
 
 template <class Unit, bool Tiles>
 inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, out_floats = a.rows * bfloat16_block,
-                       each = a.shards.count / a.parts;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, channels), rows = pitch * a.p.kh * a.p.kw,
+                       out_floats = a.rows * bfloat16_block, each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
     const std::int64_t first_out = chunk / a.bands * a.group_blocks,
@@ -19403,7 +19860,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     for (std::int64_t i = 0; i < each; ++i) {
         const int shard = static_cast<int>(part * each + i), merges = training::grad_merges(i);
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
-        const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
+        const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.image_rows * a.pitch);
         float* const sums = grad_level(a, chunk, part, merges);
         const float* const earlier = grad_level(a, chunk, part, 0);
         if (count == 0) {
@@ -19415,14 +19872,13 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
             of.steps = left < a.blocks_at_once ? left : a.blocks_at_once;
             const bool last = of.steps == left;
             of.last_pairs = last ? last_pairs : bfloat16_block / 2;
-            for (std::int64_t k = 0; k < of.steps; ++k)
-                gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
+            gather_rows_bfloat16(unit, a, shard, block, of.steps, chunk % a.bands * a.lanes, channels, gathered);
             for (std::int64_t o = 0; o < outs; ++o) {
                 const std::int64_t place = o * out_floats;
                 const sums_to to{sums + place, bfloat16_block, earlier + place, a.level_floats(), last ? merges : 0};
                 const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
                 if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
-                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
+                sum_rows_bfloat16(unit, a, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
             }
         }
     }
@@ -19430,7 +19886,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
 
 inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const int taps = a.p.kh * a.p.kw;
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, channels), columns = a.columns(), last = a.levels - 1;
     const std::int64_t column = chunk / a.bands * columns, count = a.p.oc - column < columns ? a.p.oc - column : columns;
     float* const sums = grad_level(a, chunk, 0, last);
     for (std::int64_t o = 0; o < count; o += bfloat16_block)
@@ -19451,18 +19907,51 @@ inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
 // ---- graft/cpu/training/kernels/bfloat16_grad_vectors.inl
 // Rows of gradients by vectors: text, included for each set that multiplies pairs.
 
+// For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
+template <class T, class F>
+GRAFT_FORCE_INLINE void gather_taps_of(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
+                                       const F& gather) {
+    const conv_problem& p = a.p;
+    const std::int64_t pitch = grad_pitch(a, channels);
+    for (int ky = 0, t = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx, ++t) {
+            shard_pixels at(a, shard, block * bfloat16_block);
+            const T* from[bfloat16_block];  // null outside the image
+            bool inside = true;             // all of them
+            for (const T*& pixel : from) {
+                pixel = at.in(x, std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl);
+                inside &= pixel != nullptr;
+                at.next();
+            }
+            for (std::int64_t c = 0; c < channels; c += V::W) {
+                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+                const bool whole = a.whole_vectors || lanes >= V::W;
+                const auto pixel = [&](int i) {
+                    return inside && whole ? training::load_saved(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
+                };
+                gather(pixel, t * pitch + c);
+            }
+        }
+}
+
+template <class F>
+GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
+    training::with_saved(a.x, [&](const auto* x) { gather_taps_of(a, x, shard, block, channel, channels, gather); });
+}
+
 // [pair of pixels][row][2]: neighbouring rows are read together, and nothing is transposed.
-inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
-                                 std::uint16_t* to) {
-    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
-        std::uint16_t* rows = to + row * 2;
-        for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2) narrow_pairs(pixel(i), pixel(i + 1), rows);
-    });
+inline void gather_rows_bfloat16(pair_unit&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t blocks, std::int64_t channel,
+                                 std::int64_t channels, std::uint16_t* to) {
+    for (const std::int64_t end = block + blocks; block < end; ++block, to += a.rows * bfloat16_block)
+        gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
+            std::uint16_t* rows = to + row * 2;
+            for (int i = 0; i < bfloat16_block; i += 2, rows += a.rows * 2) narrow_pairs(pixel(i), pixel(i + 1), rows);
+        });
 }
 
 // Runs of nearly one length. Rows of no channel are left out where they are many enough to be worth it.
-GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start, const sums_to& to,
-                                    const bfloat16_rows& of) {
+GRAFT_VECTOR void sum_rows_bfloat16(pair_unit&, const bfloat16_grad_args&, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start,
+                                    const sums_to& to, const bfloat16_rows& of) {
     constexpr int many = 11;
     using sum_run = decltype(&sum_pairs_bfloat16<many, 2>);
     static constexpr sum_run sums[many] = {&sum_pairs_bfloat16<1, 2>, &sum_pairs_bfloat16<2, 2>,  &sum_pairs_bfloat16<3, 2>, &sum_pairs_bfloat16<4, 2>,
@@ -19486,33 +19975,126 @@ namespace amx {
 // ---- graft/cpu/training/kernels/bfloat16_grad_tiles.inl
 // Rows of gradients by tiles: text, included for each kind of them. Whole tiles are computed: there is room for the rows that are none.
 
-// [row][32 pixels]: sixteen rows are one load of a tile.
-inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
-                                 std::uint16_t* to) {
-    gather_taps(a, shard, block, channel, channels, [&](const auto& pixel, std::int64_t row) {
-        std::uint16_t* const rows = to + row * bfloat16_block;
-        for (int first = 0; first < bfloat16_block; first += V::W) {
-            V some[V::W];
-            GRAFT_UNROLL
-            for (int i = 0; i < V::W; ++i) some[i] = pixel(first + i);
-            transpose(some);
-            GRAFT_UNROLL
-            for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], rows + i * bfloat16_block + first);
+// Where 32 neighbouring pixels of a plane lie in x, null outside the image; whether all are inside.
+template <class T>
+GRAFT_VECTOR bool plane_pixels(const bfloat16_grad_args& a, const T* x, std::int64_t plane, int shard, std::int64_t first, const T** from) {
+    const conv_problem& p = a.p;
+    const std::int64_t of_image = a.image_rows * a.pitch, in_image = first % of_image, last = a.shards.last(p.n, shard), step = p.sw * a.x_pixel;
+    std::int64_t image = a.shards.first(p.n, shard) + first / of_image, row = in_image / a.pitch, column = in_image % a.pitch;
+    bool all = true;
+    for (int i = 0; i < bfloat16_block;) {
+        const std::int64_t iy = row * p.sh + a.turned.down[plane] - p.pt, left = a.pitch - column;
+        std::int64_t ix = column * p.sw + a.turned.right[plane] - p.pl, at = image * a.x_image + iy * a.x_row + ix * a.x_pixel;
+        const int count = left < bfloat16_block - i ? static_cast<int>(left) : bfloat16_block - i;
+        const bool in_row = image < last && iy >= 0 && iy < p.ih;
+        for (const int end = i + count; i < end; ++i, ix += p.sw, at += step) {
+            const bool inside = in_row && ix >= 0 && ix < p.iw;
+            from[i] = inside ? x + at : nullptr;
+            all &= inside;
         }
-    });
+        column += count;
+        if (column < a.pitch) continue;
+        column = 0;
+        if (++row == a.image_rows) row = 0, ++image;
+    }
+    return all;
 }
 
-// Whole tiles: there is room behind the last row.
-GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w, sums_from start,
-                                    const sums_to& to, const bfloat16_rows& of) {
+// Pixels of W channels become rows of channels, `row` numbers apart.
+template <class F>
+GRAFT_FORCE_INLINE void turn_pixels(const float*, const F& pixel, std::uint16_t* to, std::int64_t row) {
+    for (int first = 0; first < bfloat16_block; first += V::W) {
+        V some[V::W];
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) some[i] = pixel(first + i);
+        transpose(some);
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) narrow_bfloat16(some[i], to + i * row + first);
+    }
+}
+// The same of pixels that are narrow: a lane takes two neighbours.
+template <class F>
+GRAFT_FORCE_INLINE void turn_pixels(const std::uint16_t*, const F& pixel, std::uint16_t* to, std::int64_t row) {
+    for (int first = 0; first < bfloat16_block; first += 2 * V::W) {
+        V some[V::W];
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) some[i] = as_float(shift_right<16>(as_int(pixel(first + 2 * i))) | as_int(pixel(first + 2 * i + 1)));
+        transpose(some);
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) as_int(some[i]).store(reinterpret_cast<std::int32_t*>(to + i * row + first));
+    }
+}
+
+template <class T>
+GRAFT_FORCE_INLINE void turn_planes(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t blocks, std::int64_t channel,
+                                    std::int64_t channels, std::uint16_t* to) {
+    const turned_planes& t = a.turned;
+    const std::int64_t end = block + blocks + (t.halo + bfloat16_block - 1) / bfloat16_block;
+    for (std::int64_t plane = 0; plane < t.count; ++plane, to += a.lanes * t.row)
+        for (std::int64_t b = block; b < end; ++b) {
+            const T* from[bfloat16_block];
+            const bool inside = plane_pixels(a, x, plane, shard, b * bfloat16_block, from);
+            for (std::int64_t c = 0; c < channels; c += V::W) {
+                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
+                const bool whole = a.whole_vectors || lanes >= V::W;
+                std::uint16_t* const rows = to + c * t.row + (b - block) * bfloat16_block;
+                if (inside && whole)
+                    turn_pixels(
+                        x, [&](int i) { return training::load_saved(from[i] + step); }, rows, t.row);
+                else
+                    turn_pixels(
+                        x, [&](int i) { return from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero(); }, rows, t.row);
+            }
+        }
+}
+inline void gather_rows_bfloat16(bfloat16_tiles&, const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t blocks, std::int64_t channel,
+                                 std::int64_t channels, std::uint16_t* to) {
+    training::with_saved(a.x, [&](const auto* x) { turn_planes(a, x, shard, block, blocks, channel, channels, to); });
+}
+
+// Sixteen rows of pixels, or twice sixteen, by 32 output channels.
+template <int Tiles>
+inline GRAFT_NOINLINE void sum_turned(bfloat16_tiles& tiles, const std::uint16_t* x, const std::uint16_t* below, std::int64_t x_row, std::int64_t steps,
+                                      const std::uint16_t* w, sums_from start, float* to) {
     constexpr int half = bfloat16_block / 2;
-    const bfloat16_end nothing{&a, 0, false, true, false, 0, 0, {}, 0};
-    pixel_sums before;
-    before.next = before.pixels = 0;
+    const std::ptrdiff_t start_row = start.pixel * std::ptrdiff_t(sizeof(float)), to_row = bfloat16_block * std::ptrdiff_t(sizeof(float)),
+                         row = x_row * std::ptrdiff_t(sizeof *x);
+    const float* const start_below = start.first + half * start.pixel;
+    tiles.template load<0>(start.first, start_row);
+    tiles.template load<1>(start.first + half, start_row);
+    if (Tiles == 2) tiles.template load<2>(start_below, start_row);
+    if (Tiles == 2) tiles.template load<3>(start_below + half, start_row);
+    for (; steps > 0; --steps, x += bfloat16_block, below += bfloat16_block, w += bfloat16_step) {
+        tiles.template load<6>(w, 64);
+        tiles.template load<4>(x, row);
+        tiles.template multiply<0, 4, 6>();
+        tiles.template load<7>(w + bfloat16_step / 2, 64);
+        tiles.template multiply<1, 4, 7>();
+        if (Tiles == 2) {
+            tiles.template load<5>(below, row);
+            tiles.template multiply<2, 5, 6>();
+            tiles.template multiply<3, 5, 7>();
+        }
+    }
+    float* const to_below = to + half * bfloat16_block;
+    tiles.template store<0>(to, to_row);
+    tiles.template store<1>(to + half, to_row);
+    if (Tiles == 2) tiles.template store<2>(to_below, to_row);
+    if (Tiles == 2) tiles.template store<3>(to_below + half, to_row);
+}
+
+GRAFT_VECTOR void sum_rows_bfloat16(bfloat16_tiles& tiles, const bfloat16_grad_args& g, const pixel_args& a, const std::uint16_t* x, const std::uint16_t* w,
+                                    sums_from start, const sums_to& to, const bfloat16_rows& of) {
+    constexpr int half = bfloat16_block / 2;
+    const turned_planes& t = g.turned;
+    const auto at = [&](std::int64_t row) {
+        const std::int64_t tap = row / of.pitch;
+        return x + (t.plane_of[tap] * g.lanes + row % of.pitch) * t.row + t.behind[tap];
+    };
     for (std::int64_t r = 0; r < of.rows; r += bfloat16_block) {
-        const auto sum = of.rows - r > half ? &sum_tiles<2, bfloat16_tiles, bfloat16_end> : &sum_tiles<1, bfloat16_tiles, bfloat16_end>;
-        sum(tiles, a, x + r * bfloat16_block, w, {nullptr, 0}, {start.first + r * start.pixel, start.pixel}, to.first + r * to.pixel, to.pixel, nothing,
-            before);
+        const bool two = of.rows - r > half;
+        const auto sum = two ? &sum_turned<2> : &sum_turned<1>;
+        sum(tiles, at(r), at(two ? r + half : r), t.row, a.steps, w, {start.first + r * start.pixel, start.pixel}, to.first + r * to.pixel);
     }
     for (int i = 0; i < to.count; ++i) grad_add_sums(to.earlier + i * to.step, to.first, of.rows * bfloat16_block);
 }
@@ -19663,15 +20245,49 @@ namespace detail {
 
 inline std::int64_t rounded_up(std::int64_t n, std::int64_t to) { return ceil_div(n, to) * to; }
 
+// The planes of x that tiles read. Where an image has few outputs beside its padding, as in a layer that takes all of it, each tap has a plane of its own,
+// of dy's pixels alone: the time of either is that of products and of turning pixels, in cycles of 32 pixels.
+inline void list_turned_planes(bfloat16_grad_args& a) {
+    const conv_problem& p = a.p;
+    turned_planes& t = a.turned;
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw;
+    std::int64_t image_rows = 0, behind = 0;
+    const image_planes g = gathered_planes(p, 1, p.oh, image_rows, behind);
+    const auto cycles = [&](std::int64_t pixels, std::int64_t planes) {
+        constexpr double products = 32, turn = 100;
+        return double(pixels) * (double(taps * blocks_of_32(p.oc)) * products + double(planes) * turn);
+    };
+    const bool together = cycles(image_rows * g.pitch, g.row_phases * g.column_phases) < cycles(p.oh * p.ow, taps);
+    if (together) a.pitch = g.pitch, a.image_rows = image_rows;
+    for (int ky = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx) {
+            const int tap = ky * p.kw + kx, below = ky * p.dh, beside = kx * p.dw, down = together ? below % p.sh : below,
+                      right = together ? beside % p.sw : beside;
+            std::int32_t plane = 0;
+            while (plane < t.count && (t.down[plane] != down || t.right[plane] != right)) ++plane;
+            if (plane == t.count) t.down[plane] = down, t.right[plane] = right, ++t.count;
+            t.plane_of[tap] = plane;
+            t.behind[tap] = together ? static_cast<std::int32_t>(below / p.sh * a.pitch + beside / p.sw) : 0;
+            t.halo = std::max<std::int64_t>(t.halo, t.behind[tap]);
+        }
+}
+
 // What is the same for images and for matrices: bands of rows, groups of columns, parts of the batch, blocks of pixels.
-inline void cut_bfloat16_grad(bfloat16_grad_args& a, std::int64_t width) {
+inline void cut_bfloat16_grad(bfloat16_grad_args& a, isa set) {
     constexpr std::int64_t cache = std::int64_t(3) << 17, most_sums = std::int64_t(1) << 17, few_sums = std::int64_t(1) << 15, least_rows = 128,
                            least_tasks = 16;
-    const std::int64_t taps = std::int64_t(a.p.kh) * a.p.kw, channels = rounded_up(a.p.ic, width), pixels = a.p.oh * a.p.ow;
+    a.pitch = a.p.ow, a.image_rows = a.p.oh;
+    a.lane_step = vector_width(set);
+    const std::int64_t taps = std::int64_t(a.p.kh) * a.p.kw;
+    if (const bfloat16_kernels* const products = bfloat16_products(set); products && products->tiles && taps <= bfloat16_most_taps) {
+        a.lane_step = bfloat16_block / 2;
+        list_turned_planes(a);
+    }
+    const std::int64_t step = a.lane_step, channels = rounded_up(a.p.ic, step), pixels = a.pitch * a.image_rows;
     a.out_blocks = blocks_of_32(a.p.oc);
-    a.lanes = std::min(channels, std::max<std::int64_t>(1, least_rows / (width * taps)) * width);
+    a.lanes = std::min(channels, std::max<std::int64_t>(1, least_rows / (step * taps)) * step);
     a.bands = ceil_div(channels, a.lanes);
-    a.lanes = rounded_up(ceil_div(a.p.ic, a.bands), width);
+    a.lanes = rounded_up(ceil_div(a.p.ic, a.bands), step);
     a.bands = ceil_div(channels, a.lanes);
     a.rows = rounded_up(a.lanes * taps, bfloat16_block);
     // Sums that would not stay in the second cache from one shard to the next are cut into groups that do, though x is gathered for each then.
@@ -19686,9 +20302,14 @@ inline void cut_bfloat16_grad(bfloat16_grad_args& a, std::int64_t width) {
         a.shard_block[s + 1] = a.shard_block[s] + blocks;
         longest = std::max(longest, blocks);
     }
-    // Rows of x that stay there beside them with a block of dy, in pieces of one length.
-    const std::int64_t fit = std::max<std::int64_t>(4, cache / ((a.rows + bfloat16_block) * bfloat16_block * 2)), pieces = ceil_div(longest, fit);
+    // Rows of x that stay there beside them with a block of dy, in pieces of one length. What several taps read of planes is read once for each, of the first
+    // cache.
+    const std::int64_t planes = a.turned.count, halo = blocks_of_32(a.turned.halo);
+    const std::int64_t gathered = planes ? planes * a.lanes : a.rows, most = planes && planes < taps ? std::max<std::int64_t>(16, halo) : longest;
+    const std::int64_t fit = std::min(most, std::max<std::int64_t>(4, cache / ((gathered + bfloat16_block) * bfloat16_block * 2))),
+                       pieces = ceil_div(longest, fit);
     a.blocks_at_once = ceil_div(longest, pieces);
+    a.turned.row = ((a.blocks_at_once + halo) | 1) * bfloat16_block;  // so that neighbouring rows do not fall into one cache set
 }
 
 inline std::int64_t packed_grad_bytes(const bfloat16_grad_args& a) { return a.packs_before() ? a.out_blocks * a.blocks() * bfloat16_step * 2 : 0; }
@@ -19704,13 +20325,14 @@ GRAFT_INLINE bfloat16_grad_args bfloat16_grad_of(isa set, const conv_problem& p,
     const std::int64_t width = vector_width(set), taps = std::int64_t(p.kh) * p.kw;
     bfloat16_grad_args a;
     a.p = p;
+    if (detail::reads_pixels(p)) a.p.ow = a.p.iw = p.oh * p.ow, a.p.oh = a.p.ih = 1;
     a.shards.count = shards;
     a.x_pixel = a.dy_pixel = width;
     a.x_row = p.iw * width, a.x_vector = p.ih * a.x_row, a.x_image = detail::ceil_div(p.ic, width) * a.x_vector;
     a.dy_vector = p.oh * p.ow * width, a.dy_image = detail::ceil_div(p.oc, width) * a.dy_vector;
     a.whole_vectors = true;
     a.out_row = 1, a.out_column = p.ic * taps;
-    detail::cut_bfloat16_grad(a, width);
+    detail::cut_bfloat16_grad(a, set);
     return a;
 }
 
@@ -19724,7 +20346,7 @@ GRAFT_INLINE bfloat16_grad_args bfloat16_grad_of(isa set, const product_sum_prob
     a.x_image = a.x_row = problem.each * problem.rows, a.dy_image = problem.each * problem.columns;
     a.x_vector = a.dy_vector = width;
     a.out_row = problem.columns, a.out_column = 1;
-    detail::cut_bfloat16_grad(a, width);
+    detail::cut_bfloat16_grad(a, set);
     return a;
 }
 

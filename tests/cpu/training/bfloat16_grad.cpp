@@ -70,9 +70,9 @@ TEST_CASE("bfloat16: gradients of convolutions equal sums in double of rounded o
                 const int shards[] = {1, 2, 8, 16};
                 check(set, p, random, shards[round % 4]);
             }
-            // batch, ic, oc, size, kernel, stride, pad
-            const int shapes[][7] = {
-                {2, 64, 64, 14, 3, 1, 1}, {3, 160, 40, 9, 1, 1, 0}, {9, 40, 70, 7, 3, 2, 1}, {1, 3, 33, 20, 7, 2, 3}, {2, 33, 16, 6, 5, 1, 2}};
+            // batch, ic, oc, size, kernel, stride, pad; the last two: a window as large as its image, and rows that several blocks of pixels begin in
+            const int shapes[][7] = {{2, 64, 64, 14, 3, 1, 1}, {3, 160, 40, 9, 1, 1, 0}, {9, 40, 70, 7, 3, 2, 1}, {1, 3, 33, 20, 7, 2, 3},
+                                     {2, 33, 16, 6, 5, 1, 2},  {3, 20, 33, 7, 7, 1, 0},  {2, 17, 32, 45, 3, 1, 1}};
             for (const auto& s : shapes) {
                 conv_problem p;
                 p.n = s[0], p.ic = s[1], p.oc = s[2], p.ih = p.iw = s[3];

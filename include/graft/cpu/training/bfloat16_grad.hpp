@@ -6,6 +6,7 @@
 #include "../bfloat16.hpp"
 #include "../conv.hpp"
 #include "../isa.hpp"
+#include "../pixels.hpp"
 #include "bfloat16_grad_kernels.hpp"
 #include "matmul_grad.hpp"
 
@@ -36,15 +37,49 @@ namespace detail {
 
 inline std::int64_t rounded_up(std::int64_t n, std::int64_t to) { return ceil_div(n, to) * to; }
 
+// The planes of x that tiles read. Where an image has few outputs beside its padding, as in a layer that takes all of it, each tap has a plane of its own,
+// of dy's pixels alone: the time of either is that of products and of turning pixels, in cycles of 32 pixels.
+inline void list_turned_planes(bfloat16_grad_args& a) {
+    const conv_problem& p = a.p;
+    turned_planes& t = a.turned;
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw;
+    std::int64_t image_rows = 0, behind = 0;
+    const image_planes g = gathered_planes(p, 1, p.oh, image_rows, behind);
+    const auto cycles = [&](std::int64_t pixels, std::int64_t planes) {
+        constexpr double products = 32, turn = 100;
+        return double(pixels) * (double(taps * blocks_of_32(p.oc)) * products + double(planes) * turn);
+    };
+    const bool together = cycles(image_rows * g.pitch, g.row_phases * g.column_phases) < cycles(p.oh * p.ow, taps);
+    if (together) a.pitch = g.pitch, a.image_rows = image_rows;
+    for (int ky = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx) {
+            const int tap = ky * p.kw + kx, below = ky * p.dh, beside = kx * p.dw, down = together ? below % p.sh : below,
+                      right = together ? beside % p.sw : beside;
+            std::int32_t plane = 0;
+            while (plane < t.count && (t.down[plane] != down || t.right[plane] != right)) ++plane;
+            if (plane == t.count) t.down[plane] = down, t.right[plane] = right, ++t.count;
+            t.plane_of[tap] = plane;
+            t.behind[tap] = together ? static_cast<std::int32_t>(below / p.sh * a.pitch + beside / p.sw) : 0;
+            t.halo = std::max<std::int64_t>(t.halo, t.behind[tap]);
+        }
+}
+
 // What is the same for images and for matrices: bands of rows, groups of columns, parts of the batch, blocks of pixels.
-inline void cut_bfloat16_grad(bfloat16_grad_args& a, std::int64_t width) {
+inline void cut_bfloat16_grad(bfloat16_grad_args& a, isa set) {
     constexpr std::int64_t cache = std::int64_t(3) << 17, most_sums = std::int64_t(1) << 17, few_sums = std::int64_t(1) << 15, least_rows = 128,
                            least_tasks = 16;
-    const std::int64_t taps = std::int64_t(a.p.kh) * a.p.kw, channels = rounded_up(a.p.ic, width), pixels = a.p.oh * a.p.ow;
+    a.pitch = a.p.ow, a.image_rows = a.p.oh;
+    a.lane_step = vector_width(set);
+    const std::int64_t taps = std::int64_t(a.p.kh) * a.p.kw;
+    if (const bfloat16_kernels* const products = bfloat16_products(set); products && products->tiles && taps <= bfloat16_most_taps) {
+        a.lane_step = bfloat16_block / 2;
+        list_turned_planes(a);
+    }
+    const std::int64_t step = a.lane_step, channels = rounded_up(a.p.ic, step), pixels = a.pitch * a.image_rows;
     a.out_blocks = blocks_of_32(a.p.oc);
-    a.lanes = std::min(channels, std::max<std::int64_t>(1, least_rows / (width * taps)) * width);
+    a.lanes = std::min(channels, std::max<std::int64_t>(1, least_rows / (step * taps)) * step);
     a.bands = ceil_div(channels, a.lanes);
-    a.lanes = rounded_up(ceil_div(a.p.ic, a.bands), width);
+    a.lanes = rounded_up(ceil_div(a.p.ic, a.bands), step);
     a.bands = ceil_div(channels, a.lanes);
     a.rows = rounded_up(a.lanes * taps, bfloat16_block);
     // Sums that would not stay in the second cache from one shard to the next are cut into groups that do, though x is gathered for each then.
@@ -59,9 +94,14 @@ inline void cut_bfloat16_grad(bfloat16_grad_args& a, std::int64_t width) {
         a.shard_block[s + 1] = a.shard_block[s] + blocks;
         longest = std::max(longest, blocks);
     }
-    // Rows of x that stay there beside them with a block of dy, in pieces of one length.
-    const std::int64_t fit = std::max<std::int64_t>(4, cache / ((a.rows + bfloat16_block) * bfloat16_block * 2)), pieces = ceil_div(longest, fit);
+    // Rows of x that stay there beside them with a block of dy, in pieces of one length. What several taps read of planes is read once for each, of the first
+    // cache.
+    const std::int64_t planes = a.turned.count, halo = blocks_of_32(a.turned.halo);
+    const std::int64_t gathered = planes ? planes * a.lanes : a.rows, most = planes && planes < taps ? std::max<std::int64_t>(16, halo) : longest;
+    const std::int64_t fit = std::min(most, std::max<std::int64_t>(4, cache / ((gathered + bfloat16_block) * bfloat16_block * 2))),
+                       pieces = ceil_div(longest, fit);
     a.blocks_at_once = ceil_div(longest, pieces);
+    a.turned.row = ((a.blocks_at_once + halo) | 1) * bfloat16_block;  // so that neighbouring rows do not fall into one cache set
 }
 
 inline std::int64_t packed_grad_bytes(const bfloat16_grad_args& a) { return a.packs_before() ? a.out_blocks * a.blocks() * bfloat16_step * 2 : 0; }
@@ -77,13 +117,14 @@ GRAFT_INLINE bfloat16_grad_args bfloat16_grad_of(isa set, const conv_problem& p,
     const std::int64_t width = vector_width(set), taps = std::int64_t(p.kh) * p.kw;
     bfloat16_grad_args a;
     a.p = p;
+    if (detail::reads_pixels(p)) a.p.ow = a.p.iw = p.oh * p.ow, a.p.oh = a.p.ih = 1;
     a.shards.count = shards;
     a.x_pixel = a.dy_pixel = width;
     a.x_row = p.iw * width, a.x_vector = p.ih * a.x_row, a.x_image = detail::ceil_div(p.ic, width) * a.x_vector;
     a.dy_vector = p.oh * p.ow * width, a.dy_image = detail::ceil_div(p.oc, width) * a.dy_vector;
     a.whole_vectors = true;
     a.out_row = 1, a.out_column = p.ic * taps;
-    detail::cut_bfloat16_grad(a, width);
+    detail::cut_bfloat16_grad(a, set);
     return a;
 }
 
@@ -97,7 +138,7 @@ GRAFT_INLINE bfloat16_grad_args bfloat16_grad_of(isa set, const product_sum_prob
     a.x_image = a.x_row = problem.each * problem.rows, a.dy_image = problem.each * problem.columns;
     a.x_vector = a.dy_vector = width;
     a.out_row = problem.columns, a.out_column = 1;
-    detail::cut_bfloat16_grad(a, width);
+    detail::cut_bfloat16_grad(a, set);
     return a;
 }
 

@@ -6,30 +6,31 @@ struct bfloat16_rows {
     std::int64_t pitch, channels, rows;
 };
 
-// Pixels of a shard, one after the other through its images.
+// Pixels of a shard, one after the other through its images, and what lies between them.
 class shard_pixels {
 public:
     GRAFT_VECTOR shard_pixels(const bfloat16_grad_args& a, int shard, std::int64_t first)
-        : a_(a), left_((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow - first) {
-        const std::int64_t pixels = a.p.oh * a.p.ow, in_image = first % pixels;
+        : a_(a), left_((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.image_rows * a.pitch - first) {
+        const std::int64_t pixels = a.image_rows * a.pitch, in_image = first % pixels;
         image_ = a.shards.first(a.p.n, shard) + first / pixels;
-        y_ = in_image / a.p.ow, x_ = in_image % a.p.ow;
+        y_ = in_image / a.pitch, x_ = in_image % a.pitch;
     }
     GRAFT_VECTOR bool more() const { return left_ > 0; }
     GRAFT_VECTOR void next() {
         --left_;
-        if (++x_ < a_.p.ow) return;
+        if (++x_ < a_.pitch) return;
         x_ = 0;
-        if (++y_ == a_.p.oh) y_ = 0, ++image_;
+        if (++y_ == a_.image_rows) y_ = 0, ++image_;
     }
+    // Null where the pixel is none.
     template <class T>
     GRAFT_VECTOR const T* out(const T* dy) const {
-        return dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel;
+        return more() && x_ < a_.p.ow && y_ < a_.p.oh ? dy + image_ * a_.dy_image + (y_ * a_.p.ow + x_) * a_.dy_pixel : nullptr;
     }
     template <class T>
     GRAFT_VECTOR const T* in(const T* x, std::int64_t down, std::int64_t right) const {
         const std::int64_t iy = y_ * a_.p.sh + down, ix = x_ * a_.p.sw + right;
-        const bool inside = iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
+        const bool inside = more() && iy >= 0 && iy < a_.p.ih && ix >= 0 && ix < a_.p.iw;
         return inside ? x + image_ * a_.x_image + iy * a_.x_row + ix * a_.x_pixel : nullptr;
     }
 
@@ -56,7 +57,8 @@ inline void pack_dy_of(const bfloat16_grad_args& a, const T* from, std::int64_t 
         for (int k = 0; k < half; ++k) {
             const T* of[2];
             for (const T*& dy : of) {
-                dy = at.more() ? at.out(from) + first : nullptr;
+                dy = at.out(from);
+                if (dy) dy += first;
                 at.next();
             }
             for (int v = 0; v < vectors; ++v) {
@@ -77,40 +79,8 @@ inline void grad_pack_bfloat16(const bfloat16_grad_args& a, std::int64_t out_blo
     pack_dy_bfloat16<Tiles>(a, out_block, shard, 0, a.shard_block[shard + 1] - first, a.packed + (out_block * a.blocks() + first) * bfloat16_step);
 }
 
-// Rows from a tap to the next: whole vectors of channels.
-inline std::int64_t grad_pitch(std::int64_t channels) { return (channels + V::W - 1) / V::W * V::W; }
-
-// For each tap and each vector of some channels gather(pixel, row): pixel(i) is what pixel i of the block has of them, `row` the first of theirs.
-template <class T, class F>
-GRAFT_FORCE_INLINE void gather_taps_of(const bfloat16_grad_args& a, const T* x, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels,
-                                       const F& gather) {
-    const conv_problem& p = a.p;
-    const std::int64_t pitch = grad_pitch(channels);
-    for (int ky = 0, t = 0; ky < p.kh; ++ky)
-        for (int kx = 0; kx < p.kw; ++kx, ++t) {
-            shard_pixels at(a, shard, block * bfloat16_block);
-            const T* from[bfloat16_block];  // null outside the image
-            bool inside = true;             // all of them
-            for (const T*& pixel : from) {
-                pixel = at.more() ? at.in(x, std::int64_t(ky) * p.dh - p.pt, std::int64_t(kx) * p.dw - p.pl) : nullptr;
-                inside &= pixel != nullptr;
-                at.next();
-            }
-            for (std::int64_t c = 0; c < channels; c += V::W) {
-                const std::int64_t step = (channel + c) / V::W * a.x_vector, lanes = channels - c;
-                const bool whole = a.whole_vectors || lanes >= V::W;
-                const auto pixel = [&](int i) {
-                    return inside && whole ? training::load_saved(from[i] + step) : from[i] ? grad_lanes(from[i] + step, lanes, whole) : V::zero();
-                };
-                gather(pixel, t * pitch + c);
-            }
-        }
-}
-
-template <class F>
-GRAFT_FORCE_INLINE void gather_taps(const bfloat16_grad_args& a, int shard, std::int64_t block, std::int64_t channel, std::int64_t channels, const F& gather) {
-    training::with_saved(a.x, [&](const auto* x) { gather_taps_of(a, x, shard, block, channel, channels, gather); });
-}
+// Rows from a tap to the next.
+inline std::int64_t grad_pitch(const bfloat16_grad_args& a, std::int64_t channels) { return (channels + a.lane_step - 1) / a.lane_step * a.lane_step; }
 
 inline std::int64_t grad_channels(const bfloat16_grad_args& a, std::int64_t chunk) {
     const std::int64_t left = a.p.ic - chunk % a.bands * a.lanes;
@@ -126,8 +96,8 @@ inline void grad_add_sums(const float* from, float* to, std::int64_t floats) {
 
 template <class Unit, bool Tiles>
 inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, std::int64_t part) {
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), rows = pitch * a.p.kh * a.p.kw, out_floats = a.rows * bfloat16_block,
-                       each = a.shards.count / a.parts;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, channels), rows = pitch * a.p.kh * a.p.kw,
+                       out_floats = a.rows * bfloat16_block, each = a.shards.count / a.parts;
     std::uint16_t* const gathered = a.gathered + ((chunk - a.first_chunk) * a.parts + part) * a.task_numbers();
     std::uint16_t* const own = gathered + a.gathered_numbers();
     const std::int64_t first_out = chunk / a.bands * a.group_blocks,
@@ -141,7 +111,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
     for (std::int64_t i = 0; i < each; ++i) {
         const int shard = static_cast<int>(part * each + i), merges = training::grad_merges(i);
         const std::int64_t first = a.shard_block[shard], count = a.shard_block[shard + 1] - first;
-        const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.p.oh * a.p.ow);
+        const int last_pairs = pairs_of_last_block((a.shards.last(a.p.n, shard) - a.shards.first(a.p.n, shard)) * a.image_rows * a.pitch);
         float* const sums = grad_level(a, chunk, part, merges);
         const float* const earlier = grad_level(a, chunk, part, 0);
         if (count == 0) {
@@ -153,14 +123,13 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
             of.steps = left < a.blocks_at_once ? left : a.blocks_at_once;
             const bool last = of.steps == left;
             of.last_pairs = last ? last_pairs : bfloat16_block / 2;
-            for (std::int64_t k = 0; k < of.steps; ++k)
-                gather_rows_bfloat16(unit, a, shard, block + k, chunk % a.bands * a.lanes, channels, gathered + k * a.rows * bfloat16_block);
+            gather_rows_bfloat16(unit, a, shard, block, of.steps, chunk % a.bands * a.lanes, channels, gathered);
             for (std::int64_t o = 0; o < outs; ++o) {
                 const std::int64_t place = o * out_floats;
                 const sums_to to{sums + place, bfloat16_block, earlier + place, a.level_floats(), last ? merges : 0};
                 const std::uint16_t* const w = a.packed ? a.packed + ((first_out + o) * a.blocks() + first + block) * bfloat16_step : own;
                 if (!a.packed) pack_dy_bfloat16<Tiles>(a, first_out + o, shard, block, of.steps, own);
-                sum_rows_bfloat16(unit, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
+                sum_rows_bfloat16(unit, a, of, gathered, w, block == 0 ? sums_from{zeros, 0} : sums_from{to.first, to.pixel}, to, {pitch, channels, rows});
             }
         }
     }
@@ -168,7 +137,7 @@ inline void grad_sum_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk, s
 
 inline void grad_end_bfloat16(const bfloat16_grad_args& a, std::int64_t chunk) {
     const int taps = a.p.kh * a.p.kw;
-    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(channels), columns = a.columns(), last = a.levels - 1;
+    const std::int64_t channels = grad_channels(a, chunk), pitch = grad_pitch(a, channels), columns = a.columns(), last = a.levels - 1;
     const std::int64_t column = chunk / a.bands * columns, count = a.p.oc - column < columns ? a.p.oc - column : columns;
     float* const sums = grad_level(a, chunk, 0, last);
     for (std::int64_t o = 0; o < count; o += bfloat16_block)
