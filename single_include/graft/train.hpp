@@ -23005,7 +23005,8 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
 
-constexpr std::int64_t optimizer_grain = 16384;
+constexpr std::int64_t optimizer_grain = 16384;  // of sums, whose bits depend on it
+constexpr std::int64_t update_grain = 4096;      // small arrays go to those threads too that have just written their gradients
 
 // The sum of n numbers in pairs of halves.
 inline double sum_pairwise(const double* x, std::int64_t n) {
@@ -23040,22 +23041,21 @@ GRAFT_INLINE adam_step adam_step_of(const adam_options& o, double learning_rate,
 GRAFT_INLINE void run_sgd(isa set, const sgd_step& step, const float* w, const float* g, const float* m, float* new_w, float* new_m, std::int64_t n,
                           executor& pool) {
     const optimizer_kernels& k = *training_kernels(set).optimizer;
-    parallel_for_pieces(pool, n, detail::optimizer_grain,
+    parallel_for_pieces(pool, n, detail::update_grain,
                         [&](std::int64_t i, std::int64_t count) { k.sgd(step, w + i, g + i, m ? m + i : nullptr, new_w + i, m ? new_m + i : nullptr, count); });
 }
 
 GRAFT_INLINE void run_adam(isa set, const adam_step& step, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m,
                            float* new_v, std::int64_t n, executor& pool) {
     const optimizer_kernels& k = *training_kernels(set).optimizer;
-    parallel_for_pieces(pool, n, detail::optimizer_grain,
+    parallel_for_pieces(pool, n, detail::update_grain,
                         [&](std::int64_t i, std::int64_t count) { k.adam(step, w + i, g + i, m + i, v + i, new_w + i, new_m + i, new_v + i, count); });
 }
 
 GRAFT_INLINE void run_moving_average(isa set, double decay, const float* average, const float* w, float* new_average, std::int64_t n, executor& pool) {
     const optimizer_kernels& k = *training_kernels(set).optimizer;
     const float share = static_cast<float>(1 - decay);
-    parallel_for_pieces(pool, n, detail::optimizer_grain,
-                        [&](std::int64_t i, std::int64_t count) { k.blend(share, average + i, w + i, new_average + i, count); });
+    parallel_for_pieces(pool, n, detail::update_grain, [&](std::int64_t i, std::int64_t count) { k.blend(share, average + i, w + i, new_average + i, count); });
 }
 
 GRAFT_INLINE std::int64_t global_norm_workspace_bytes(std::int64_t arrays, std::int64_t elements) {
@@ -23520,8 +23520,11 @@ struct sum_walk {
         for (int i = 0; i < others_count; ++i) repeats *= p.extents[others[i]];
         if (p.batch) batch = p.extents[0];
         tasks = outer * pieces;
-        slots = p.batch && tasks < 64 ? std::min<std::int64_t>(p.tree.count, batch) : 0;  // 0: a task sums all shards
+        slots = p.batch && tasks < 64 && rows() * outer * inner > grain ? std::min<std::int64_t>(p.tree.count, batch) : 0;  // 0: a task sums all shards
     }
+    static constexpr std::int64_t grain = 16384;  // numbers that are worth a thread
+
+    std::int64_t rows() const { return batch * repeats * (rows_axis >= 0 ? p.extents[rows_axis] : 1); }  // that are summed
 
     std::int64_t slot(int s) const { return batch < p.tree.count ? p.tree.first(batch, s) : s; }
     int lanes(std::int64_t task) const {
@@ -23635,9 +23638,8 @@ GRAFT_INLINE void run_sum(isa set, const sum_problem& p, const saved_activation&
         }
         return;
     }
-    const std::int64_t rows = w.batch * w.repeats * (w.rows_axis >= 0 ? p.extents[w.rows_axis] : 1);
-    const std::int64_t each = std::max<std::int64_t>(1, rows * std::min<std::int64_t>(w.inner, w.kernel.columns));
-    const std::int64_t grain = std::max<std::int64_t>(1, 16384 / each);
+    const std::int64_t each = std::max<std::int64_t>(1, w.rows() * std::min<std::int64_t>(w.inner, w.kernel.columns));
+    const std::int64_t grain = std::max<std::int64_t>(1, w.grain / each);
     parallel_for(pool, (w.tasks + grain - 1) / grain, [&](std::int64_t group) {
         for (std::int64_t task = group * grain; task < std::min(w.tasks, (group + 1) * grain); ++task) {
             double sum[64];

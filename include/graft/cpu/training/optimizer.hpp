@@ -51,7 +51,8 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
 
-constexpr std::int64_t optimizer_grain = 16384;
+constexpr std::int64_t optimizer_grain = 16384;  // of sums, whose bits depend on it
+constexpr std::int64_t update_grain = 4096;      // small arrays go to those threads too that have just written their gradients
 
 // The sum of n numbers in pairs of halves.
 inline double sum_pairwise(const double* x, std::int64_t n) {
@@ -86,22 +87,21 @@ GRAFT_INLINE adam_step adam_step_of(const adam_options& o, double learning_rate,
 GRAFT_INLINE void run_sgd(isa set, const sgd_step& step, const float* w, const float* g, const float* m, float* new_w, float* new_m, std::int64_t n,
                           executor& pool) {
     const optimizer_kernels& k = *training_kernels(set).optimizer;
-    parallel_for_pieces(pool, n, detail::optimizer_grain,
+    parallel_for_pieces(pool, n, detail::update_grain,
                         [&](std::int64_t i, std::int64_t count) { k.sgd(step, w + i, g + i, m ? m + i : nullptr, new_w + i, m ? new_m + i : nullptr, count); });
 }
 
 GRAFT_INLINE void run_adam(isa set, const adam_step& step, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m,
                            float* new_v, std::int64_t n, executor& pool) {
     const optimizer_kernels& k = *training_kernels(set).optimizer;
-    parallel_for_pieces(pool, n, detail::optimizer_grain,
+    parallel_for_pieces(pool, n, detail::update_grain,
                         [&](std::int64_t i, std::int64_t count) { k.adam(step, w + i, g + i, m + i, v + i, new_w + i, new_m + i, new_v + i, count); });
 }
 
 GRAFT_INLINE void run_moving_average(isa set, double decay, const float* average, const float* w, float* new_average, std::int64_t n, executor& pool) {
     const optimizer_kernels& k = *training_kernels(set).optimizer;
     const float share = static_cast<float>(1 - decay);
-    parallel_for_pieces(pool, n, detail::optimizer_grain,
-                        [&](std::int64_t i, std::int64_t count) { k.blend(share, average + i, w + i, new_average + i, count); });
+    parallel_for_pieces(pool, n, detail::update_grain, [&](std::int64_t i, std::int64_t count) { k.blend(share, average + i, w + i, new_average + i, count); });
 }
 
 GRAFT_INLINE std::int64_t global_norm_workspace_bytes(std::int64_t arrays, std::int64_t elements) {

@@ -67,8 +67,11 @@ struct sum_walk {
         for (int i = 0; i < others_count; ++i) repeats *= p.extents[others[i]];
         if (p.batch) batch = p.extents[0];
         tasks = outer * pieces;
-        slots = p.batch && tasks < 64 ? std::min<std::int64_t>(p.tree.count, batch) : 0;  // 0: a task sums all shards
+        slots = p.batch && tasks < 64 && rows() * outer * inner > grain ? std::min<std::int64_t>(p.tree.count, batch) : 0;  // 0: a task sums all shards
     }
+    static constexpr std::int64_t grain = 16384;  // numbers that are worth a thread
+
+    std::int64_t rows() const { return batch * repeats * (rows_axis >= 0 ? p.extents[rows_axis] : 1); }  // that are summed
 
     std::int64_t slot(int s) const { return batch < p.tree.count ? p.tree.first(batch, s) : s; }
     int lanes(std::int64_t task) const {
@@ -182,9 +185,8 @@ GRAFT_INLINE void run_sum(isa set, const sum_problem& p, const saved_activation&
         }
         return;
     }
-    const std::int64_t rows = w.batch * w.repeats * (w.rows_axis >= 0 ? p.extents[w.rows_axis] : 1);
-    const std::int64_t each = std::max<std::int64_t>(1, rows * std::min<std::int64_t>(w.inner, w.kernel.columns));
-    const std::int64_t grain = std::max<std::int64_t>(1, 16384 / each);
+    const std::int64_t each = std::max<std::int64_t>(1, w.rows() * std::min<std::int64_t>(w.inner, w.kernel.columns));
+    const std::int64_t grain = std::max<std::int64_t>(1, w.grain / each);
     parallel_for(pool, (w.tasks + grain - 1) / grain, [&](std::int64_t group) {
         for (std::int64_t task = group * grain; task < std::min(w.tasks, (group + 1) * grain); ++task) {
             double sum[64];
