@@ -67459,14 +67459,24 @@ inline void pack_quantized_tiles(const quantized_conv_problem& p, std::int64_t b
                        first = block * quantized_rows_of_tiles;
     to += block * size;
     std::memset(to, 0, static_cast<std::size_t>(size));
-    const int beside = p.planes ? p.kw : 1;  // taps that are channels of a pixel
-    for (std::int64_t m = 0; m < quantized_rows_of_tiles && first + m < p.oc; ++m) {
+    const std::int64_t beside = p.planes ? p.kw : 1, all_taps = std::int64_t(p.kh) * p.kw;  // beside: taps that are channels of a pixel
+    const auto byte_of = [&](std::int64_t channel, std::int64_t tap) {
+        return (channel / code_pixel * taps * p.parts() + tap) * step + channel % code_pixel / 4 * 64 + channel % 4;
+    };
+    for (std::int64_t m = 0; m < quantized_rows_of_tiles && first + m < p.oc; ++m, weights += p.ic * all_taps) {
         std::uint8_t* const of_row = to + m / 16 * (step / 2) + m % 16 * 4;
-        for (std::int64_t c = 0; c < p.ic; ++c)
-            for (std::int64_t t = 0; t < p.kh * p.kw; ++t, ++weights) {
-                const std::int64_t channel = c * beside + t % beside;
-                std::uint8_t* const at = of_row + (channel / code_pixel * taps * p.parts() + t / beside) * step + channel % code_pixel / 4 * 64 + channel % 4;
-                for (int which = 0; which < p.parts(); ++which) at[which * taps * step] = static_cast<std::uint8_t>(p.part(*weights, which));
+        std::int64_t c = 0;
+        // Four channels are a word.
+        for (; beside == 1 && p.parts() == 1 && c + 4 <= p.ic; c += 4)
+            for (std::int64_t t = 0; t < all_taps; ++t) {
+                std::uint8_t word[4];
+                for (int k = 0; k < 4; ++k) word[k] = static_cast<std::uint8_t>(p.part(weights[(c + k) * all_taps + t], 0));
+                std::memcpy(of_row + byte_of(c, t), word, sizeof word);
+            }
+        for (; c < p.ic; ++c)
+            for (std::int64_t t = 0; t < all_taps; ++t) {
+                std::uint8_t* const at = of_row + byte_of(c * beside + t % beside, t / beside);
+                for (int which = 0; which < p.parts(); ++which) at[which * taps * step] = static_cast<std::uint8_t>(p.part(weights[c * all_taps + t], which));
             }
     }
 }
