@@ -6864,8 +6864,8 @@ namespace cpu {
 /// remainder of them; so each tap of a channel is a row of neighbouring pixels, which begins where the tap does. No planes: each tap is gathered by itself.
 struct turned_planes {
     std::int64_t count = 0, row = 0, halo = 0;                              // numbers of a row: of the pixels that are gathered at once, and `halo` of the next
-    std::int32_t down[bfloat16_most_taps], right[bfloat16_most_taps];       // of a plane: where its first pixel lies in the padded image
-    std::int32_t plane_of[bfloat16_most_taps], behind[bfloat16_most_taps];  // of a tap: its plane, and how many pixels further on it lies there
+    std::int64_t down[bfloat16_most_taps], right[bfloat16_most_taps];       // of a plane: where its first pixel lies in the padded image
+    std::int64_t plane_of[bfloat16_most_taps], behind[bfloat16_most_taps];  // of a tap: its plane, and how many pixels further on it lies there
 };
 
 /// One run of sums over all pixels of a batch: of x at a row, which is an input channel and a tap, times dy at an output channel. Both are rounded to bfloat16,
@@ -20261,14 +20261,15 @@ inline void list_turned_planes(bfloat16_grad_args& a) {
     if (together) a.pitch = g.pitch, a.image_rows = image_rows;
     for (int ky = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx) {
-            const int tap = ky * p.kw + kx, below = ky * p.dh, beside = kx * p.dw, down = together ? below % p.sh : below,
-                      right = together ? beside % p.sw : beside;
-            std::int32_t plane = 0;
+            const int tap = ky * p.kw + kx;
+            const std::int64_t below = std::int64_t(ky) * p.dh, beside = std::int64_t(kx) * p.dw;
+            const std::int64_t down = together ? below % p.sh : below, right = together ? beside % p.sw : beside;
+            std::int64_t plane = 0;
             while (plane < t.count && (t.down[plane] != down || t.right[plane] != right)) ++plane;
             if (plane == t.count) t.down[plane] = down, t.right[plane] = right, ++t.count;
             t.plane_of[tap] = plane;
-            t.behind[tap] = together ? static_cast<std::int32_t>(below / p.sh * a.pitch + beside / p.sw) : 0;
-            t.halo = std::max<std::int64_t>(t.halo, t.behind[tap]);
+            t.behind[tap] = together ? below / p.sh * a.pitch + beside / p.sw : 0;
+            t.halo = std::max(t.halo, t.behind[tap]);
         }
 }
 
@@ -20302,8 +20303,8 @@ inline void cut_bfloat16_grad(bfloat16_grad_args& a, isa set) {
         a.shard_block[s + 1] = a.shard_block[s] + blocks;
         longest = std::max(longest, blocks);
     }
-    // Rows of x that stay there beside them with a block of dy, in pieces of one length. What several taps read of planes is read once for each, of the first
-    // cache.
+    // Rows of x that stay there beside them with a block of dy, in pieces of one length; planes that several taps read are cut into such as stay in
+    // the first cache.
     const std::int64_t planes = a.turned.count, halo = blocks_of_32(a.turned.halo);
     const std::int64_t gathered = planes ? planes * a.lanes : a.rows, most = planes && planes < taps ? std::max<std::int64_t>(16, halo) : longest;
     const std::int64_t fit = std::min(most, std::max<std::int64_t>(4, cache / ((gathered + bfloat16_block) * bfloat16_block * 2))),

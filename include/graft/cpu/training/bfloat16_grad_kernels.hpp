@@ -15,8 +15,8 @@ namespace cpu {
 /// remainder of them; so each tap of a channel is a row of neighbouring pixels, which begins where the tap does. No planes: each tap is gathered by itself.
 struct turned_planes {
     std::int64_t count = 0, row = 0, halo = 0;                              // numbers of a row: of the pixels that are gathered at once, and `halo` of the next
-    std::int32_t down[bfloat16_most_taps], right[bfloat16_most_taps];       // of a plane: where its first pixel lies in the padded image
-    std::int32_t plane_of[bfloat16_most_taps], behind[bfloat16_most_taps];  // of a tap: its plane, and how many pixels further on it lies there
+    std::int64_t down[bfloat16_most_taps], right[bfloat16_most_taps];       // of a plane: where its first pixel lies in the padded image
+    std::int64_t plane_of[bfloat16_most_taps], behind[bfloat16_most_taps];  // of a tap: its plane, and how many pixels further on it lies there
 };
 
 /// One run of sums over all pixels of a batch: of x at a row, which is an input channel and a tap, times dy at an output channel. Both are rounded to bfloat16,
