@@ -1,7 +1,7 @@
 // A processor without AVX-512 and AMX, for programs that have no switch for that: while it is preloaded, CPUID tells of neither.
 //
 //   gcc -O2 -shared -fPIC bench/without_avx512.c -o build/without_avx512.so
-//   LD_PRELOAD=$PWD/build/without_avx512.so build/release/graft info
+//   LD_PRELOAD=$PWD/build/without_avx512.so build/release/graft doctor
 //
 // ONNX Runtime, and OpenVINO's matrix products, ask CPUID and nothing else which vectors they may use. Linux faults on that instruction where it is
 // asked to (arch_prctl(2), ARCH_SET_CPUID; `cpuid_fault` in /proc/cpuinfo), in the thread that asks and in all that it starts; here the fault is

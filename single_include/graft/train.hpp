@@ -23006,8 +23006,8 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
 
-constexpr std::int64_t optimizer_grain = 16384;  // of sums, whose bits depend on it
-constexpr std::int64_t update_grain = 4096;      // small arrays go to those threads too that have just written their gradients
+constexpr std::int64_t norm_grain = 16384;   // of the global norm, whose bits depend on it
+constexpr std::int64_t update_grain = 4096;  // small arrays go to those threads too that have just written their gradients
 
 // The sum of n numbers in pairs of halves.
 inline double sum_pairwise(const double* x, std::int64_t n) {
@@ -23061,12 +23061,12 @@ GRAFT_INLINE void run_moving_average(isa set, double decay, const float* average
 
 GRAFT_INLINE std::int64_t global_norm_workspace_bytes(std::int64_t arrays, std::int64_t elements) {
     // A sum for each piece, of which every array may leave one half empty, and the first piece of each array.
-    return (elements / detail::optimizer_grain + 2 * arrays + 1) * 8;
+    return (elements / detail::norm_grain + 2 * arrays + 1) * 8;
 }
 
 GRAFT_INLINE float run_global_norm(isa set, const float* const* arrays, const std::int64_t* sizes, std::int64_t count, void* workspace, executor& pool) {
     const optimizer_kernels& k = *training_kernels(set).optimizer;
-    const std::int64_t grain = detail::optimizer_grain;
+    const std::int64_t grain = detail::norm_grain;
     std::int64_t* first = static_cast<std::int64_t*>(workspace);
     double* sums = reinterpret_cast<double*>(first + count + 1);
     first[0] = 0;
@@ -23087,7 +23087,7 @@ GRAFT_INLINE void run_scale_by_norm(isa set, float norm, float max_norm, const f
     const optimizer_kernels& k = *training_kernels(set).optimizer;
     const float fits = max_norm / (norm + 1e-6f), factor = fits > 1.0f ? 1.0f : fits;
     if (factor == 1.0f && x == y) return;
-    parallel_for_pieces(pool, n, detail::optimizer_grain, [&](std::int64_t i, std::int64_t count) { k.scale(factor, x + i, y + i, count); });
+    parallel_for_pieces(pool, n, detail::update_grain, [&](std::int64_t i, std::int64_t count) { k.scale(factor, x + i, y + i, count); });
 }
 
 }  // namespace cpu
